@@ -27,7 +27,7 @@ from bench.picture import draw_tagging
 from bench.settings import Settings, machine
 from hoodie import config as options
 from hoodie.engine import ArrowDataset, LocalEngine
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.index.table_facts import TableFacts
 from hoodie.storage import LocalStore, Store
 from hoodie.table import Table

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from hoodie.engine import LocalEngine
 from hoodie.files.slices import BaseFile
-from hoodie.files.staging.place import stage_folder, staged_output
-from hoodie.files.staging.staged import StageReader
+from hoodie.files.staging.staged import StageReader, stage_folder, staged_output
 from hoodie.files.stored_filters import ReadFilter
 from hoodie.storage import Store
 

@@ -22,11 +22,10 @@ from hoodie.files.logs.log_scan import FoundBlock, ScanRule, scan_blocks
 from hoodie.files.merge_results import POSITION, LoggedRows, MergeResult, SliceRows, SplitRows, SupersededRows
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
-from hoodie.files.staging.spill import KeyFilter, SpilledParts
 from hoodie.records.change import KIND, RECORD_KEY
-from hoodie.records.keys.sorting import KeyLookup
+from hoodie.records.keys.sorting import HASH_END, KeyLookup, spread
 from hoodie.records.merging.fold import FoldRule, LogFold, is_row, resolve
-from hoodie.storage import Store, scratch_folder
+from hoodie.storage import ScratchFolder, Store, scratch_folder
 
 __all__ = [
     "ScanRule",
@@ -43,6 +42,7 @@ Int64Array = npt.NDArray[np.int64]
 
 _BATCH_ROWS = 128 * 1024
 _PARTS_MAX = 128
+_SPILL_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 _COMPRESSED_SHARE = 4
 """Estimated maximum of Arrow bytes per byte of an unread block; too many parts cost little."""
 
@@ -197,13 +197,13 @@ def _merge_spilled(
     count = int(np.clip(4 * (held.held_bytes + unread) // max(read.memory_bytes, 1), 4, _PARTS_MAX))
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(scratch_folder(read.spill_folder))
-        logs = stack.enter_context(contextlib.closing(SpilledParts(folder, "log", reader.schema, count)))
-        logged = KeyFilter()
+        logs = stack.enter_context(contextlib.closing(_SpilledParts(folder, "log", reader.schema, count)))
+        logged = _KeyFilter()
         for versions in chain(held.drain(), map(reader.entries, blocks)):
             logs.write(versions)
             logged.add(versions[RECORD_KEY])
         logs.close()
-        stored = stack.enter_context(contextlib.closing(SpilledParts(folder, "base", base.schema, count)))
+        stored = stack.enter_context(contextlib.closing(_SpilledParts(folder, "base", base.schema, count)))
         yield from _spill_base(base, logged, stored, result)
         for number in range(count):
             fold = LogFold(reader.schema, held.rule)
@@ -212,7 +212,7 @@ def _merge_spilled(
             yield from _Merge(fold.result(), held.rule, result).rows(stored.read(number))
 
 
-def _spill_base(base: BaseRows, logged: KeyFilter, stored: SpilledParts, result: MergeResult) -> Iterator[pa.Table]:
+def _spill_base(base: BaseRows, logged: _KeyFilter, stored: _SpilledParts, result: MergeResult) -> Iterator[pa.Table]:
     """Spill the base rows whose keys a log may contain; yield the result for the other rows."""
     for rows in base.beside(None):
         mask = pa.array(logged.may_hold(rows[RECORD_KEY]))
@@ -221,3 +221,65 @@ def _spill_base(base: BaseRows, logged: KeyFilter, stored: SpilledParts, result:
         if others.num_rows:
             yield from result.untouched(others)
     stored.close()
+
+
+class _SpilledParts:
+    """Rows in files, distributed over parts by key hash: all rows of a key are in one part, in the order of writing.
+
+    Memory: twice the table that is being written or read. Close it before reading.
+    """
+
+    def __init__(self, folder: ScratchFolder, name: str, schema: pa.Schema, count: int) -> None:
+        self._folder = folder
+        self._names = [f"{name}-{number}" for number in range(count)]
+        self._sinks: list[pa.NativeFile] = []
+        self._writers: list[pa.ipc.RecordBatchStreamWriter] = []
+        for own in self._names:
+            self._sinks.append(folder.open_output(own))
+            self._writers.append(pa.ipc.new_stream(self._sinks[-1], schema, options=_SPILL_OPTIONS))
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows, each to the part of its key."""
+        if rows.num_rows == 0:
+            return
+        count = len(self._writers)
+        numbers = spread(rows[RECORD_KEY].combine_chunks()).astype(np.uint64) * np.uint64(count) // np.uint64(HASH_END)
+        order = np.argsort(numbers, kind="stable")
+        bounds = np.searchsorted(numbers[order], np.arange(count + 1))
+        in_order = rows.combine_chunks().take(pa.array(order))
+        for number, writer in enumerate(self._writers):
+            if bounds[number] < bounds[number + 1]:
+                writer.write_table(in_order.slice(bounds[number], bounds[number + 1] - bounds[number]))
+
+    def close(self) -> None:
+        """Finish all files; may be called several times."""
+        while self._writers:
+            self._writers.pop().close()
+            self._sinks.pop().close()
+
+    def read(self, number: int) -> Iterator[pa.Table]:
+        """Yield the rows of one part, in pieces."""
+        with self._folder.open_input(self._names[number]) as source, pa.ipc.open_stream(source) as reader:
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+
+
+class _KeyFilter:
+    """Tests whether keys may have been added: false positives are possible, false negatives are not. Memory: 32 MiB."""
+
+    _BITS = 25
+
+    def __init__(self) -> None:
+        self._seen = np.zeros(1 << self._BITS, np.bool_)
+
+    def add(self, keys: pa.ChunkedArray) -> None:
+        """Add keys."""
+        self._seen[self._slots(keys)] = True
+
+    def may_hold(self, keys: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+        """Return one flag per key; a key with false was not added."""
+        found: npt.NDArray[np.bool_] = self._seen[self._slots(keys)]
+        return found
+
+    def _slots(self, keys: pa.ChunkedArray) -> npt.NDArray[np.uint32]:
+        return spread(keys.combine_chunks()) >> np.uint32(32 - self._BITS)

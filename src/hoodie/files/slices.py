@@ -1,11 +1,11 @@
-"""File groups and file slices: find the files that hold a table's rows as of an instant.
+"""File groups and file slices: the files that hold a table's rows as of an instant, and all slices, which cleans need.
 
 Implements docs/format/table.md §5.1. Pure functions: the caller reads the listing and the timeline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.format.filenames import BaseFileName, LogFileName
@@ -67,6 +67,15 @@ class FileSlice:
         """Paths of all its files, relative to the table's base path."""
         base = () if self.base_file is None else (self.base_file.path,)
         return (*base, *(log.path for log in self.log_files))
+
+
+@dataclass(frozen=True, slots=True)
+class SliceHistory:
+    """The committed slices of one file group, newest first; at least one."""
+
+    partition_path: str
+    file_id: str
+    slices: tuple[FileSlice, ...]
 
 
 def join_path(partition_path: str, name: str) -> str:
@@ -181,3 +190,90 @@ class _PartitionFiles:
         if not logs:
             return None
         return FileSlice(self.partition_path, file_id, min(log.name.instant_time for log in logs), None, logs)
+
+
+def logs_in_doubt(names: Iterable[str], start: str | None, *, all_old: bool = False) -> set[str]:
+    """Return the instants of the log files that need their completion time, which only the archive has.
+
+    `names` are the files of one partition, `start` is the first instant of the active timeline. A log file is in doubt
+    if it is older than `start`, and older than a base file of its file group: its instant may have completed before or
+    after the compaction of the base file was requested. `all_old`: every log file older than `start` is in doubt.
+    """
+    if start is None:
+        return set()
+    logs: list[LogFileName] = []
+    others: list[str] = []
+    for name in names:
+        log = LogFileName.parse(name)
+        if log is None:
+            others.append(name)
+        elif log.instant_time < start:
+            logs.append(log)
+    if not logs or all_old:
+        return {log.instant_time for log in logs}
+    groups = {log.file_id for log in logs}
+    newest: dict[str, str] = {}
+    for name in others:
+        base = BaseFileName.parse(name)
+        if base is not None and base.file_id in groups:
+            newest[base.file_id] = max(newest.get(base.file_id, ""), base.instant_time)
+    return {log.instant_time for log in logs if log.instant_time < newest.get(log.file_id, "")}
+
+
+def slice_histories(partition_path: str, listed: Mapping[str, int], timeline: Timeline) -> list[SliceHistory]:
+    """Return the slices of each file group of a partition, sorted by file id; `listed` maps file names to sizes.
+
+    Files of instants that are not completed are left out; files of change data capture belong to their slice. A log
+    file belongs to the newest slice whose base instant is not later than its completion time. If that time is not known
+    (see `logs_in_doubt`), the log file belongs to the newest slice, which no cleaner deletes.
+    """
+    bases, logs = _committed(partition_path, listed, timeline)
+    found: list[SliceHistory] = []
+    for file_id in sorted(bases.keys() | logs.keys()):
+        slices = _slices(partition_path, file_id, bases.get(file_id, {}), logs.get(file_id, []), timeline)
+        found.append(SliceHistory(partition_path, file_id, tuple(slices)))
+    return found
+
+
+def _committed(
+    partition_path: str, listed: Mapping[str, int], timeline: Timeline
+) -> tuple[dict[str, dict[str, BaseFile]], dict[str, list[LogFile]]]:
+    """Return the committed base files by file id and instant, and the committed log files by file id."""
+    bases: dict[str, dict[str, BaseFile]] = {}
+    logs: dict[str, list[LogFile]] = {}
+    committed: dict[str, bool] = {}
+    for name, size_bytes in listed.items():
+        base = BaseFileName.parse(name)
+        parsed = base or LogFileName.parse(name)
+        if parsed is None:
+            continue
+        instant_time = parsed.instant_time
+        if instant_time not in committed:
+            committed[instant_time] = timeline.contains_or_before_start(instant_time)
+        if not committed[instant_time]:
+            continue
+        if isinstance(parsed, BaseFileName):
+            file = BaseFile(partition_path, name, parsed.file_id, instant_time, size_bytes)
+            bases.setdefault(parsed.file_id, {})[instant_time] = file
+        else:
+            logs.setdefault(parsed.file_id, []).append(LogFile(partition_path, parsed, size_bytes))
+    return bases, logs
+
+
+def _slices(
+    partition_path: str, file_id: str, bases: Mapping[str, BaseFile], logs: list[LogFile], timeline: Timeline
+) -> Iterator[FileSlice]:
+    """Yield the slices of one file group, newest first."""
+    by_start: dict[str, list[LogFile]] = {start: [] for start in bases}
+    first_log = min((log.name.instant_time for log in logs), default="")
+    newest = max(bases, default=first_log)
+    for log in sorted(logs, key=lambda found: found.name.sort_key):
+        since = timeline.completion_time_of(log.name.instant_time)
+        if since is None and log.name.instant_time < newest:
+            start = newest
+        else:
+            since = since or log.name.instant_time
+            start = max((found for found in bases if found <= since), default=first_log)
+        by_start.setdefault(start, []).append(log)
+    for start in sorted(by_start, reverse=True):
+        yield FileSlice(partition_path, file_id, start, bases.get(start), tuple(by_start[start]))

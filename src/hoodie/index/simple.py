@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine import Engine, TaskContext
-from hoodie.files.chunks import chunks
+from hoodie.engine.packing import chunks
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.schema.table_schema import with_meta_fields

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import replace
 
-from hoodie.files.old_logs import logs_in_doubt
-from hoodie.files.slices import FileSlice
+from hoodie.files.slices import FileSlice, logs_in_doubt
 from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.places import METADATA_HISTORY

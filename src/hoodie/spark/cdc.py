@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.engine.packing import file_bytes
 from hoodie.format.schema.conform import conform
 from hoodie.read.cdc import cdc_schema, change_batches
 from hoodie.read.cdc_plan import CdcPlan, GroupChange
-from hoodie.read.slice_groups import file_bytes
 from hoodie.spark.merged import by_groups, pieces
 from hoodie.spark.tasks import Batches
 from hoodie.spark.types import arrow_schema_of, spark_schema_of

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from hoodie.engine.packing import balanced
 from hoodie.read.cdc import cdc_schema
 from hoodie.read.cdc_plan import CdcPlan
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import ScanPlan
-from hoodie.read.slice_groups import balanced
 from hoodie.spark.cdc import ChangeReader
 from hoodie.spark.merged import SliceReader
 from hoodie.spark.tasks import Batches

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
-from hoodie.engine.groups import balanced_groups
+from hoodie.engine.packing import balanced_groups
 from hoodie.errors import HoodieError
 from hoodie.spark.jobs import errors_of_jobs
 from hoodie.spark.partitioning import salts

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from hoodie.errors import SchemaMismatchError
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.spark.engine import SparkDataset, SparkEngine, session_of
 from hoodie.spark.merged import by_groups, pieces
 from hoodie.spark.tasks import Batches

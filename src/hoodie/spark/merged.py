@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.engine.packing import Item, balanced, file_bytes
 from hoodie.files.slices import FileSlice
 from hoodie.format.schema.conform import conform
 from hoodie.read.local import SliceScan
-from hoodie.read.slice_groups import Found, balanced, file_bytes
 from hoodie.spark.engine import SparkEngine
 from hoodie.spark.tasks import Batches, each_in_a_task, packed_tasks
 from hoodie.storage import Store, StoreSpec, open_store
@@ -81,9 +81,9 @@ def decisive_bytes(found: FileSlice) -> int:
 
 def by_groups(
     session: Any,
-    slices: Sequence[Found],
-    size_of: Callable[[Found], int],
-    read: Callable[[tuple[Found, ...]], Batches],
+    slices: Sequence[Item],
+    size_of: Callable[[Item], int],
+    read: Callable[[tuple[Item, ...]], Batches],
     schema: Any,
 ) -> Any:
     """Return what `read` yields for groups of slices, or of slices around commits, as a DataFrame of this Spark schema.

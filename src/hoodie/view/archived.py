@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hoodie.errors import InstantNotFoundError
-from hoodie.files.old_logs import logs_in_doubt
-from hoodie.files.slices import Listing
+from hoodie.files.slices import Listing, logs_in_doubt
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.table.table_config import TableType
 from hoodie.timeline import ArchivedTimeline, Instant, Timeline

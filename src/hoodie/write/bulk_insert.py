@@ -11,7 +11,7 @@ from hoodie.commit.steps import Step, reached
 from hoodie.engine import ArrowDataset, Dataset, Exchange
 from hoodie.engine.api import Consume
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.index import Purpose

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
-from hoodie.files.staging.place import stage_folder
-from hoodie.files.staging.staged import StagedHits, StageReader
+from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
 from hoodie.index import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, index_kind, index_of_view
 from hoodie.index.bloom.index import BloomIndex
 from hoodie.index.bucket.file_groups import file_ids_by_bucket

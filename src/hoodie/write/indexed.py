@@ -9,7 +9,7 @@ from hoodie.commit.conflicts import refuse_clustered
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import Dataset
 from hoodie.errors import RecordKeyError
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import Purpose, Tagged

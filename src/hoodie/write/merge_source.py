@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.engine import Dataset, Engine, TaskContext
-from hoodie.files.staging.place import staged_input, staged_output
+from hoodie.files.staging.staged import staged_input, staged_output
 from hoodie.format.schema.conform import conform
 from hoodie.storage import Store, StoreSpec, explained, open_store
 

@@ -1,4 +1,4 @@
-"""Write log files: the blocks that one delta commit appends to one file group.
+"""Write log files: the blocks that one delta commit appends to one file group, and the delete blocks among them.
 
 On-disk format: docs/format/table.md §4.
 """
@@ -6,8 +6,15 @@ On-disk format: docs/format/table.md §4.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping, Sequence
 
-from hoodie.format.log.log_block import LogBlock
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 
 
@@ -39,3 +46,35 @@ class LogFileWriter:
         else:
             with contextlib.suppress(Exception):
                 self._sink.close()
+
+
+def delete_blocks(
+    deletes: pa.Table,
+    in_order: npt.NDArray[np.bool_],
+    *,
+    partition_path: str,
+    ordering_columns: Sequence[str],
+    headers: Mapping[HeaderKey, str],
+) -> list[LogBlock]:
+    """Return the blocks that delete the keys of a table: one block without and one with ordering values.
+
+    A block without keys is omitted. `in_order` marks the rows whose ordering value counts; the other deletes win over
+    every record. The blocks store the partition path of the file group, because a row may have the path of another
+    partition, to which the record moves.
+    """
+    keys = deletes[RECORD_KEY].combine_chunks()
+    paths = pa.repeat(pa.scalar(partition_path, pa.string()), len(keys))
+    records = DeleteRecords(keys, paths, _ordering(deletes, in_order, ordering_columns))
+    return [
+        LogBlock(block_type=BlockType.DELETE, headers=headers, content=part.to_bytes()) for part in records.unmixed()
+    ]
+
+
+def _ordering(deletes: pa.Table, in_order: npt.NDArray[np.bool_], ordering_columns: Sequence[str]) -> pa.Array:
+    """Return ordering values, as structs if there are several columns; null where the ordering value does not count."""
+    if not ordering_columns or not in_order.any():
+        return pa.nulls(deletes.num_rows, pa.int32())
+    columns = [deletes[name].combine_chunks() for name in ordering_columns]
+    names = [f"f{number}" for number in range(len(columns))]
+    ordering = columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, names)
+    return ordering.take(pa.array(np.arange(deletes.num_rows), mask=~in_order))

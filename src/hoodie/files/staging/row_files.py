@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.files.markers import TEMP_FOLDER
-from hoodie.files.staging.place import STAGE_PREFIX
+from hoodie.files.staging.staged import STAGE_PREFIX
 from hoodie.storage import Store, StoreSpec, open_store
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")

@@ -2,26 +2,33 @@
 
 A write evaluates the caller's data exactly once. The rows are written to Arrow IPC files under `.hoodie/.temp`, split
 into runs of one partition path each. Tasks that look up keys and write files read only their runs, in any order and any
-number of times. The folder (`place.py`) belongs to no instant, so that bad input is found before the timeline is
-changed. The name of the folder identifies its writer, so that a later write can delete the staged files of a dead one.
+number of times. The folder belongs to no instant, so that bad input is found before the timeline is changed. The name
+of the folder identifies its writer, so that a later write can delete the staged files of a dead one.
+
+If a table is in an object store and all of the write runs in this process, the staged files are on the local disk: in
+the object store each would cost requests. The path of a staged file says where it is.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.files.staging.place import STAGE_PREFIX, staged_input, staged_output
+from hoodie.files.markers import TEMP_FOLDER
 from hoodie.format.filenames import name_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.sorting import HASH_END, spread
-from hoodie.storage import Store
+from hoodie.storage import Store, scratch_input, scratch_output, scratch_root
 from hoodie.timeline.owner import Owner
+
+STAGE_PREFIX: Final = "stage-"
+_SCRATCH: Final = "scratch:"
 
 _FLUSH_BYTES = 32 * 1024 * 1024
 """Arrow bytes that a stage writer collects before it splits them into runs."""
@@ -74,6 +81,41 @@ class StagedHits:
     drops: int
     first: int
     last: int
+
+
+@contextlib.contextmanager
+def stage_folder(store: Store, *, in_process: bool = False) -> Iterator[str]:
+    """Yield a new folder for one write's staged files, and delete it at the end; else a later write deletes it.
+
+    `in_process`: all of the write runs on threads of this process, so that its staged files may be on the local disk.
+    """
+    if in_process and store.spec.is_remote:
+        with scratch_root() as root:
+            yield f"{_SCRATCH}{root}"
+        return
+    owner = Owner.new()
+    owner.run()
+    folder = f"{TEMP_FOLDER}/{STAGE_PREFIX}{owner.short_name}"
+    try:
+        yield folder
+    finally:
+        owner.forget()
+        with contextlib.suppress(Exception):
+            store.delete_folder(folder)
+
+
+def staged_output(store: Store, path: str) -> pa.NativeFile:
+    """Open a streaming writer of a new staged file."""
+    if not path.startswith(_SCRATCH):
+        return store.open_output(path)
+    return scratch_output(path.removeprefix(_SCRATCH))
+
+
+def staged_input(store: Store, path: str) -> pa.NativeFile:
+    """Open a random-access reader of a staged file."""
+    if not path.startswith(_SCRATCH):
+        return store.open_input(path)
+    return scratch_input(path.removeprefix(_SCRATCH))
 
 
 def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:

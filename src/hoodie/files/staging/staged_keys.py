@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.files.staging.place import staged_output
-from hoodie.files.staging.staged import StageReader
+from hoodie.files.staging.staged import StageReader, staged_output
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.records.change import LEADING, RECORD_KEY
 from hoodie.storage import Store

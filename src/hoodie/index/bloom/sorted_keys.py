@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.files.staging.place import staged_output
-from hoodie.files.staging.staged import StagedRun, StageReader
+from hoodie.files.staging.staged import StagedRun, StageReader, staged_output
 from hoodie.format.hashes.bloom import FIRST_HASHES, first_hashes
 from hoodie.index.key_ranges import KeyRange
 from hoodie.records.change import RECORD_KEY

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.files.staging.place import staged_input, staged_output
-from hoodie.files.staging.staged import write_hits
+from hoodie.files.staging.staged import staged_input, staged_output, write_hits
 from hoodie.files.staging.staged_keys import ROW, StagedKeys, read_keys
 from hoodie.index.api import LookUpCost
 from hoodie.index.hbase.client import HBaseClient

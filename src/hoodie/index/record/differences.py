@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
+from hoodie.engine.packing import chunks
 from hoodie.errors import UnsupportedError
 from hoodie.files.base_file import read_base_file
-from hoodie.files.chunks import chunks
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.format.filenames import BaseFileName, LogFileName, name_of

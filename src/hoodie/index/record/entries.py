@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
-from hoodie.files.staging.place import staged_output
-from hoodie.files.staging.staged import StageReader
+from hoodie.files.staging.staged import StageReader, staged_output
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.instants.commit_metadata import WriteStat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoodie.engine import LocalEngine
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
+from hoodie.engine.packing import chunks
 from hoodie.errors import HoodieError, IndexUnavailableError, PartitionPathError, UnsupportedError
 from hoodie.files.base_file import open_base_file, stored_rows
-from hoodie.files.chunks import chunks
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS
 from hoodie.format.table.table_config import TableConfig

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hoodie.files.slice_history import SliceHistory
-from hoodie.files.slices import FileSlice
+from hoodie.files.slices import FileSlice, SliceHistory
 from hoodie.format.filenames import name_of
 from hoodie.services.cleaning.options import CleanOptions, Policy
 

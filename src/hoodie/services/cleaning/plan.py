@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 
-from hoodie.files.slice_history import logs_in_doubt, slice_histories
-from hoodie.files.slices import join_path
+from hoodie.files.slices import join_path, logs_in_doubt, slice_histories
 from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
 from hoodie.format.instants.service_metadata import ActionInstant, CleanerPlan, CleanFileInfo
 from hoodie.services.cleaning.obsolete import FileGroup, Needed, obsolete_slices
@@ -146,7 +145,8 @@ def _is_partition(view: TableView, path: str) -> bool:
 def _with_archived(view: TableView, listings: Iterable[Mapping[str, int]]) -> Timeline:
     """Add the completion times of archived instants that decide to which slice a log file belongs."""
     timeline = view.whole_timeline()
-    times = set(chain.from_iterable(logs_in_doubt(listed, timeline) for listed in listings))
+    in_doubt = chain.from_iterable(logs_in_doubt(listed, timeline.start) for listed in listings)
+    times = {time for time in in_doubt if timeline.completion_time_of(time) is None}
     if not times:
         return timeline
     archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)

@@ -19,7 +19,7 @@ from hoodie.commit.filters import commit_filters
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.slices import FileSlice
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation
 from hoodie.format.instants.service_metadata import ClusteringPlan
 from hoodie.format.schema.table_schema import with_meta_fields

@@ -20,8 +20,7 @@ from hoodie.commit.pending import request
 from hoodie.engine import TaskContext
 from hoodie.files.column_ranges import rows_ranges
 from hoodie.files.compaction_operation import operation_of
-from hoodie.files.logs.delete_blocks import delete_blocks
-from hoodie.files.logs.log_file import LogFileWriter
+from hoodie.files.logs.log_file import LogFileWriter, delete_blocks
 from hoodie.files.logs.log_records import VersionReader
 from hoodie.files.logs.log_scan import FoundBlock, scan_blocks
 from hoodie.files.markers import write_marker

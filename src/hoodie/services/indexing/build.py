@@ -22,7 +22,7 @@ from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.index.record.building.files import IndexFiles
 from hoodie.index.record.building.plan import IndexBuild
 from hoodie.metadata.services.context import EngineFor, local_engine

@@ -14,7 +14,7 @@ from hoodie import config as options
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableType

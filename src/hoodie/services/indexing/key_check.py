@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
+from hoodie.engine.packing import chunks
 from hoodie.errors import RecordKeyError, UnsupportedError
-from hoodie.files.chunks import chunks
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import FileSlice
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.filenames import bucket_of_file_id
 from hoodie.index.bucket.file_groups import file_ids_by_bucket

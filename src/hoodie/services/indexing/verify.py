@@ -15,7 +15,7 @@ from hoodie.errors import (
     UnsupportedError,
 )
 from hoodie.files.slices import FileSlice
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index import lost_record_index

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie.engine import TaskContext
 from hoodie.errors import HoodieError, IndexIncompleteError, InvalidConfigError
 from hoodie.files.slices import FileSlice
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.index import HBASE, stored_index
 from hoodie.index.hbase.client import HBaseClient, Row
 from hoodie.index.hbase.committed import committed_instants

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from hoodie.engine import TaskContext
 from hoodie.files.base_file import open_base_file
 from hoodie.files.column_ranges import empty_ranges, joined_ranges, table_ranges, typed_columns
-from hoodie.files.logs.delete_blocks import delete_blocks
-from hoodie.files.logs.log_file import LogFileWriter
+from hoodie.files.logs.log_file import LogFileWriter, delete_blocks
 from hoodie.files.markers import write_marker
 from hoodie.files.merged_slice import deleted_keys, read_file_slice
 from hoodie.files.slices import FileSlice, join_path

@@ -13,8 +13,14 @@ import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.staging import staged
-from hoodie.files.staging.place import stage_folder
-from hoodie.files.staging.staged import StageReader, StageWriter, is_dead_stage_folder, split_by_partition, write_hits
+from hoodie.files.staging.staged import (
+    StageReader,
+    StageWriter,
+    is_dead_stage_folder,
+    split_by_partition,
+    stage_folder,
+    write_hits,
+)
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
 from hoodie.storage import MemoryStore, ObjectStore, StoreSpec
 from hoodie.timeline import forget_all

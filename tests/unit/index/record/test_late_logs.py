@@ -9,7 +9,7 @@ import pytest
 
 import hoodie
 from hoodie.engine import LocalEngine, TaskContext
-from hoodie.files.staging.place import stage_folder
+from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.filenames import LogFileName
 from hoodie.index.record import EntryStage, EntryWriter, write_entries

@@ -15,8 +15,7 @@ from hoodie import config as options
 from hoodie.commit.steps import Step
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.errors import HoodieWarning
-from hoodie.files.staging.place import stage_folder
-from hoodie.files.staging.staged import StageReader
+from hoodie.files.staging.staged import StageReader, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import LookUpCost, Route
 from hoodie.index.record.find import LookUp

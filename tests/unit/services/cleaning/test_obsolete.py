@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.files.slice_history import SliceHistory
-from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.slices import BaseFile, FileSlice, SliceHistory
 from hoodie.services.cleaning.obsolete import Needed, obsolete_slices
 from hoodie.services.cleaning.options import CleanOptions, Policy
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoodie.engine.packing import balanced
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.read.slice_groups import balanced
 
 
 def sized(number: int, size_bytes: int) -> FileSlice:
