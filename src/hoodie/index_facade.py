@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hoodie.arguments import check_methods
-from hoodie.engine import Engine
+from hoodie.engine import Engine, EngineFor
 from hoodie.engine.selection import engine_and_dataset, with_types
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.index import HBASE, RECORD, index_kind, stored_index
-from hoodie.metadata.services.context import EngineFor
 from hoodie.read.times import When, completion_of
 from hoodie.services.engine_choice import engine_by_size
 from hoodie.services.indexing.bloom_filters import build_filters, drop_filters, verify_filters

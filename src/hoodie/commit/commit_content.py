@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hoodie.commit.filters import add_filters
 from hoodie.commit.statistics import commit_ranges, replaced_partitions
+from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import CommitConflictError
 from hoodie.files.filter_stash import FilterStash
 from hoodie.format.filenames import name_of
@@ -13,7 +14,6 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperatio
 from hoodie.format.instants.write_stat import by_partition
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.locked_table import LockedTable
-from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.metadata.table import MetadataTable
 from hoodie.view.table_view import TableView
 

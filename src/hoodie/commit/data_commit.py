@@ -11,11 +11,11 @@ from hoodie.commit.column_ids import store_column_history
 from hoodie.commit.commit_content import commit_to_metadata_table
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import build_metadata_table_anew, drop_lost_partitions
+from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import MetadataPartitionMissingError, MetadataTableMissingError
 from hoodie.files.filter_stash import FilterStash
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.index.api import IndexUpdate
-from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.view.table_view import TableView
 
 REBUILT_NOTE: Final = "the metadata table was missing and was built anew from the files in storage"

@@ -1,7 +1,7 @@
 """Engines: they run the functions of other packages on threads or on Spark executors."""
 
-from hoodie.engine.api import Consume, Dataset, Engine, Exchange, Prepare, TaskContext
-from hoodie.engine.local import ArrowDataset, LocalEngine
+from hoodie.engine.api import Consume, Dataset, Engine, EngineFor, Exchange, Prepare, TaskContext
+from hoodie.engine.local import ArrowDataset, LocalEngine, local_engine
 from hoodie.engine.untyped import UntypedDataset
 
 __all__ = [
@@ -9,9 +9,11 @@ __all__ = [
     "Consume",
     "Dataset",
     "Engine",
+    "EngineFor",
     "Exchange",
     "LocalEngine",
     "Prepare",
     "TaskContext",
     "UntypedDataset",
+    "local_engine",
 ]

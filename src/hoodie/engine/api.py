@@ -95,3 +95,7 @@ class Engine(Protocol):
         The data is read exactly once.
         """
         ...
+
+
+EngineFor = Callable[[int], Engine]
+"""Returns the engine for work on a number of bytes."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import progress
-from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
+from hoodie.engine.api import Consume, Dataset, Engine, Exchange, Prepare, TaskContext
 from hoodie.errors import HoodieError, InputFailedError, SchemaMismatchError
 from hoodie.format.schema.plain_types import plain_batches, plain_schema
 
@@ -177,6 +177,11 @@ class LocalEngine:
 
         exchanged = _exchange(prepared, exchange, self.threads)
         return [result for results in self.run(work_on_table, exchanged) for result in results]
+
+
+def local_engine(work_bytes: int) -> Engine:
+    """Return the engine that uses threads of this process, for any amount of work."""
+    return LocalEngine()
 
 
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

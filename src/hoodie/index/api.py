@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 from typing import TYPE_CHECKING, Protocol
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from hoodie.display import size_text
-from hoodie.engine import Engine
+from hoodie.engine import EngineFor
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
@@ -61,8 +61,7 @@ class TagRequest:
     keys: tuple[StagedKeys, ...]
     key_groups: KeyGroups | None
     stage_folder: str
-    engine_for: Callable[[int], Engine]
-    """Returns the engine for work on a number of bytes."""
+    engine_for: EngineFor
     purpose: Purpose = Purpose.MERGE
 
 

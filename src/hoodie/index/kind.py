@@ -11,10 +11,10 @@ from typing import Any
 
 from hoodie import config as options
 from hoodie.config import Option
+from hoodie.engine import EngineFor
 from hoodie.index.api import Index, IndexUpdate
 from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.services.context import EngineFor
 from hoodie.view.table_view import TableView
 
 BeginUpdate = Callable[[TableFacts, str, EngineFor, Mapping[str, str]], IndexUpdate]

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from hoodie.engine import EngineFor
 from hoodie.files.slices import FileSlice
 from hoodie.index.api import Index, Tagged, Tagger, TagRequest
 from hoodie.index.placement import Placement
 from hoodie.index.record.entries import EntryStage, StagedEntries, WrittenEntries
 from hoodie.index.table_facts import TableFacts
 from hoodie.index.updates import IndexUpdates
-from hoodie.metadata.services.context import EngineFor
 from hoodie.view.table_view import TableView
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hoodie.engine import EngineFor
 from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
@@ -15,7 +16,6 @@ from hoodie.index.record.entries import EntryStage, StagedEntries, WrittenEntrie
 from hoodie.index.record.update import RecordIndexUpdate
 from hoodie.index.selection import stored_index
 from hoodie.index.table_facts import TableFacts
-from hoodie.metadata.services.context import EngineFor
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hoodie.engine import EngineFor, local_engine
 from hoodie.format.table.table_config import TableConfig
-from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.timeline import CreateFile, InstantClock, Timeline
 
 

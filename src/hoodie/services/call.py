@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from hoodie.metadata.services.context import EngineFor, local_engine
+from hoodie.engine import EngineFor, local_engine
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 

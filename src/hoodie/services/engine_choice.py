@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from hoodie import config as options
-from hoodie.engine import Engine, LocalEngine
-from hoodie.metadata.services.context import EngineFor
+from hoodie.engine import Engine, EngineFor, LocalEngine
 from hoodie.view.table_state import TableState
 
 

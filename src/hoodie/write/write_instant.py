@@ -17,11 +17,11 @@ from hoodie.commit.filters import commit_filters
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack
 from hoodie.commit.steps import Step, reached
+from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import CommitConflictError, HoodieError, MissingFileError, UnsupportedError
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.index import Index, index_kind
 from hoodie.index.session import IndexSession
-from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.timeline import Action, Instant
 from hoodie.view.busy_groups import FileGroup
 from hoodie.view.table_state import TableState

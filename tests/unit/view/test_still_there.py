@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from hoodie.engine import Engine
+from hoodie.engine import Engine, local_engine
 from hoodie.errors import HistoryLostError, HoodieWarning, ViewOvertakenError
-from hoodie.metadata.services.context import local_engine
 from hoodie.read.changes import plan_batch, plan_changes
 from hoodie.read.explain import explain
 from hoodie.read.local import read_table

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hoodie.engine import Engine, TaskContext
+from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import CorruptFileError, MetadataTableMissingError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile, FileSlice
@@ -78,7 +78,7 @@ class SliceRanges:
     footers: Mapping[int, StoredKeys] = field(default_factory=dict)
 
 
-def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Callable[[int], Engine]) -> SliceRanges:
+def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: EngineFor) -> SliceRanges:
     """Return the key range of each slice; unknown if the keys of one of its files are not known.
 
     One read of the statistics, or one of each footer whose file has none. The footer of a log file has no range.

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 import pyarrow as pa
 
 from hoodie import config as options
-from hoodie.engine import TaskContext
+from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups
@@ -36,7 +36,6 @@ from hoodie.index.record.entries import (
     read_entries,
 )
 from hoodie.index.table_facts import TableFacts
-from hoodie.metadata.services.context import EngineFor
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import Instant, ms_of_instant_time
 from hoodie.view.table_view import TableView

@@ -5,13 +5,13 @@ Used if the writing tasks staged no entries: while an index is built, and for wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.engine import Engine, TaskContext
+from hoodie.engine import EngineFor, TaskContext
 from hoodie.engine.packing import chunks
 from hoodie.errors import UnsupportedError
 from hoodie.files.base_file import read_base_file
@@ -69,7 +69,7 @@ def changes_of(metadata: CommitMetadata, current: Iterable[FileSlice]) -> list[F
 
 
 def stage_changes(
-    engine_for: Callable[[int], Engine],
+    engine_for: EngineFor,
     store: StoreSpec,
     changes: Sequence[FileGroupChange],
     stage: EntryStage,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie.engine import LocalEngine
+from hoodie.engine import LocalEngine, local_engine
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
@@ -13,7 +13,6 @@ from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.metadata.build_instants import build_time
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
-from hoodie.metadata.services.context import local_engine
 from hoodie.timeline import Action, Timeline, ms_of_instant_time
 from hoodie.view.table_view import TableView
 

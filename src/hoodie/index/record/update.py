@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hoodie.engine import EngineFor
 from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups
@@ -38,7 +39,6 @@ from hoodie.index.record.state import (
     record_index_if_there,
 )
 from hoodie.index.table_facts import TableFacts
-from hoodie.metadata.services.context import EngineFor
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import Instant, ms_of_instant_time
 from hoodie.view.table_view import TableView

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from hoodie.engine import Engine
+from hoodie.engine import EngineFor
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
@@ -33,8 +33,7 @@ class TableContent:
     config: TableConfig
     list_files: ListFiles
     """Lists the committed files. Expensive: call it once, and only if the files are needed."""
-    engine_for: Callable[[int], Engine]
-    """Returns the engine for work on a number of bytes."""
+    engine_for: EngineFor
 
 
 @dataclass(frozen=True, slots=True)

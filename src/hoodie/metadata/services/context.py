@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from hoodie.engine import Engine, LocalEngine
+from hoodie.engine import EngineFor, local_engine
 from hoodie.metadata.folder import MetadataFolder, time_after
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.services.limits import ServiceLimits
 from hoodie.timeline import CreateFile, Fence, Instant, InstantClock, Timeline
-
-EngineFor = Callable[[int], Engine]
-"""Returns the engine for work on a number of bytes."""
-
-
-def local_engine(work_bytes: int) -> Engine:
-    """Return the engine that uses threads of this process, for any amount of work."""
-    return LocalEngine()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

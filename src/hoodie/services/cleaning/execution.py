@@ -16,7 +16,7 @@ from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import build_metadata_table_anew, drop_lost_partitions
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.steps import Step, reached
-from hoodie.engine import TaskContext
+from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import (
     CorruptFileError,
     MetadataPartitionMissingError,
@@ -28,7 +28,6 @@ from hoodie.files.slices import join_path
 from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata, CleanPartitionMetadata
 from hoodie.metadata.changes import MetadataChanges
-from hoodie.metadata.services.context import EngineFor
 from hoodie.services.cleaning.partitions import LEFT, left_partitions
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.commit_cache import CleanFacts

@@ -16,7 +16,7 @@ from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.filters import commit_filters
 from hoodie.commit.steps import Step, reached
-from hoodie.engine import LocalEngine, TaskContext
+from hoodie.engine import EngineFor, LocalEngine, TaskContext
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.compaction_operation import slice_of
 from hoodie.files.slices import FileSlice
@@ -26,7 +26,6 @@ from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import check_call_options
-from hoodie.metadata.services.context import EngineFor
 from hoodie.progress import PhaseTimes
 from hoodie.services.compaction.log_compaction import CompactLogs
 from hoodie.services.compaction.planned import COMPACTION

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hoodie.commit.abandoned import AbandonedFiles
 from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
+from hoodie.engine import EngineFor
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import update_table_config
@@ -16,7 +17,6 @@ from hoodie.index.record.building.plan import IndexBuild, build_of, pending_inde
 from hoodie.index.record.building.sizing import bucket_count, rows_of_slices
 from hoodie.index.record.state import record_index
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
-from hoodie.metadata.services.context import EngineFor
 from hoodie.metadata.table import MetadataTable
 from hoodie.services.indexing.pending import beside_pending
 from hoodie.services.indexing.switch import (

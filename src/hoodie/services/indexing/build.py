@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
+from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.index.record.building.files import IndexFiles
 from hoodie.index.record.building.plan import IndexBuild
-from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.begin import begin_build
 from hoodie.services.indexing.switch import SwitchOn, cancel, is_switched_on

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.engine import TaskContext
+from hoodie.engine import EngineFor, TaskContext
 from hoodie.engine.packing import chunks
 from hoodie.errors import RecordKeyError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead, read_file_slice
@@ -27,7 +27,6 @@ from hoodie.index.bucket.rule import BucketRule
 from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
-from hoodie.metadata.services.context import EngineFor
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.storage import StoreSpec, open_store

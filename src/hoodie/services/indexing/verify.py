@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import (
     HoodieError,
     InvalidConfigError,
@@ -28,7 +29,6 @@ from hoodie.index.record.state import has_partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_FOLDER
 from hoodie.metadata.recorded_logs import check_recorded_logs
-from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.services.report import Finding, Report, few_of_each_kind
 from hoodie.view.still_there import check_files_stay, planned_again

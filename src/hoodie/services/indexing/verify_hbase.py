@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hoodie.engine import TaskContext
+from hoodie.engine import EngineFor, TaskContext, local_engine
 from hoodie.errors import HoodieError, IndexIncompleteError, InvalidConfigError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
@@ -33,7 +33,6 @@ from hoodie.index.record.entries import (
     gathered,
     read_entries,
 )
-from hoodie.metadata.services.context import EngineFor, local_engine
 from hoodie.services.indexing.verify import report_of
 from hoodie.services.report import Finding, Report
 from hoodie.storage import StoreSpec, open_store

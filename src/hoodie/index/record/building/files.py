@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from hoodie.engine import EngineFor
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups
@@ -25,7 +26,6 @@ from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState, list_index_files
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
 from hoodie.metadata.places import file_id_of
-from hoodie.metadata.services.context import EngineFor
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, State, Timeline, ms_of_instant_time
 from hoodie.view.table_state import TableState

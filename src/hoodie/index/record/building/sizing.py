@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie import config as options
-from hoodie.engine import Engine, TaskContext
+from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import InvalidConfigError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.merged_slice import SliceRead, read_file_slice
@@ -41,7 +41,7 @@ def bucket_count(rows: int, properties: Mapping[str, str], *, asked: int | None 
 
 
 def rows_of_slices(
-    engine_for: Callable[[int], Engine], store: StoreSpec, slices: Sequence[FileSlice], read: SliceRead
+    engine_for: EngineFor, store: StoreSpec, slices: Sequence[FileSlice], read: SliceRead
 ) -> dict[FileSlice, int]:
     """Return the rows of each file slice: from the base file's footer, or by merging if there are log files.
 
