@@ -7,18 +7,6 @@ misspelt option would be ignored silently.
 
 from __future__ import annotations
 
-from hoodie.config.bloom import (
-    BLOOM_ENTRIES,
-    BLOOM_ENTRIES_MAX,
-    BLOOM_FILTER_TYPE,
-    BLOOM_FILTERS_ENABLE,
-    BLOOM_FILTERS_FILE_GROUPS,
-    BLOOM_KEYS_PER_TASK,
-    BLOOM_PRUNE,
-    BLOOM_RATE,
-    BLOOM_UPDATE_PARTITION_PATH,
-    BLOOM_USE_METADATA,
-)
 from hoodie.config.clustering import (
     CLUSTER_BEGIN_PARTITION,
     CLUSTER_END_PARTITION,
@@ -81,7 +69,27 @@ from hoodie.config.concurrency import (
     LOCK_ZOOKEEPER_URL,
     NON_BLOCKING,
 )
-from hoodie.config.hbase import (
+from hoodie.config.indexes import (
+    BLOOM_ENTRIES,
+    BLOOM_ENTRIES_MAX,
+    BLOOM_FILTER_TYPE,
+    BLOOM_FILTERS_ENABLE,
+    BLOOM_FILTERS_FILE_GROUPS,
+    BLOOM_KEYS_PER_TASK,
+    BLOOM_PRUNE,
+    BLOOM_RATE,
+    BLOOM_UPDATE_PARTITION_PATH,
+    BLOOM_USE_METADATA,
+    BUCKET_COUNT,
+    BUCKET_ENGINE,
+    BUCKET_EXPRESSIONS,
+    BUCKET_FIELDS,
+    BUCKET_RULE,
+    COLUMN_STATS_BY_DEFAULT,
+    COLUMN_STATS_COLUMNS,
+    COLUMN_STATS_COLUMNS_MAX,
+    COLUMN_STATS_ENABLE,
+    COLUMN_STATS_FILE_GROUPS,
     HBASE_BUILT,
     HBASE_GET_BATCH,
     HBASE_IDENTITY,
@@ -94,18 +102,6 @@ from hoodie.config.hbase import (
     HBASE_THRIFT_SSL,
     HBASE_TIMEOUT_MS,
     HBASE_UPDATE_PARTITION_PATH,
-)
-from hoodie.config.indexes import (
-    BUCKET_COUNT,
-    BUCKET_ENGINE,
-    BUCKET_EXPRESSIONS,
-    BUCKET_FIELDS,
-    BUCKET_RULE,
-    COLUMN_STATS_BY_DEFAULT,
-    COLUMN_STATS_COLUMNS,
-    COLUMN_STATS_COLUMNS_MAX,
-    COLUMN_STATS_ENABLE,
-    COLUMN_STATS_FILE_GROUPS,
     INDEX_REBUILD_BYTES_MAX,
     INDEX_TYPE,
     INDEX_TYPE_KEY,

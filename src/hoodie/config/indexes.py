@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hoodie.config.option import NO_NAMES, Option, count, factor, flag, names, one_of, positive
+from hoodie.config.option import NO_NAMES, Option, count, factor, flag, names, one_of, positive, share, text
 
 INDEX_TYPE_KEY: Final = "hoodie.index.type"
 COLUMN_STATS_BY_DEFAULT: Final = False
@@ -161,4 +161,144 @@ BUCKET_RULE: Final = Option(
     one_of("regex"),
     "1.1",
     "The kind of the patterns in hoodie.bucket.index.partition.expressions.",
+)
+BLOOM_ENTRIES: Final = Option(
+    "hoodie.index.bloom.num_entries",
+    60_000,
+    positive,
+    "0.4",
+    "Bloom filters: number of keys for which a filter (simple) or one of its rows (dynamic_v0) is made. The size of a "
+    "filter follows from it and from the rate of false positives, not from the keys in the file.",
+)
+BLOOM_RATE: Final = Option(
+    "hoodie.index.bloom.fpp",
+    1e-9,
+    share,
+    "0.4",
+    "Bloom filters: share of absent keys that a filter reports as present, at the number of keys for which it is made.",
+)
+BLOOM_FILTER_TYPE: Final = Option(
+    "hoodie.bloom.index.filter.type",
+    "dynamic_v0",
+    one_of("simple", "dynamic_v0"),
+    "0.5",
+    "Bloom filters: of one size (simple), or with a further row when a row is full (dynamic_v0).",
+)
+BLOOM_ENTRIES_MAX: Final = Option(
+    "hoodie.bloom.index.filter.dynamic.max.entries",
+    100_000,
+    positive,
+    "0.5",
+    "Bloom filters of type dynamic_v0: keys after which no row is added. More keys than this in one file raise the "
+    "rate of false positives: set it to the number of records of a full file.",
+)
+BLOOM_PRUNE: Final = Option(
+    "hoodie.bloom.index.prune.by.ranges",
+    True,
+    flag,
+    "0.4",
+    "Bloom indexes: leave out files whose key range does not contain a key. false saves reading the ranges if keys are "
+    "random.",
+)
+BLOOM_KEYS_PER_TASK: Final = Option(
+    "hoodie.bloom.index.keys.per.bucket",
+    10_000_000,
+    positive,
+    "0.4",
+    "Bloom indexes: number of comparisons of a key with a file that one task does at most.",
+)
+BLOOM_UPDATE_PARTITION_PATH: Final = Option(
+    "hoodie.bloom.index.update.partition.path",
+    True,
+    flag,
+    "0.5",
+    "Global bloom index: a record whose partition path changed moves to the new partition (true), or is updated in its "
+    "old partition (false).",
+)
+BLOOM_USE_METADATA: Final = Option(
+    "hoodie.bloom.index.use.metadata",
+    False,
+    flag,
+    "0.11",
+    "Bloom indexes: read the filters from the metadata partition bloom_filters if the table has it, not from footers.",
+)
+BLOOM_FILTERS_ENABLE: Final = Option(
+    "hoodie.metadata.index.bloom.filter.enable",
+    False,
+    flag,
+    "0.11",
+    "New tables: store the bloom filter of each base file in the metadata table too.",
+)
+BLOOM_FILTERS_FILE_GROUPS: Final = Option(
+    "hoodie.metadata.index.bloom.filter.file.group.count",
+    4,
+    positive,
+    "0.11",
+    "File groups of a new metadata partition bloom_filters.",
+)
+HBASE_TABLE: Final = Option(
+    "hoodie.index.hbase.table",
+    "",
+    text,
+    "0.4",
+    "Required with index='hbase', and stored: the HBase table of the index, with a namespace as `namespace:table`.",
+)
+HBASE_THRIFT_HOST: Final = Option(
+    "hoodie.index.hbase.thrift.host", "127.0.0.1", text, "hoodie", "Host of an HBase Thrift 2 server."
+)
+HBASE_THRIFT_PORT: Final = Option(
+    "hoodie.index.hbase.thrift.port", 9090, positive, "hoodie", "Port of the HBase Thrift 2 server."
+)
+HBASE_THRIFT_SSL: Final = Option(
+    "hoodie.index.hbase.thrift.ssl", False, flag, "hoodie", "Whether the connection to the Thrift server uses TLS."
+)
+HBASE_THRIFT_CA_FILE: Final = Option(
+    "hoodie.index.hbase.thrift.ssl.ca.file",
+    "",
+    text,
+    "hoodie",
+    "PEM file with the authorities that may sign the Thrift server's certificate; default: those of the system.",
+)
+HBASE_TIMEOUT_MS: Final = Option(
+    "hoodie.index.hbase.timeout.ms",
+    30_000,
+    positive,
+    "hoodie",
+    "Milliseconds after which a connection to the Thrift server, or an answer of it, is given up with an error.",
+)
+HBASE_GET_BATCH: Final = Option(
+    "hoodie.index.hbase.get.batch.size", 1000, positive, "0.4", "Keys of one request that reads the HBase index."
+)
+HBASE_PUT_BATCH: Final = Option(
+    "hoodie.index.hbase.put.batch.size", 1000, positive, "0.4", "Keys of one request that writes the HBase index."
+)
+HBASE_QPS_MAX: Final = Option(
+    "hoodie.index.hbase.max.qps.per.region.server",
+    0,
+    count,
+    "0.4",
+    "Maximum number of keys that one write reads or writes in a second, for each region server that has a region of "
+    "the HBase table; 0 for no limit.",
+)
+HBASE_UPDATE_PARTITION_PATH: Final = Option(
+    "hoodie.hbase.index.update.partition.path",
+    False,
+    flag,
+    "0.5.3",
+    "HBase index: a record whose partition path changed moves to the new partition (true, stored for new tables), or "
+    "stays in its old partition (false).",
+)
+HBASE_IDENTITY: Final = Option(
+    "hoodie.python.index.hbase.id",
+    "",
+    text,
+    "hoodie",
+    "Stored: the identity of the HBase index, which a row of the HBase table has too. Each build sets a new one.",
+)
+HBASE_BUILT: Final = Option(
+    "hoodie.python.index.hbase.built",
+    "",
+    text,
+    "hoodie",
+    "Stored: the newest commit when the HBase index was built. The index is incomplete if that commit is taken back.",
 )

@@ -6,12 +6,12 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from hoodie.config import bloom, clustering, compaction, concurrency, hbase, indexes, retention, writes
+from hoodie.config import clustering, compaction, concurrency, indexes, retention, writes
 from hoodie.config.option import Option
 from hoodie.config.writes import MAX_FILE_BYTES, SMALL_FILE_BYTES
 from hoodie.errors import InvalidConfigError
 
-_MODULES = (writes, indexes, bloom, hbase, compaction, clustering, retention, concurrency)
+_MODULES = (writes, indexes, compaction, clustering, retention, concurrency)
 
 OPTIONS: Final[Mapping[str, Option[Any]]] = {
     option.key: option for module in _MODULES for option in vars(module).values() if isinstance(option, Option)
