@@ -47,6 +47,7 @@ def _assert_one_file_group_each(path: Path, count: int) -> None:
     assert all(bucket is not None and bucket < count for _, bucket in found)
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize(
     ("table_type", "fields"), [("copy_on_write", "id"), ("merge_on_read", "part"), ("merge_on_read", "id,part")]
 )
@@ -88,6 +89,7 @@ def _simple_rows(numbers: range, ts: int) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_table_of_the_jvm_is_continued(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
     """Its DataFrame writer stores no index: a write of ours asks for it, until `t.index.switch` stores it."""

@@ -102,7 +102,7 @@ def rows_of(rows: dict[str, dict[str, object]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows.values()), schema=SCHEMA)
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize(
     ("table_type", "index", "by", "layout"),
     [
@@ -171,7 +171,7 @@ def die(path: Path, instant: str, where: str, scratch: Path) -> None:
     forget_all()
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("where", DEATHS)
 def test_the_jvm_takes_up_our_half_done_clustering(jvm: Jvm, tmp_path: Path, where: str) -> None:
     """On one copy the JVM executes the plan again, on another it rolls the plan back."""
@@ -211,7 +211,7 @@ def test_we_take_up_a_half_done_clustering_of_the_jvm(jvm: Jvm, tmp_path: Path) 
         shared.assert_both_go_on(before)
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("where", DEATHS)
 def test_the_jvm_rolls_back_our_half_done_clustering(jvm: Jvm, tmp_path: Path, where: str) -> None:
     shared = Shared(jvm, tmp_path / "trips", "merge_on_read", "simple")

@@ -201,7 +201,7 @@ _UPDATE = (
 )
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("hive_style", ["true", "false"])
 @pytest.mark.parametrize("partition", ["p", "n,d"])
 def test_partition_columns_of_the_path(jvm: Jvm, tmp_path: Path, partition: str, hive_style: str) -> None:
@@ -223,7 +223,7 @@ def test_partition_columns_of_the_path(jvm: Jvm, tmp_path: Path, partition: str,
     _assert_refused(path, "lack the partition columns")
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("table_version", [6, 8, 9])
 @pytest.mark.parametrize("key", ["id", "id,n"])
 def test_merged_rows_without_stored_keys(jvm: Jvm, tmp_path: Path, key: str, table_version: int) -> None:
@@ -267,7 +267,7 @@ def _assert_refused(path: Path, reason: str) -> None:
     assert sorted(path.rglob("*")) == before
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("table_version", [6, 9])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("partition", ["p", ""])

@@ -181,7 +181,7 @@ def dead_write(table: Table) -> object:
 OUR_DEATHS = [(table_type, target, where) for table_type in TYPES for target in TARGETS for where in DEATHS]
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize(("table_type", "target", "where"), sample_of(OUR_DEATHS, 4, "rollbacks that the JVM finishes"))
 def test_the_jvm_finishes_our_dead_rollback(jvm: Jvm, tmp_path: Path, table_type: str, target: str, where: str) -> None:
     path = tmp_path / "trips"
@@ -206,7 +206,7 @@ STATES = ["requested", "inflight", "files deleted"]
 THEIR_DEATHS = [(table_type, state) for table_type in TYPES for state in STATES]
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize(("table_type", "state"), sample_of(THEIR_DEATHS, 3, "rollbacks of the JVM that we finish"))
 def test_we_finish_a_dead_rollback_of_the_jvm(
     jvm: Jvm, tmp_path: Path, table_type: str, state: str, roll_back_by_jvm: Callable[[Path, str], None]

@@ -492,7 +492,7 @@ def _serve(case: Case, service: Service) -> None:
     case.check()
 
 
-@pytest.mark.parametrize(("kind", "service"), _cases(THEIRS, 6, "services of the JVM"))
+@pytest.mark.parametrize(("kind", "service"), _cases(THEIRS, 5, "services of the JVM"))
 def test_services_of_the_jvm_on_our_tables(jvm: Jvm, tmp_path: Path, kind: Kind, service: Service) -> None:
     _serve(Case.new(jvm, kind, tmp_path / "t", is_ours=True), service)
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 SEED = int(os.environ.get("HOODIE_TEST_SEED", "1"))
 _WHOLE = ("surface", "matrix")
-_REPEATED = 0.6
+_REPEATED = 0.4
 """Part of the tests of the contract that Spark Connect and Spark 3.5 repeat."""
 IS_WHOLE = os.environ.get("HOODIE_TEST_ALL", "") == "1"
 
