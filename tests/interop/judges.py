@@ -54,7 +54,6 @@ QUICK_OPTIONS = {
     "hoodie.simple.index.parallelism": "2",
     "hoodie.global.simple.index.parallelism": "2",
     "hoodie.global.index.reconcile.parallelism": "2",
-    "hoodie.metadata.record.index.min.filegroup.count": "2",
 }
 NEWEST_TABLE_VERSION = 9
 SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
