@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.contract.failing_tasks import CASES, PARTS, ROWS
+from tests.support.samples import IS_WHOLE
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.timeout(900)]
 LANE = os.environ.get("HOODIE_TEST_SPARK", "classic")
@@ -25,7 +26,11 @@ SAME = {
 }
 REPEATED = LANE == "connect" or version("pyspark").startswith("3.")
 """Whether this is another Spark than that which runs every case: a session with executors takes long to start."""
-RUN = [name for name in CASES if not REPEATED or name in ("insert, quiet", "insert, worker killed")]
+RUN = [
+    name
+    for name in CASES
+    if (name in ("insert, quiet", "insert, worker killed") if REPEATED else IS_WHOLE or "random" not in name)
+]
 Written = dict[str, dict[str, Any]]
 
 
@@ -68,7 +73,7 @@ def test_the_same_data_gets_the_same_keys_again(written: Written, name: str) -> 
     assert keys(written[name]) == keys(written[SAME[name]])
 
 
-@pytest.mark.skipif(RANDOM not in RUN, reason="another lane runs this case")
+@pytest.mark.skipif(RANDOM not in RUN, reason="`make test-all` runs this case")
 def test_a_plan_that_changes_when_shuffle_files_are_lost_uses_no_key_twice(written: Written) -> None:
     """Spark fails the job if it notices that the repeated part is not the same; then nothing is committed."""
     found = written[RANDOM]
