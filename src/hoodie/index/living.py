@@ -42,6 +42,8 @@ def living_hits(
     if search.is_global or not any((hit.partition_path, hit.file_id) in logged for hit in hits):
         return tuple(hits)
     asked = np.ones(_end(hits), np.bool_) if request.purpose is Purpose.ADD else _in_several(store, hits)
+    if not asked.any():
+        return tuple(hits)
     questions = {group: rows for group, rows in _rows_by_group(store, hits, asked) if group in logged}
     if not questions:
         return tuple(hits)

@@ -15,7 +15,7 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import conform
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.records.keys.key_generator import KeyGenerator, is_text
 
 _META = {name: pa.schema([pa.field(name, pa.string(), nullable=False)]) for name in (RECORD_KEY, PARTITION_PATH)}
 
@@ -100,18 +100,18 @@ class KeyColumns:
         fields = self.generator.record_key_fields
         if pa.types.is_struct(values.type) and fields and len(values):
             return _of_structs(values, fields)
-        is_text = _is_text(values.type)
-        if len(fields) == 1 and (not is_text or _is_text(type_at(self.schema, fields[0]))):
+        has_texts = is_text(values.type)
+        if len(fields) == 1 and (not has_texts or is_text(type_at(self.schema, fields[0]))):
             first, *rest = fields[0].split(".")
             for name in reversed(rest):
                 values = pa.StructArray.from_arrays([values], names=[name])
             return pa.table({first: values})
-        if not fields and not is_text and len(values):
+        if not fields and not has_texts and len(values):
             raise SchemaMismatchError(
                 f"the table makes its record keys automatically: expected values of {RECORD_KEY}, which are texts, "
                 f"found values of type {values.type}"
             )
-        if not is_text and len(values):
+        if not has_texts and len(values):
             raise SchemaMismatchError(
                 f"keys of the columns {list(fields)}: expected a table with these columns, or whole record keys as "
                 f"texts such as {','.join(f'{name}:...' for name in fields)!r}, found values of type {values.type}"
@@ -140,11 +140,6 @@ def _of_structs(values: pa.StructArray, fields: Sequence[str]) -> pa.Table:
             f"this order, found {values.type.num_fields} values named {names}"
         )
     return pa.Table.from_arrays(values.flatten(), names)
-
-
-def _is_text(data_type: pa.DataType) -> bool:
-    found = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
-    return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
 
 
 def _top_level(fields: Sequence[str]) -> list[str]:

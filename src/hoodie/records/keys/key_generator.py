@@ -320,9 +320,13 @@ def _refuse_ambiguous(batch: pa.RecordBatch, fields: Sequence[str], parts: Seque
 def _holds_text(batch: pa.RecordBatch, name: str) -> bool:
     found = _column_of(batch, name)
     assert found is not None
-    kind = found[0].type
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return is_text(found[0].type)
+
+
+def is_text(data_type: pa.DataType) -> bool:
+    """Return whether values of the type are texts, also in a dictionary."""
+    found = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
 
 
 def _bare_keys(text: pa.StringArray, name: str) -> pa.StringArray:
