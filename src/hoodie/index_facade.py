@@ -23,8 +23,7 @@ from hoodie.services.indexing.statistics import build_statistics, drop_statistic
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
 from hoodie.services.indexing.verify_hbase import verify_hbase_index
 from hoodie.services.indexing.verify_statistics import verify_statistics
-from hoodie.services.report import Report
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import Report, ServiceResult
 from hoodie.view.statistics import STATISTICS
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView

@@ -7,8 +7,7 @@ import pytest
 
 import hoodie
 from hoodie.display import html_facts, size_text
-from hoodie.services.report import Finding, Report
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import Finding, Report, ServiceResult
 from hoodie.timeline import Timeline
 from hoodie.write.result import WriteResult
 

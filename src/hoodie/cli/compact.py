@@ -10,7 +10,7 @@ import hoodie
 from hoodie.cli.options import AsJson, Properties, StorageOptions, TablePath, pairs
 from hoodie.format.table.call_options import check_call_options
 from hoodie.services.planned.listing import PendingPlans
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.ui.json_lines import print_json
 from hoodie.ui.progress import progress_bar
 

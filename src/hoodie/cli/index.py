@@ -11,8 +11,7 @@ import typer
 import hoodie
 from hoodie.cli.input import InputOptions, open_files
 from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, pairs
-from hoodie.services.report import Report
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import Report, ServiceResult
 from hoodie.ui.json_lines import print_json
 from hoodie.ui.progress import progress_bar
 

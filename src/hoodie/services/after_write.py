@@ -12,11 +12,11 @@ from typing import Final
 from hoodie.progress import PhaseTimes
 from hoodie.services.archiving.run import ARCHIVE
 from hoodie.services.call import Occasion, ServiceCall
-from hoodie.services.cleaning.inline import CLEAN
+from hoodie.services.cleaning.clean import CLEAN
 from hoodie.services.clustering.inline import INLINE_CLUSTERING
 from hoodie.services.inline import InlineService
-from hoodie.services.result import ServiceResult
-from hoodie.services.ttl.inline import EXPIRE
+from hoodie.services.results import ServiceResult
+from hoodie.services.ttl import EXPIRE
 from hoodie.view.table_view import TableView
 
 SERVICES: Final[tuple[InlineService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, ARCHIVE)

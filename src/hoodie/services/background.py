@@ -10,7 +10,7 @@ from typing import Self
 
 from hoodie.arguments import check_methods
 from hoodie.errors import InvalidConfigError
-from hoodie.services.result import OnResult, ServiceResult
+from hoodie.services.results import OnResult, ServiceResult
 
 _RESULTS_KEPT = 100
 

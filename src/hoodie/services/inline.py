@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hoodie.services.call import ServiceCall
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.view.table_view import TableView
 
 

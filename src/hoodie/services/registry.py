@@ -23,7 +23,7 @@ from hoodie.services.compaction.run import CompactionCall
 from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.inline import InlineService
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
-from hoodie.services.result import OnResult, ServiceResult
+from hoodie.services.results import OnResult, ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
 

@@ -12,7 +12,7 @@ from hoodie.errors import InvalidConfigError, TableNotFoundError
 from hoodie.services.background import Background
 from hoodie.services.call import Occasion, ServiceCall
 from hoodie.services.registry import RunnableService, all_services
-from hoodie.services.result import OnResult, ServiceResult
+from hoodie.services.results import OnResult, ServiceResult
 from hoodie.view.table_view import TableView
 
 OnError = Callable[[str, Exception], None]

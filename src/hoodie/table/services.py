@@ -9,16 +9,15 @@ from hoodie.arguments import check_methods
 from hoodie.table.context import TableContext, Text
 
 if TYPE_CHECKING:
-    from hoodie.services.cleaning.result import CleanResult
+    from hoodie.services.cleaning.clean import CleanResult
     from hoodie.services.clustering.advice import SmallFiles
     from hoodie.services.clustering.pending import PendingClusterings
     from hoodie.services.compaction.compactor import Compactor
     from hoodie.services.compaction.pending import PendingCompactions
     from hoodie.services.planned.coordination import Coordinator
-    from hoodie.services.report import Report
-    from hoodie.services.result import ServiceResult
+    from hoodie.services.results import Report, ServiceResult
     from hoodie.services.runner import ServiceRunner
-    from hoodie.services.ttl.run import ExpiredResult
+    from hoodie.services.ttl import ExpiredResult
     from hoodie.view.savepoints import Savepoint
 
 
@@ -198,7 +197,7 @@ class TableServices:
         `properties` say what is retained (default: the files of the ten newest commits). `dry_run`: change nothing, and
         return the files, their bytes, and the oldest instant that stays readable.
         """
-        from hoodie.services.cleaning.run import clean
+        from hoodie.services.cleaning.clean import clean
 
         return clean(self._context.service(properties), dry_run=dry_run)
 
@@ -207,7 +206,7 @@ class TableServices:
 
         `hoodie.partition.ttl.strategy.days.retain` says after how many days. `dry_run`: only return them.
         """
-        from hoodie.services.ttl.run import expire_partitions
+        from hoodie.services.ttl import expire_partitions
 
         return expire_partitions(self._context.service(properties), dry_run=dry_run)
 

@@ -26,7 +26,7 @@ from hoodie.index.simple import SimpleIndex
 from hoodie.index.table_facts import TableFacts
 from hoodie.records.change import RECORD_KEY
 from hoodie.services.indexing.verify import IndexedState, consistent_state
-from hoodie.services.report import EXAMPLES_MAX, Finding, Report
+from hoodie.services.results import EXAMPLES_MAX, Finding, Report
 from hoodie.storage import Store
 from hoodie.view.table_view import TableView
 from hoodie.write.prepare import Preparation

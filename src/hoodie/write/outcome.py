@@ -17,7 +17,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.services.after_write import run_after_write
 from hoodie.services.call import ServiceCall
 from hoodie.services.compaction.run import compact_inline
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.view.table_view import TableView
 from hoodie.write.files.written import RowCounts, Written
 from hoodie.write.partition_removal import remove_by_service

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hoodie.display import html_facts, seconds_text, size_text
 from hoodie.index.api import LookUpCost
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 
 WRITE_PHASES: Final = ("stage", "tag", "write", "index", "commit")
 """The phases whose seconds every write reports."""

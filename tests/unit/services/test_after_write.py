@@ -10,8 +10,8 @@ import pytest
 import hoodie.services.after_write as after_write
 from hoodie.errors import StorageError
 from hoodie.services.call import ServiceCall
-from hoodie.services.cleaning.inline import CLEAN
-from hoodie.services.result import ServiceResult
+from hoodie.services.cleaning.clean import CLEAN
+from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import copy_of, new_table, rows_of, trips

@@ -11,7 +11,7 @@ import pytest
 from hoodie.errors import InvalidConfigError, LockTimeoutError
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.services.registry import RunnableService, all_services
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.services.runner import ServiceChoice, ServiceRunner, run_round
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested

@@ -23,10 +23,10 @@ from hoodie.services.archiving.plan import (
     plan_archiving,
 )
 from hoodie.services.call import Occasion, ServiceCall
-from hoodie.services.cleaning.options import CleanOptions
-from hoodie.services.cleaning.window import earliest_to_retain
+from hoodie.services.cleaning.partitions import CleanOptions
+from hoodie.services.cleaning.plan import earliest_to_retain
 from hoodie.services.inline import InlineService
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.timeline import ArchiveLimits, archive_instants
 from hoodie.view.table_view import TableView
 

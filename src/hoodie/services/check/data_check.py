@@ -40,7 +40,7 @@ from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.verify import verify_record_index
 from hoodie.services.indexing.verify_hbase import verify_hbase_index
 from hoodie.services.indexing.verify_statistics import verify_statistics
-from hoodie.services.report import EXAMPLES_MAX, Report
+from hoodie.services.results import EXAMPLES_MAX, Report
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.rules import table_key_generator
 from hoodie.view.statistics import has_statistics

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from hoodie.services.report import Severity
+from hoodie.services.results import Severity
 
 REPAIR: Final = "hoodie repair TABLE --execute"
 _COPY: Final = "restore the file from a copy, or roll back or restore the table to an instant before it"

@@ -1,14 +1,17 @@
 """Repair a table: rebuild what is derived, remove what is orphaned or left over, and finish what died half-way.
 
-`t.repair()` and `hoodie repair`. A file that a completed instant names is never deleted, unless a restore or a clean
-that somebody began, and whose plan is stored, deletes it. Each step that changes the table takes the table's lock and
-looks again under it, so that it can be repeated after a crash and beside writers.
+`t.repair()` and `hoodie repair`. Only problems whose remedy is a repair become steps, in the order in which they are
+safe. A file that a completed instant names is never deleted, unless a restore or a clean that somebody began, and whose
+plan is stored, deletes it. Young files and the files of running writers are kept. Each step that changes the table
+takes the table's lock and looks again under it, so that it can be repeated after a crash and beside writers.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from hoodie.commit.begin import put_in_order
@@ -18,26 +21,141 @@ from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER
+from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
 from hoodie.services.check import kinds
 from hoodie.services.check.completion import complete_anew, lost_completions
 from hoodie.services.check.metadata_check import unfinished_build_files
-from hoodie.services.check.repair_plan import RepairPlan, Step, mends, plan_repair
-from hoodie.services.check.survey import Survey
+from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.timeline_check import empty_completed, empty_plans
 from hoodie.services.check.verify import Checked, check, quick_problems
-from hoodie.services.cleaning.run import finish_cleans
+from hoodie.services.cleaning.clean import finish_cleans
 from hoodie.services.indexing.bloom_filters import build_filters
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.statistics import build_statistics
 from hoodie.services.recovery.restore import finish_restores
-from hoodie.services.report import EXAMPLES_MAX
-from hoodie.services.result import ServiceResult
-from hoodie.timeline import State, TableLock, delete_heartbeat, delete_instant_files, is_live
+from hoodie.services.results import EXAMPLES_MAX, ServiceResult
+from hoodie.timeline import Action, State, TableLock, delete_heartbeat, delete_instant_files, is_live
+from hoodie.view.statistics import STATISTICS
 from hoodie.view.table_view import TableView
+
+
+class Step(StrEnum):
+    """The steps of a repair. They run in this order; each can be repeated."""
+
+    PROPERTIES = "finish the change of hoodie.properties"
+    REOPEN = "make an instant pending again by deleting its empty completed file"
+    DROP_PLANS = "delete pending services whose plan is empty"
+    COMPLETE = "write the lost completed file of an instant anew"
+    RESTORE = "finish the restore"
+    ORPHANS = "delete data files that no completed instant names"
+    PARTITION_FILES = "write missing .hoodie_partition_metadata files"
+    REBUILD = "build the metadata table anew"
+    BUILD_INDEX = "build the record index"
+    BUILD_STATISTICS = "build the column statistics or bloom filters anew"
+    TIDY = "roll back dead writes, finish rollbacks, delete markers, stages, heartbeats and locks"
+    CLEAN = "finish the clean"
+    INDEX_FILES = "delete files of builds that were not completed"
+    TEMPORARY = "delete half-written temporary files"
+
+
+MENDED_BY: Final = {
+    Step.PROPERTIES: (kinds.PROPERTIES_DAMAGED, kinds.PROPERTIES_BACKUP),
+    Step.REOPEN: (kinds.INSTANT_EMPTY,),
+    Step.DROP_PLANS: (kinds.PLAN_EMPTY,),
+    Step.COMPLETE: (kinds.COMPLETION_LOST,),
+    Step.RESTORE: (kinds.RESTORE_PENDING,),
+    Step.ORPHANS: (kinds.FILE_ORPHANED,),
+    Step.PARTITION_FILES: (kinds.PARTITION_FILE_MISSING,),
+    Step.REBUILD: (
+        kinds.METADATA_MISSING,
+        kinds.METADATA_DAMAGED,
+        kinds.METADATA_BEHIND,
+        kinds.LISTING_STALE,
+        kinds.LISTING_LACKS,
+        kinds.LISTING_LENGTH,
+        kinds.INDEX_DIFFERS,
+    ),
+    Step.BUILD_INDEX: (kinds.INDEX_MISSING,),
+    Step.BUILD_STATISTICS: (kinds.STATISTICS_DIFFER, kinds.STATISTICS_MISSING, kinds.METADATA_DAMAGED),
+    Step.TIDY: (
+        kinds.WRITE_DEAD,
+        kinds.ROLLBACK_PENDING,
+        kinds.INDEX_BUILD_ABANDONED,
+        kinds.LEFTOVER_MARKERS,
+        kinds.LEFTOVER_STAGE,
+        kinds.LEFTOVER_HEARTBEAT,
+        kinds.LEFTOVER_LOCK,
+    ),
+    Step.CLEAN: (kinds.CLEAN_PENDING,),
+    Step.INDEX_FILES: (kinds.LEFTOVER_INDEX_FILES,),
+    Step.TEMPORARY: (kinds.LEFTOVER_TEMPORARY,),
+}
+"""The kinds of problems that each step mends. See `mends` for a kind that two steps have."""
+_STATISTICS_FOLDERS: Final = tuple(f"{partition_folder(name)}/" for name in STATISTICS)
+_AGED = frozenset({Step.RESTORE, Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY})
+"""Steps that change what a process may be working on, of which only the age of its files tells that it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """The keys of the problems that each step mends; `kept` are files that are too young, or whose writer may run."""
+
+    steps: dict[Step, tuple[str, ...]]
+    kept: tuple[str, ...] = ()
+
+
+def plan_repair(checked: Checked, *, now_ms: int, min_age_ms: int) -> RepairPlan:
+    """Plan the repair of a check's problems. Files that changed in the last `min_age_ms` are kept."""
+    kept: list[str] = []
+    steps: dict[Step, tuple[str, ...]] = {}
+    for step in MENDED_BY:
+        keys = list(_keys(checked.problems, step))
+        if step in _AGED:
+            young = {key for key in keys if _may_be_in_use(checked.survey, key, now_ms - min_age_ms)}
+            kept += sorted(young)
+            keys = [key for key in keys if key not in young]
+        if keys:
+            steps[step] = tuple(keys)
+    if Step.REOPEN in steps:
+        for later in (Step.TIDY, Step.CLEAN):
+            steps[later] = (*steps.get(later, ()), *_reopened(checked, steps[Step.REOPEN], later))
+    return RepairPlan({step: steps[step] for step in Step if steps.get(step)}, tuple(kept))
+
+
+def mends(step: Step, problem: Problem) -> bool:
+    """Return whether the step mends the problem. Only the statistics are built anew for a damaged file of them."""
+    if problem.kind not in MENDED_BY[step]:
+        return False
+    of_statistics = problem.key.startswith(_STATISTICS_FOLDERS)
+    return problem.kind is not kinds.METADATA_DAMAGED or of_statistics == (step is Step.BUILD_STATISTICS)
+
+
+def _keys(problems: Iterable[Problem], step: Step) -> Iterator[str]:
+    yield from dict.fromkeys(problem.key for problem in problems if mends(step, problem))
+
+
+def _reopened(checked: Checked, times: Iterable[str], step: Step) -> Iterator[str]:
+    """Yield the instants that are pending again and that the step finishes or rolls back."""
+    for instant_time in times:
+        if (checked.survey.timeline.get(instant_time, Action.CLEAN) is not None) == (step is Step.CLEAN):
+            yield instant_time
+
+
+def _may_be_in_use(survey: Survey, path: str, oldest_ms: int) -> bool:
+    """Return whether the file, or those of a restore, changed lately, or its instant has a live heartbeat."""
+    if (restore := survey.timeline.get(path, Action.RESTORE)) is not None:
+        names = (name for state in State for name in survey.view.layout.names(restore, state))
+        files = (survey.files.get(f"{survey.view.layout.instant_folder()}/{name}") for name in names)
+        return max((info.modified_ms for info in files if info is not None), default=0) > oldest_ms
+    info = survey.files.get(path) or survey.view.store.head(path)
+    if info is None:
+        return False
+    found = survey.data_files.get(path)
+    return info.modified_ms > oldest_ms or (found is not None and is_live(survey.view.store, found[2].instant_time))
+
 
 MIN_AGE_SECONDS: Final = 3600.0
 """Files that changed in the last hour may belong to a process that runs: they are kept."""

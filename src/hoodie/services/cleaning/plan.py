@@ -1,28 +1,166 @@
 """Plan a clean: the files that it deletes, and the empty partitions that it drops (docs/format/table.md §9.4).
 
-A plan is a function of a view. It costs what changed since the last clean: the metadata of the commits that left the
-retained window, and the listings of the partitions that they changed.
+A plan is a function of a view: the timeline decides the earliest commit to retain, and that commit the file slices of
+each partition that go. It costs what changed since the last clean: the metadata of the commits that left the retained
+window, and the listings of the partitions that they changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 
-from hoodie.files.slices import join_path, logs_in_doubt, slice_histories
+from hoodie.files.slices import FileSlice, SliceHistory, join_path, logs_in_doubt, slice_histories
 from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
 from hoodie.format.instants.service_metadata import ActionInstant, CleanerPlan, CleanFileInfo
-from hoodie.services.cleaning.obsolete import FileGroup, Needed, obsolete_slices
-from hoodie.services.cleaning.options import CleanOptions
-from hoodie.services.cleaning.partitions import extra_metadata, partitions_to_examine
-from hoodie.services.cleaning.window import earliest_to_retain, newest_commit
-from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive
+from hoodie.services.cleaning.partitions import CleanOptions, Policy, extra_metadata, partitions_to_examine
+from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive, is_live, to_instant_time
 from hoodie.view.busy_groups import groups_being_clustered, stored_plan
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.savepoints import savepoints
 from hoodie.view.table_view import TableView
+
+FileGroup = tuple[str, str]
+"""Partition path and file id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """What the table needs besides its newest file slices.
+
+    `savepointed` are names of files by partition path. `compacting` are the base instants of the file slices in pending
+    compactions and log compactions. `clustering` are the file groups in pending clusterings. `replaced` are the
+    requested times of the replace commits that replaced a file group.
+    """
+
+    savepointed: Mapping[str, Collection[str]] = field(default_factory=dict, hash=False)
+    compacting: Mapping[FileGroup, str] = field(default_factory=dict, hash=False)
+    clustering: Collection[FileGroup] = frozenset()
+    replaced: Mapping[FileGroup, str] = field(default_factory=dict, hash=False)
+
+    def keeps(self, found: FileSlice) -> bool:
+        """Return whether a savepoint or a pending plan needs the file slice."""
+        if self.is_compacted(found):
+            return True
+        names = self.savepointed.get(found.partition_path, ())
+        return bool(names) and any(name_of(path) in names for path in found.paths)
+
+    def is_compacted(self, found: FileSlice) -> bool:
+        """Return whether a pending (log) compaction reads the file slice, or a newer one of its file group."""
+        base = self.compacting.get((found.partition_path, found.file_id))
+        return base is not None and found.base_instant_time >= base
+
+
+def obsolete_slices(
+    histories: Sequence[SliceHistory], options: CleanOptions, earliest: str, needed: Needed
+) -> list[FileSlice]:
+    """Return the file slices of a partition to delete.
+
+    `earliest` is the requested time of the earliest commit to retain; it is not used by KEEP_LATEST_FILE_VERSIONS.
+    """
+    return [
+        found
+        for history in histories
+        for found in _candidates(history, options, earliest, needed)
+        if not needed.keeps(found)
+    ]
+
+
+def _candidates(
+    history: SliceHistory, options: CleanOptions, earliest: str, needed: Needed
+) -> Iterator[FileSlice] | Sequence[FileSlice]:
+    group = (history.partition_path, history.file_id)
+    replaced_at = needed.replaced.get(group)
+    keeps_versions = options.policy is Policy.VERSIONS
+    if replaced_at is not None:
+        return history.slices if keeps_versions or replaced_at < earliest else ()
+    if keeps_versions:
+        return () if group in needed.clustering else _older_versions(history, options.retained, needed)
+    return _before(history, earliest)
+
+
+def _before(history: SliceHistory, earliest: str) -> Iterator[FileSlice]:
+    """Yield the slices that no snapshot from `earliest` on reads, and neither the newest snapshot before it."""
+    older = [found for found in history.slices[1:] if found.base_instant_time < earliest]
+    newest = history.slices[0]
+    yield from older if newest.base_instant_time < earliest else older[1:]
+
+
+def _older_versions(history: SliceHistory, retained: int, needed: Needed) -> Iterator[FileSlice]:
+    """Yield the slices beyond the newest `retained`; the slice of a pending compaction counts as one."""
+    free = [found for found in history.slices if not needed.is_compacted(found)]
+    kept = retained - ((history.partition_path, history.file_id) in needed.compacting)
+    yield from free[kept:]
+
+
+def earliest_to_retain(
+    view: TableView, options: CleanOptions, last: CleanFacts | None, now: datetime
+) -> Instant | None:
+    """Return the earliest commit whose snapshot must stay whole; None if a clean would retain all, or keeps versions.
+
+    It is never later than the oldest pending write or table service, nor than a commit that completed after that began
+    or after the earliest commit's own completion: what these read must stay. `last` is the last clean, from which
+    `commits_max` counts. `now` has a time zone.
+    """
+    if options.policy is Policy.VERSIONS:
+        return None
+    writes = view.timeline.writes()
+    commits = writes.completed().instants
+    pending = _pending(view)
+    if options.policy is Policy.COMMITS:
+        chosen = commits[-options.retained] if 0 < options.retained < len(commits) else None
+    else:
+        since = to_instant_time(now - timedelta(hours=options.retained), view.layout.zone)
+        chosen = next((instant for instant in commits if instant.requested_time >= since), None)
+    if chosen is not None and pending and pending[0].requested_time < chosen.requested_time:
+        earlier = [instant for instant in commits if instant.requested_time < pending[0].requested_time]
+        chosen = earlier[-1] if earlier else None
+    if chosen is None:
+        return None
+    if last is not None and last.earliest:
+        cleaned = [found for found in commits if last.earliest <= found.requested_time < chosen.requested_time]
+        chosen = cleaned[options.commits_max] if len(cleaned) > options.commits_max else chosen
+    return _with_overlapping(commits, pending, chosen)
+
+
+def _with_overlapping(commits: Sequence[Instant], pending: Sequence[Instant], chosen: Instant) -> Instant:
+    """Return `chosen`, or the first commit requested before it that completed later than its snapshot began.
+
+    A file slice is superseded when the newer slice is completed, not when it was requested: the snapshot of `chosen`,
+    and a write that was pending then, still read what such a commit replaced.
+    """
+    horizon = min([chosen.completion_time or "", *(found.requested_time for found in pending[:1])])
+    before = (found for found in commits if found.requested_time < chosen.requested_time)
+    return next((found for found in before if (found.completion_time or "") > horizon), chosen)
+
+
+def _pending(view: TableView) -> list[Instant]:
+    """Return the pending writes and table services, and the index builds of this library that run.
+
+    A build compares itself with the writes that completed while it ran. Builds of a JVM have no heartbeat, and do not
+    hold a clean, as in the JVM.
+    """
+
+    def reads(found: Instant) -> bool:
+        is_build = found.action is Action.INDEXING
+        return found.action.writes_data or (is_build and is_live(view.store, found.requested_time))
+
+    return list(filter(reads, view.timeline.pending()))
+
+
+def commits_since(view: TableView, last: CleanFacts | None) -> int:
+    """Return the number of commits that completed after the last clean was planned."""
+    commits = view.timeline.writes().completed()
+    return len(commits) if last is None else sum(found.requested_time > last.last_completed for found in commits)
+
+
+def newest_commit(view: TableView) -> str:
+    """Return the greatest requested time of a completed commit; empty without commits."""
+    newest = view.timeline.writes().completed().latest()
+    return "" if newest is None else newest.requested_time
+
 
 _PARTITIONS_AT_ONCE = 1000
 """Partitions whose listings are in memory at the same time."""

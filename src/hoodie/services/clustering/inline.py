@@ -13,7 +13,7 @@ from hoodie.services.clustering.schedule import Wish, schedule_clustering
 from hoodie.services.clustering.trigger import Trigger
 from hoodie.services.inline import InlineService
 from hoodie.services.planned.claim import RunState, runner_of
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.view.table_view import TableView
 
 

@@ -28,7 +28,7 @@ from hoodie.index.table_facts import TableFacts
 from hoodie.index.updates import IndexUpdates
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import ServiceCall
-from hoodie.services.clustering.ordering import check_order
+from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import RowOrder
 from hoodie.services.clustering.planned import CLUSTERING, Work, check_clusterable, check_strategy, work_of
 from hoodie.services.clustering.schedule import Wish, schedule_clustering
@@ -40,7 +40,7 @@ from hoodie.services.planned.coordination import TableCoordinator
 from hoodie.services.planned.failures import Failures
 from hoodie.services.planned.rollback import roll_back_plan, take_back_metadata
 from hoodie.services.planned.schema import schema_at
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.view.parquet_options import parquet_options
 from hoodie.view.statistics import written_columns
 from hoodie.view.stored_columns import stored_columns

@@ -19,7 +19,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.services.clustering.history import changed_partitions
-from hoodie.services.clustering.ordering import check_order
+from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import Planned, PlanRequest, RowOrder, plan_clustering
 from hoodie.services.clustering.planned import check_clusterable
 from hoodie.services.clustering.settings import PartitionFilter, PlanLimits

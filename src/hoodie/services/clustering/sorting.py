@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.services.clustering.ordering import FittedOrder, numbers_of, quantiles
+from hoodie.services.clustering.order import FittedOrder, numbers_of, quantiles
 from hoodie.services.clustering.plan import RowOrder
 from hoodie.storage import ScratchFolder, scratch_folder
 

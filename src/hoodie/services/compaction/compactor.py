@@ -12,7 +12,7 @@ from hoodie.services.background import Background
 from hoodie.services.compaction.run import CompactionCall, compact_all
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.compaction.trigger import Trigger
-from hoodie.services.result import OnResult, ServiceResult
+from hoodie.services.results import OnResult, ServiceResult
 from hoodie.view.table_view import TableView
 
 

@@ -36,7 +36,7 @@ from hoodie.services.planned.claim import ClaimedPlan, RunState, Wanted, claim_p
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.planned.failures import Failures
 from hoodie.services.planned.schema import schema_at
-from hoodie.services.result import OnResult, ServiceResult
+from hoodie.services.results import OnResult, ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.parquet_options import parquet_options
 from hoodie.view.rules import log_block_format

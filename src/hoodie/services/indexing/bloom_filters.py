@@ -30,8 +30,7 @@ from hoodie.metadata.visible_instants import visible_instants
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.file_builds import begin, check_buildable, drop_built, run
-from hoodie.services.report import Finding, Report, few_of_each_kind
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import Finding, Report, ServiceResult, few_of_each_kind
 from hoodie.storage import Store
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView

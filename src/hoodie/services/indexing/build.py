@@ -29,7 +29,7 @@ from hoodie.index.record.building.plan import IndexBuild
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.begin import begin_build
 from hoodie.services.indexing.switch import SwitchOn, cancel, is_switched_on
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, State, TableLock
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.timeline.owner import Owner

@@ -38,7 +38,7 @@ from hoodie.services.indexing.drop import end_builds
 from hoodie.services.indexing.hbase import properties_to_remove
 from hoodie.services.indexing.key_check import check_buckets, check_one_partition_each, check_partitions_of_columns
 from hoodie.services.indexing.switch import differing, index_properties, off_properties
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
 

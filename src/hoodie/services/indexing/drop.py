@@ -13,7 +13,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.pending import beside_pending
 from hoodie.services.indexing.switch import cancel, finish_dead, is_switched_on, off_properties
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.timeline import is_live
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView

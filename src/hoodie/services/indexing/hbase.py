@@ -29,7 +29,7 @@ from hoodie.index.record.entries import EntryStage
 from hoodie.index.record.state import has_partitioned_index
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import IndexCall, foreign_write, settled
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.timeline import ms_of_instant_time
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView

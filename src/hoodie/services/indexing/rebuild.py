@@ -24,7 +24,7 @@ from hoodie.services.indexing.drop import end_builds
 from hoodie.services.indexing.file_builds import end_dead_builds
 from hoodie.services.indexing.statistics import build_statistics, built_columns
 from hoodie.services.indexing.switch import finish_dead, is_switched_on
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, is_live
 from hoodie.view.parquet_options import lost_filters
 from hoodie.view.statistics import lost_statistics

@@ -27,7 +27,7 @@ from hoodie.metadata.stats_files import write_stats_files
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.file_builds import begin, check_buildable, drop_built, run
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.statistics import STATISTICS, chosen_columns, indexed_columns
 from hoodie.view.table_state import TableState

@@ -30,7 +30,7 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_FOLDER
 from hoodie.metadata.recorded_logs import check_recorded_logs
 from hoodie.metadata.visible_instants import visible_instants
-from hoodie.services.report import Finding, Report, few_of_each_kind
+from hoodie.services.results import Finding, Report, few_of_each_kind
 from hoodie.view.still_there import check_files_stay, planned_again
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView

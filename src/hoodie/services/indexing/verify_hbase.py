@@ -34,7 +34,7 @@ from hoodie.index.record.entries import (
     read_entries,
 )
 from hoodie.services.indexing.verify import report_of
-from hoodie.services.report import Finding, Report
+from hoodie.services.results import Finding, Report
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.still_there import check_files_stay, planned_again
 from hoodie.view.table_state import TableState

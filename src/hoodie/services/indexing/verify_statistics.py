@@ -17,7 +17,7 @@ from hoodie.metadata.stats_reader import StatsReader
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.statistics import StatisticsFiles
-from hoodie.services.report import Finding, Report, few_of_each_kind
+from hoodie.services.results import Finding, Report, few_of_each_kind
 from hoodie.view.table_view import TableView
 
 _TRIES = 3

@@ -28,7 +28,7 @@ from hoodie.services.call import ServiceCall
 from hoodie.services.recovery.plan import commit_to_restore, plan_restore
 from hoodie.services.recovery.rollback import notes_of, what_goes
 from hoodie.services.recovery.savepoint import check_version
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, Instant, State, TableLock, delete_instant_files
 from hoodie.view.table_view import TableView
 

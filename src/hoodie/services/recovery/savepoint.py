@@ -17,7 +17,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
 from hoodie.progress import PhaseTimes
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, Instant, State, TimelineArchive, archive_instants, delete_instant_files
 from hoodie.view.cleaned import oldest_readable_instant
 from hoodie.view.savepoints import savepointed_instants

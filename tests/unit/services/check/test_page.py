@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hoodie.services.check.kinds import KINDS
-from hoodie.services.check.repair_plan import Step
+from hoodie.services.check.repair import Step
 from tests.unit.services.check.wounds import WOUNDS
 
 PAGE = Path(__file__).parents[4] / "docs" / "operations" / "verify-and-repair.md"

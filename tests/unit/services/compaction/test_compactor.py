@@ -10,7 +10,7 @@ from hoodie.engine import LocalEngine
 from hoodie.errors import CorruptFileError, InvalidConfigError
 from hoodie.services.compaction.compactor import compact_once
 from hoodie.services.compaction.run import CompactionCall
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.table_state import TableState

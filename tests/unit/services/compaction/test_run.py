@@ -28,7 +28,7 @@ from hoodie.services.compaction.run import CompactionCall, compact, compact_inli
 from hoodie.services.planned.claim import claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
 from hoodie.services.planned.rollback import roll_back_plan
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all, read_instant

@@ -16,7 +16,7 @@ from hoodie.files.staging import staged_keys
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.index.record import entries
 from hoodie.index.record.entries import EntryWriter
-from hoodie.services.report import Report
+from hoodie.services.results import Report
 from hoodie.table import Table
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])

@@ -11,7 +11,7 @@ from hoodie.services.call import ServiceCall
 from hoodie.services.clustering.run import cluster, execute_waiting
 from hoodie.services.clustering.schedule import Wish
 from hoodie.services.compaction.run import CompactionCall, compact_all, compact_inline
-from hoodie.services.result import ServiceResult
+from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.table_state import TableState

@@ -13,8 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import InvalidConfigError
-from hoodie.services.clustering.curves import bits_of, hilbert_order, z_order
-from hoodie.services.clustering.ordering import FittedOrder, check_order, numbers_of, quantiles
+from hoodie.services.clustering.order import (
+    FittedOrder,
+    bits_of,
+    check_order,
+    hilbert_order,
+    numbers_of,
+    quantiles,
+    z_order,
+)
 from hoodie.services.clustering.plan import RowOrder
 from hoodie.services.clustering.sorting import RowSample, SortLimits, sorted_rows
 from tests.support.seeds import examples

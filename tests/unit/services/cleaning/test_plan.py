@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.files.slices import BaseFile, FileSlice, SliceHistory
-from hoodie.services.cleaning.obsolete import Needed, obsolete_slices
-from hoodie.services.cleaning.options import CleanOptions, Policy
+from hoodie.services.cleaning.partitions import CleanOptions, Policy
+from hoodie.services.cleaning.plan import Needed, obsolete_slices
 
 COMMITS = CleanOptions()
 TIMES = st.lists(st.integers(1, 20), min_size=1, max_size=8, unique=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.services.check.overdue import overdue_problems
 from hoodie.services.check.survey import Survey
+from hoodie.services.check.verify import overdue_problems
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import parse_instant_time

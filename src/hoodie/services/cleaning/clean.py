@@ -1,20 +1,26 @@
-"""Clean a table: finish pending cleans, then plan and execute a new one (docs/format/table.md §9.4)."""
+"""Clean a table: finish pending cleans, then plan and execute a new one (docs/format/table.md §9.4).
+
+A clean is pending if its process died, or failed before all files were deleted. The inflight file of a clean names the
+process that executes it, and its heartbeat tells whether that process runs. The JVM writes an empty inflight file and
+no heartbeat; whether it executes the clean is derived from the age of the files.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from hoodie import config as options
 from hoodie.commit.begin import put_in_order
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import ensure_metadata_partitions
-from hoodie.commit.pending import PendingInstant, request
+from hoodie.commit.pending import PendingInstant, inflight_content, request
 from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached
-from hoodie.errors import CommitConflictError, UnsupportedError
+from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
@@ -22,16 +28,99 @@ from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
 from hoodie.services.call import Occasion, ServiceCall
 from hoodie.services.cleaning.execution import CleanCompletion, delete_files, files_to_delete
-from hoodie.services.cleaning.options import CleanOptions
-from hoodie.services.cleaning.pending import claim, is_running, pending_cleans, take_up
-from hoodie.services.cleaning.plan import PlannedClean, plan_clean
-from hoodie.services.cleaning.result import CleanResult
-from hoodie.services.cleaning.window import commits_since, earliest_to_retain
-from hoodie.timeline import Action, TableLock, parse_instant_time
+from hoodie.services.cleaning.partitions import CleanOptions
+from hoodie.services.cleaning.plan import PlannedClean, commits_since, earliest_to_retain, plan_clean
+from hoodie.services.inline import InlineService
+from hoodie.services.results import ServiceResult
+from hoodie.timeline import (
+    Action,
+    Instant,
+    State,
+    TableLock,
+    delete_instant_files,
+    is_live,
+    parse_instant_time,
+    read_instant,
+)
+from hoodie.timeline.owner import Owner
 from hoodie.view.cleaned import last_clean, oldest_readable_instant, stable_since
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.savepoints import readable_savepoints
 from hoodie.view.table_view import TableView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CleanResult(ServiceResult):
+    """The outcome of a clean. `counts` has `files_deleted`, `bytes_freed` and `partitions_dropped`.
+
+    `files`: the names of the files by partition path; only a dry run fills it. `oldest_readable`: the requested time of
+    the oldest instant from which on every snapshot stays readable; None if all do. `readable_savepoints`: older commits
+    whose snapshots stay readable, because a savepoint keeps their files.
+    """
+
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    oldest_readable: str | None = None
+    readable_savepoints: tuple[str, ...] = ()
+
+
+_FOREIGN_IDLE_MS = {State.REQUESTED: 60_000, State.INFLIGHT: 30 * 60_000}
+"""Milliseconds after which a clean without an owner counts as interrupted, unless the caller asked for a clean."""
+
+
+def pending_cleans(view: TableView) -> list[Instant]:
+    """Return the pending cleans, oldest first."""
+    return [found for found in view.timeline.pending() if found.action is Action.CLEAN]
+
+
+def is_running(view: TableView, clean: Instant, *, is_asked_for: bool) -> bool:
+    """Return whether a process executes the pending clean.
+
+    `is_asked_for`: a person asked for a clean. Then a clean of the JVM counts as running only with a live heartbeat;
+    two processes that execute one clean delete the same files.
+    """
+    if is_live(view.store, clean.requested_time):
+        return True
+    if is_asked_for:
+        return False
+    content = inflight_content(view, clean) if clean.state is State.INFLIGHT else None
+    if content is not None and Owner.parse(content) is not None:
+        return False
+    return _idle_ms(view, clean) < _FOREIGN_IDLE_MS[clean.state]
+
+
+def take_up(
+    view: TableView, clean: Instant, properties: Mapping[str, str]
+) -> tuple[PendingInstant, CleanerPlan] | None:
+    """Claim a pending clean that no process executes, under the table's lock; return it with its plan.
+
+    None if it has no plan: the process that requested it died first. Then its files are deleted from the timeline.
+
+    Raises: CorruptFileError if the plan does not parse.
+    """
+    try:
+        content = read_instant(view.store, view.layout, clean, State.REQUESTED)
+    except InstantNotFoundError:
+        content = b""
+    if not content:
+        states = (State.INFLIGHT, State.REQUESTED)
+        delete_instant_files(view.store, view.layout, clean.requested_time, clean.action, *states)
+        return None
+    plan = CleanerPlan.parse(content, path=view.path_of(clean))
+    return claim(ensure_metadata_partitions(view), clean, properties), plan
+
+
+def claim(view: TableView, clean: Instant, properties: Mapping[str, str]) -> PendingInstant:
+    """Make this process the owner of a requested clean, under the table's lock."""
+    return PendingInstant.claim(view, clean, Owner.new().to_bytes(), properties)
+
+
+def _idle_ms(view: TableView, clean: Instant) -> int:
+    """Return the milliseconds since the newest file of the clean was written."""
+    folder = view.layout.instant_folder()
+    names = [name for state in (State.REQUESTED, State.INFLIGHT) for name in view.layout.names(clean, state)]
+    infos = (view.store.head(f"{folder}/{name}") for name in names)
+    return time.time_ns() // 1_000_000 - max((info.modified_ms for info in infos if info is not None), default=0)
+
 
 OPERATION: Final = "clean"
 _COMMITS_IN_VAIN: Final = 10
@@ -305,3 +394,11 @@ def _nothing(view: TableView, times: PhaseTimes) -> CleanResult:
         oldest_readable=stable_since(view, bound) or None,
         readable_savepoints=readable_savepoints(view, bound),
     )
+
+
+def _clean_inline(call: ServiceCall) -> CleanResult | None:
+    result = clean(call)
+    return result if result.instant is not None or result.notes else None
+
+
+CLEAN = InlineService(name=OPERATION, is_on=options.CLEAN_AUTOMATIC.get, is_due=is_clean_due, run=_clean_inline)

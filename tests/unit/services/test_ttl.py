@@ -12,7 +12,7 @@ import pytest
 from hoodie.errors import InvalidConfigError
 from hoodie.index.record.state import record_index
 from hoodie.services.call import ServiceCall
-from hoodie.services.ttl.run import expire_partitions, is_expiry_due
+from hoodie.services.ttl import expire_partitions, is_expiry_due
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, InstantClock
