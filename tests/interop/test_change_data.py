@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.read.cdc_plan import plan_cdc
-from hoodie.read.logged_changes import logged_rows
+from hoodie.read.cdc_plan import logged_rows, plan_cdc
 from tests.interop.judges import Jvm, to_arrow
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])

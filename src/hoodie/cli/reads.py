@@ -98,7 +98,7 @@ def changes(
     With --place the instant to go on from follows the rows: on standard error, or as the last line of --json.
     """
     from hoodie.read.changes import plan_batch
-    from hoodie.read.stream import count_rows, first_rows, stream
+    from hoodie.read.local import count_rows, first_rows, stream
     from hoodie.view.still_there import planned_again
 
     if place and limit is not None:

@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.slices import FileSlice
 from hoodie.format.log.cdc_block import CdcOperation
-from hoodie.read.cdc_plan import CdcPlan, GroupChange
+from hoodie.read.cdc_plan import CdcPlan, GroupChange, logged_rows
 from hoodie.read.local import SliceScan
-from hoodie.read.logged_changes import logged_rows
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.sorting import KeyLookup
 from hoodie.storage import Store

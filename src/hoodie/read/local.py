@@ -1,4 +1,7 @@
-"""Execute a scan in this process: read file slices on threads, prune row groups, filter rows, return Arrow data."""
+"""Execute a scan in this process: read file slices on threads, prune row groups, filter rows, return Arrow data.
+
+`stream`, `first_rows` and `count_rows` need bounded memory.
+"""
 
 from __future__ import annotations
 
@@ -208,3 +211,47 @@ class SliceScan:
                 matching = {group.id for group in fragment.subset(self.coarse).row_groups}
                 groups = sorted(matching) if groups is None else [group for group in groups if group in matching]
             yield from self.stored.base_rows(store, parquet, self.schema, file, row_groups=groups)
+
+
+def stream(plan: ScanPlan) -> pa.RecordBatchReader:
+    """Return the scan's rows as a stream, slice by slice; slices without log files come first.
+
+    Memory: as `SliceScan.batches` of one slice.
+    """
+    scan = SliceScan.of(plan)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for found in sorted(plan.slices, key=lambda one: bool(one.log_files)):
+            yield from scan.batches(plan.view.store, found)
+
+    return pa.RecordBatchReader.from_batches(plan.output_schema, batches())
+
+
+def first_rows(plan: ScanPlan, limit: int) -> pa.Table:
+    """Return the first `limit` rows of the scan; the read stops after them. Memory: as `stream`, and the rows."""
+    kept: list[pa.RecordBatch] = []
+    missing = limit
+    for batch in stream(plan) if limit > 0 else ():
+        kept.append(batch.slice(0, min(missing, batch.num_rows)))
+        missing -= kept[-1].num_rows
+        if missing <= 0:
+            break
+    return pa.Table.from_batches(kept, plan.output_schema)
+
+
+def count_rows(plan: ScanPlan) -> int:
+    """Count the rows of the scan.
+
+    If the scan has no filter, the counts of slices without log files come from Parquet footers.
+    """
+    scan = SliceScan.of(plan)
+    store = plan.view.store
+
+    def count(found: FileSlice, context: TaskContext) -> int:
+        if scan.filters_rows or found.log_files:
+            return sum(batch.num_rows for batch in scan.batches(store, found))
+        assert found.base_file is not None
+        with open_base_file(store, found.base_file) as (parquet, _):
+            return int(parquet.metadata.num_rows)
+
+    return sum(LocalEngine().run(count, plan.slices))

@@ -1,26 +1,29 @@
-"""Plan a read: the file slices as of an instant, pruned by the partitions and keys that the condition allows."""
+"""Plan a read: the file slices as of an instant, pruned by the partitions and keys that the condition allows.
+
+Tables that this release would read incorrectly are refused here. `explain` counts the slices that a plan leaves out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.display import html_facts, size_text
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import spelled, with_meta_fields
+from hoodie.format.table.table_config import BaseFileFormat
 from hoodie.index import partition_follows_columns
 from hoodie.metadata.files_listing import WantedPartitions
-from hoodie.read.explain import Skipped
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, BucketHolders, KeyHolders, holders_of, holders_where
 from hoodie.read.partition_pruning import PartitionPruning
-from hoodie.read.readable import check_formats, check_readable
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
@@ -35,6 +38,57 @@ if TYPE_CHECKING:
 SNAPSHOT = "snapshot"
 READ_OPTIMIZED = "read_optimized"
 COMMIT_TIME = "_hoodie_commit_time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """Numbers of file slices that a condition left out of a read, in the order in which they are left out."""
+
+    by_record_index: int = 0
+    by_partition_path: int = 0
+    by_bucket: int = 0
+    by_partition_stats: int = 0
+    by_column_stats: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReadExplained:
+    """The files that a read opens: `file_slices` of the table's `all_file_slices`; others are left out by `skipped`.
+
+    `size_bytes`: the files of these slices. Row groups and rows are left out later.
+    """
+
+    all_file_slices: int
+    file_slices: int
+    size_bytes: int
+    skipped: Skipped = field(default_factory=Skipped)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        by = {name: getattr(self.skipped, name) for name in Skipped.__dataclass_fields__}
+        return {
+            "all_file_slices": self.all_file_slices,
+            "file_slices": self.file_slices,
+            "size_bytes": self.size_bytes,
+            **{f"skipped_{name}": count for name, count in by.items()},
+        }
+
+    def __str__(self) -> str:
+        found = self.to_dict()
+        reasons = [
+            f"{count:,} {name.removeprefix('skipped_').replace('_', ' ')}"
+            for name, count in found.items()
+            if name.startswith("skipped_") and count
+        ]
+        left_out = f"; left out: {', '.join(reasons)}" if reasons else ""
+        size = size_text(self.size_bytes)
+        return f"reads {self.file_slices:,} of {self.all_file_slices:,} file slices, {size}{left_out}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table, for notebooks."""
+        return html_facts({name.replace("_", " "): value for name, value in self.to_dict().items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +268,11 @@ def plan_scan(
     if where is not None:
         in_paths = slices if pruning is None or callable(wanted_partitions) else pruning.slices_in(slices)
         in_buckets = holders.among(in_paths) if isinstance(holders, BucketHolders) else in_paths
-        kept, by_partition_stats = _by_statistics(view, in_buckets, where, schema, stored, instant_time)
+        # Only a read with a condition loads the parser of conditions (decision 0015).
+        from hoodie.read.skipping import SkipRequest, skip_slices
+
+        request = SkipRequest(view=view, where=where, schema=schema, stored=stored, as_of=instant_time)
+        kept, by_partition_stats = skip_slices(request, in_buckets)
         skipped = Skipped(
             by_partition_path=len(slices) - len(in_paths),
             by_bucket=len(in_paths) - len(in_buckets),
@@ -265,19 +323,26 @@ def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> S
     )
 
 
-def _by_statistics(
-    view: TableView,
-    slices: list[FileSlice],
-    where: Condition,
-    schema: pa.Schema,
-    stored: StoredColumns,
-    as_of: str | None,
-) -> tuple[list[FileSlice], int]:
-    """Return the slices that can match by statistics, and how many statistics of partitions left out."""
-    # Only a read with a condition loads the parser of conditions (decision 0015).
-    from hoodie.read.skipping import SkipRequest, skip_slices
+def explain(plan: ScanPlan) -> ReadExplained:
+    """Return what a planned read opens. No data file is opened.
 
-    return skip_slices(SkipRequest(view=view, where=where, schema=schema, stored=stored, as_of=as_of), slices)
+    The table is listed again only if the plan did not list all its partitions.
+
+    Raises: ViewOvertakenError if others took files of the view between the two listings.
+    """
+    total, told = plan.count_table_slices(), plan.skipped
+    others = told.by_partition_path + told.by_bucket + told.by_partition_stats + told.by_column_stats
+    unlisted = total - len(plan.slices) - others
+    if plan.listed_by_partition:
+        skipped = replace(told, by_partition_path=told.by_partition_path + unlisted)
+    else:
+        skipped = replace(told, by_record_index=unlisted)
+    return ReadExplained(
+        all_file_slices=total,
+        file_slices=len(plan.slices),
+        size_bytes=sum(found.size_bytes for found in plan.slices),
+        skipped=skipped,
+    )
 
 
 def _slices(
@@ -316,3 +381,33 @@ def checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> t
     if unknown:
         raise SchemaMismatchError(f"columns {unknown} are not in the table; the table has {schema.names}")
     return tuple(name for name in found if name is not None)
+
+
+def check_readable(view: TableView, *, by_meta_columns: bool = False) -> None:
+    """Refuse a table whose data is not completely in its own Parquet base files and log files.
+
+    `by_meta_columns`: the read finds rows by `_hoodie_record_key` or `_hoodie_commit_time`. A table without meta fields
+    does not have these columns.
+
+    Raises: UnsupportedError. The message names the missing part and the engine that can read the table.
+    """
+    config = view.config
+    missing = {
+        f"with {config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
+        "without meta fields by key or by commit": by_meta_columns and not config.populates_meta_fields,
+    }
+    for what, found in missing.items():
+        if found:
+            raise UnsupportedError(f"{view.store.uri('')}: this release does not read a table {what}; use JVM Hudi")
+
+
+def check_formats(view: TableView, slices: list[FileSlice]) -> None:
+    """Refuse slices with base files in other formats than Parquet; one table can have several formats.
+
+    Raises: UnsupportedError.
+    """
+    for found in slices:
+        if found.base_file is not None and not found.base_file.name.endswith(".parquet"):
+            raise UnsupportedError(
+                f"{view.store.uri(found.base_file.path)}: this release reads Parquet base files only; use JVM Hudi"
+            )

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from hoodie.config import LOCAL_BYTES_MAX
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.read.local_merges import LocalMerge, key_of_all, merge_locally, superseded_locally
+from hoodie.read.local_merges import LocalMerge, Superseded, key_of_all, merge_locally, superseded_locally
 from hoodie.read.plan import ScanPlan
-from hoodie.read.superseded import Superseded
 from hoodie.spark.local_rows import frame_of, kept, makes_frames_of_arrow
 from hoodie.spark.merged import SliceReader, decisive_bytes
 

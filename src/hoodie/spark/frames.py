@@ -9,8 +9,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hoodie.read.lookup import key_columns
-from hoodie.read.plan import plan_scan
-from hoodie.read.readable import check_readable
+from hoodie.read.plan import check_readable, plan_scan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.assignment import Assignment, types_of

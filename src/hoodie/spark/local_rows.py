@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.read.recent import RecentResults
+from hoodie.read.local_merges import RecentResults
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """Maximum bytes of Arrow data whose DataFrames this process keeps; the JVM holds the data."""

@@ -17,10 +17,8 @@ from hoodie.format.table.table_config import TimelineZone
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.read.key_holders import index_for_reads, is_unique_by_partition, only_in
-from hoodie.read.locations import LOCATIONS_SCHEMA, location_rows, slice_columns
-from hoodie.read.lookup import key_columns, key_table
-from hoodie.read.plan import plan_scan
-from hoodie.read.readable import check_readable
+from hoodie.read.lookup import LOCATIONS_SCHEMA, key_columns, key_table, location_rows, slice_columns
+from hoodie.read.plan import check_readable, plan_scan
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
@@ -101,7 +99,7 @@ def with_wanted_keys(columns: KeyColumns, frame: Any, *, by_path: bool, keep: bo
 
 
 def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) -> Any:
-    """Return the location of each key of a DataFrame; see `hoodie.read.locations.record_locations`.
+    """Return the location of each key of a DataFrame; see `hoodie.read.lookup.record_locations`.
 
     The order of the rows is not defined. Memory of a worker: as `index.record.look_up`, and the partition paths and
     file ids of the table's file groups.

@@ -17,8 +17,7 @@ from hoodie.format.instants.write_stat import WriteStat
 from hoodie.read.cdc import cdc_schema
 from hoodie.read.cdc_plan import plan_cdc
 from hoodie.read.changes import BEGINNING, check_no_write_between, completed_between, plan_batch
-from hoodie.read.plan import plan_scan
-from hoodie.read.readable import check_readable
+from hoodie.read.plan import check_readable, plan_scan
 from hoodie.read.times import OrderTime, completion_of
 from hoodie.spark.datasource_parts import SlicesPartition, change_partitions, slice_partitions
 from hoodie.spark.types import arrow_schema_of, spark_schema_of

@@ -20,9 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.read.local_merges import LocalMerge, key_of_all
+from hoodie.read.local_merges import LocalMerge, Superseded, Words, key_of_all
 from hoodie.read.plan import ScanPlan
-from hoodie.read.superseded import Superseded, Words
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.local_rows import kept
 from hoodie.spark.merged import by_groups, decisive_bytes

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from hoodie.read.changes import ChangedRows
-    from hoodie.read.explain import ReadExplained
+    from hoodie.read.plan import ReadExplained
     from hoodie.read.times import When
 
 
@@ -97,7 +97,7 @@ class TableReads:
         >>> t.explain("p = 'x'").to_dict()["file_slices"]
         1
         """
-        from hoodie.read.explain import explain
+        from hoodie.read.plan import explain
 
         plan = self._context.scan_of(None, where, as_of, view)
         return self._context.planned(lambda now: explain(plan(now)))
@@ -111,7 +111,7 @@ class TableReads:
         as_of: When | None = None,
     ) -> pa.Table:
         """Read at most `limit` rows, in no defined order; the read stops when it has enough rows. See `to_arrow`."""
-        from hoodie.read.stream import first_rows
+        from hoodie.read.local import first_rows
 
         return first_rows(self._context.scan(columns, where, as_of), limit)
 
@@ -127,7 +127,7 @@ class TableReads:
         >>> t.count(), t.count("x > 1")
         (2, 1)
         """
-        from hoodie.read.stream import count_rows
+        from hoodie.read.local import count_rows
         from hoodie.records.change import RECORD_KEY
 
         return count_rows(self._context.scan(RECORD_KEY, where, as_of))
@@ -279,7 +279,7 @@ class TableReads:
 
         Accepts keys in the same forms as `read_keys`. Returns a pyarrow Table with a row for each key, in the order of
         the keys, or a DataFrame for a DataFrame. The location of an unknown key is null. `as_of` (inclusive) as for
-        `to_arrow`. See `hoodie.read.locations`.
+        `to_arrow`. See `hoodie.read.lookup`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"]})
@@ -289,7 +289,7 @@ class TableReads:
         ['city=nyc', None]
         """
         from hoodie.engine.selection import is_spark, spark_room, table_in_memory
-        from hoodie.read.locations import record_locations
+        from hoodie.read.lookup import record_locations
 
         view = self._context.view()
         found = self._context.keys(keys, view)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hoodie.errors import BatchWrittenError, HoodieWarning, InvalidConfigError, StreamCheckpointError
 from hoodie.format.instants.sink_checkpoint import SinkCheckpoint
-from hoodie.read.taken_back import last_undo
+from hoodie.read.changes import last_undo
 from hoodie.timeline import Instant
 from hoodie.view.archived import archived_commits, archived_writes
 from hoodie.view.table_view import TableView

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.read.local import count_rows, first_rows, stream
 from hoodie.read.plan import plan_scan
-from hoodie.read.stream import count_rows, first_rows, stream
 from hoodie.records.condition import Condition
 
 ROWS = pa.table({"id": ["a", "b", "c"], "x": [1, None, 3], "p": ["m", "n", "m"]})

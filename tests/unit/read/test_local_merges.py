@@ -15,9 +15,7 @@ from hoodie.files.stored_columns import SAME_COLUMNS
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.read import local_merges
 from hoodie.read.local import SliceScan
-from hoodie.read.local_merges import key_of_all, merge_locally, superseded_locally
-from hoodie.read.recent import RecentResults
-from hoodie.read.superseded import Superseded
+from hoodie.read.local_merges import RecentResults, Superseded, key_of_all, merge_locally, superseded_locally
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import MemoryStore
 from tests.support.logged_slices import SliceBuilder

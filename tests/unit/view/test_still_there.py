@@ -11,9 +11,8 @@ import pytest
 from hoodie.engine import Engine, local_engine
 from hoodie.errors import HistoryLostError, HoodieWarning, ViewOvertakenError
 from hoodie.read.changes import plan_batch, plan_changes
-from hoodie.read.explain import explain
 from hoodie.read.local import read_table
-from hoodie.read.plan import plan_scan
+from hoodie.read.plan import explain, plan_scan
 from hoodie.records.condition import Condition
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
 from hoodie.spark import datasource
