@@ -11,7 +11,7 @@ import pytest
 import hoodie
 from hoodie import HoodieWarning
 from hoodie.spark import to_arrow
-from hoodie.spark.file_list import FileOfScan, read_files
+from hoodie.spark.scan import FileOfScan, read_files
 from tests.contract.table_lanes import Lane, trips
 from tests.support.rows import assert_same_rows
 

@@ -17,7 +17,7 @@ from hoodie.files.base_file import BaseFileWriter
 from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
 from hoodie.records.merging import mergers
-from hoodie.spark import driver_merges, local_rows, read_scan, superseded
+from hoodie.spark import read_scan, small_tables, superseded
 from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, table_of, trips
 from tests.contract.test_table_evolution import NEW, OLD, OLD_ROWS
 from tests.contract.test_table_values import TYPES, VALUES
@@ -245,7 +245,7 @@ def test_rows_are_the_same_however_files_are_scanned(lane: Lane, monkeypatch: py
     lane.session.conf.unset("spark.sql.parquet.enableVectorizedReader")
     if not hasattr(type(lane.session.range(0)), "scalar"):
         return  # On PySpark 3.5, workers have merged all of the above.
-    monkeypatch.setattr(driver_merges, "LOG_BYTES_MAX", 0)
+    monkeypatch.setattr(superseded, "LOG_BYTES_MAX", 0)
     check(wanted[1:2])
     monkeypatch.setattr(superseded, "_SLOTTED_FILES_MAX", 0)
     check(wanted[:1])
@@ -285,7 +285,7 @@ def test_many_rows_of_logs_are_decoded_by_tasks(spark: object, tmp_path: Path, m
     lane = Lane(spark, tmp_path)
     if not hasattr(type(lane.session.range(0)), "scalar"):
         pytest.skip("on PySpark 3.5 workers return the rows of logs")
-    monkeypatch.setattr(local_rows, "_FOLDED_BYTES_MAX", 0)
+    monkeypatch.setattr(small_tables, "_FOLDED_BYTES_MAX", 0)
     table = lane.create(TYPES, type="merge_on_read")
     table.bulk_insert(lane.data(VALUES))
     table.upsert(lane.data(VALUES))

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 import hoodie
 from hoodie.engine import ArrowDataset, Engine, Exchange, LocalEngine, TaskContext
 from hoodie.spark import SparkDataset, SparkEngine, from_arrow, to_arrow
-from hoodie.spark.partitioning import murmur3_of_int, salts
+from hoodie.spark.tasks import murmur3_of_int, salts
 from tests.contract.table_lanes import Lane
 
 if TYPE_CHECKING:

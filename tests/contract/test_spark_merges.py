@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.errors import JobFailedError
-from hoodie.spark import merge_rows
+from hoodie.spark import merge
 from hoodie.spark.assignment import Assignment, types_of
 from hoodie.write.merge_rows import merged_rows
 
@@ -42,7 +42,7 @@ def computed_here(monkeypatch: pytest.MonkeyPatch) -> list[pa.Table]:
         found.append(merged_rows(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(merge_rows, "merged_here", noted)
+    monkeypatch.setattr(merge, "merged_here", noted)
     return found
 
 

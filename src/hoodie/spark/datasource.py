@@ -27,9 +27,8 @@ from hoodie.read.changes import plan_changes
 from hoodie.read.lookup import plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
 from hoodie.records.condition import Condition
-from hoodie.spark.datasource_parts import SlicesPartition, change_partitions, slice_partitions
-from hoodie.spark.datasource_stream_writer import StreamTableWriter
-from hoodie.spark.datasource_writer import TableWriter
+from hoodie.spark.datasource_writer import StreamTableWriter, TableWriter
+from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
 from hoodie.spark.stream_source import OF_STREAMS, StreamOptions, TableStreamReader, is_of_streams, stream_schema
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store

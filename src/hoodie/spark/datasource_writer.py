@@ -1,11 +1,17 @@
-"""`df.write.format("hoodie")`: tasks stage their rows as Arrow files, then one process of the driver's machine writes.
+"""`df.write.format("hoodie")` and `df.writeStream`: tasks stage rows as Arrow files, then one process writes them.
 
-Only files that the messages of successful tasks name are read, so an attempt that failed, was repeated, or ran
-speculatively never doubles rows. Nothing is on the timeline before all tasks are done. docs/data-source.md.
+The process runs on the driver's machine. Only files that the messages of successful tasks name are read, so an attempt
+that failed, was repeated, or ran speculatively never doubles rows. Nothing is on the timeline before all tasks are
+done. docs/data-source.md.
+
+Spark creates a writer of a stream for each task, and another one for the commit of each batch; what they share is in
+the messages of the tasks. The rule about batches is that of `t.stream`: docs/streaming.md.
 """
 
 from __future__ import annotations
 
+import json
+import posixpath
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from hoodie import config as options
 from hoodie.engine import LocalEngine
-from hoodie.errors import HoodieWarning, InvalidConfigError, UnsupportedError
+from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError, UnsupportedError
 from hoodie.files.staging.row_files import RowFiles, new_row_folder, write_row_file
 from hoodie.spark.types import arrow_schema_of
 from hoodie.storage import StoreSpec, open_store
@@ -25,16 +32,21 @@ from hoodie.write.result import WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 else:
     try:
         from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
     except ImportError:
         DataSourceArrowWriter = WriterCommitMessage = object
+    try:
+        from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    except ImportError:
+        DataSourceStreamArrowWriter = None
 
 APPEND: Final = ("insert", "upsert", "bulk_insert", "delete")
 OVERWRITE: Final = ("insert_overwrite_table", "insert_overwrite")
 """The values of the option `operation`, by mode; the first of each is the default."""
+_CHECKPOINT = "checkpointlocation"
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class TableWriter(DataSourceArrowWriter):
     """
 
     def __init__(self, store: StoreSpec, schema: Any, operation: str, properties: Mapping[str, str]) -> None:
-        self._store = store
+        self.store = store
         self._schema = arrow_schema_of(schema)
         self.operation = operation
         self.properties = dict(properties)
@@ -79,8 +91,8 @@ class TableWriter(DataSourceArrowWriter):
 
     def check(self, table: TableOptions) -> None:
         """Check the table or create it, and check the options and the columns of the data. Raises: as `of`."""
-        store = open_store(self._store)
-        if self._store.is_private:
+        store = open_store(self.store)
+        if self.store.is_private:
             raise UnsupportedError(f"{store.uri('')} is in one process, and Spark's workers cannot write to it")
         table.ensure(store, self._schema, self.properties, may_create=self.operation != "delete")
         state = TableState(store).for_call(self.properties)
@@ -90,14 +102,14 @@ class TableWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Stage the rows of one task; runs in a worker. Memory: one batch."""
         pa.set_cpu_count(1)
-        return StagedRows(write_row_file(open_store(self._store), self._folder, self._schema, iterator))
+        return StagedRows(write_row_file(open_store(self.store), self._folder, self._schema, iterator))
 
     def commit(self, messages: Sequence[Any]) -> None:
         """Write the staged rows in this process, as one commit, then delete them.
 
         Warns: `HoodieWarning` for each note of the result. Raises: as the method of `Table` for the operation.
         """
-        table = Table(open_store(self._store), spark=False)
+        table = Table(open_store(self.store), spark=False)
         result = getattr(table, self.operation)(self.rows_of(messages), properties=self.properties)
         self._remove()
         warn_notes(result)
@@ -108,13 +120,82 @@ class TableWriter(DataSourceArrowWriter):
 
     def rows_of(self, messages: Sequence[Any]) -> RowFiles:
         """Return the rows that tasks staged."""
-        return RowFiles(self._store, self._schema, tuple(found.path for found in messages if found.path is not None))
+        return RowFiles(self.store, self._schema, tuple(found.path for found in messages if found.path is not None))
 
     def _remove(self) -> None:
-        open_store(self._store).delete_folder(self._folder)
+        open_store(self.store).delete_folder(self._folder)
 
 
 def warn_notes(result: WriteResult) -> None:
     """Warns: `HoodieWarning` for each note of the result of a write that returns nothing to its caller."""
     for note in result.notes:
         warnings.warn(f"{result.operation} {result.instant}: {note}", HoodieWarning, stacklevel=3)
+
+
+class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]  # PySpark 4.0 has no such class
+    """The writer of a batch. `checkpoint` is the folder of Spark's checkpoint."""
+
+    def __init__(self, writer: TableWriter, checkpoint: str) -> None:
+        self._writer, self._checkpoint = writer, checkpoint
+
+    @classmethod
+    def of(cls, store: StoreSpec, found: Mapping[str, str], schema: Any, *, overwrite: bool) -> StreamTableWriter:
+        """Create the writer; `found` are `operation`, `hoodie.*` options, and those that Spark adds.
+
+        `overwrite`: the output mode is complete.
+
+        Raises: as `TableWriter.of`; InvalidConfigError without a checkpoint; UnsupportedError on PySpark 4.0.
+        """
+        if DataSourceStreamArrowWriter is None:
+            raise UnsupportedError(
+                "this release of PySpark gives rows, not Arrow, to writers of streams (4.1 or newer does): use t.stream"
+            )
+        if _CHECKPOINT not in found:
+            raise InvalidConfigError(
+                "expected the option checkpointLocation: Spark does not tell this writer the folder of "
+                "spark.sql.streaming.checkpointLocation, where it keeps the id of the query"
+            )
+        return cls(TableWriter.of(store, found, schema, overwrite=overwrite), found[_CHECKPOINT])
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
+        """Stage the rows of one task; runs in a worker. Memory: one batch."""
+        return self._writer.write(iterator)
+
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:
+        """Write the staged rows in this process as one commit, unless a commit has the batch, then delete them.
+
+        Warns: `HoodieWarning` for each note of the result. Raises: as `Table.write_batch`.
+        """
+        writer = self._writer
+        result = Table(open_store(writer.store), spark=False).write_batch(
+            writer.rows_of(messages),
+            batchId,
+            operation=writer.operation,
+            identifier=options.STREAM_IDENTIFIER.get(writer.properties),
+            query=_query_id(self._checkpoint),
+            properties=writer.properties,
+        )
+        self._remove(messages)
+        if result is not None:
+            warn_notes(result)
+
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:
+        """Delete the staged rows of the tasks that succeeded; those of others are deleted by a later write."""
+        self._remove(messages)
+
+    def _remove(self, messages: Sequence[Any]) -> None:
+        store = open_store(self._writer.store)
+        staged = {message.path for message in messages if message is not None and message.path is not None}
+        for folder in {posixpath.dirname(path) for path in staged}:
+            store.delete_folder(folder)
+
+
+def _query_id(checkpoint: str) -> str:
+    """Return the id that Spark stored in the checkpoint of the query. Raises: InvalidConfigError."""
+    try:
+        return str(json.loads(open_store(checkpoint).read("metadata"))["id"])
+    except (HoodieError, OSError, ValueError, KeyError) as error:
+        raise InvalidConfigError(
+            f"checkpointLocation={checkpoint!r}: expected the file `metadata` that Spark writes there, with the id of "
+            f"the query ({error}); use a folder that hoodie can read, or t.stream"
+        ) from error

@@ -1,9 +1,16 @@
-"""Run hoodie's functions on Spark executors by `mapInArrow` only, in classic and Connect sessions, 3.5 and 4.x."""
+"""Run hoodie's functions on Spark executors by `mapInArrow` only, in classic and Connect sessions, 3.5 and 4.x.
+
+The listener of `hoodie.progress` is notified of finished tasks. DataFrames have no progress of their job: a classic
+session is asked by its `sparkContext`; Connect sessions have progress handlers from Spark 4.0 on.
+"""
 
 from __future__ import annotations
 
+import contextvars
 import pickle
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -13,14 +20,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from hoodie import progress
 from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
 from hoodie.engine.packing import balanced_groups
 from hoodie.errors import HoodieError
-from hoodie.spark.jobs import errors_of_jobs
-from hoodie.spark.partitioning import salts
-from hoodie.spark.progress import watched
-from hoodie.spark.tasks import each_in_a_task, guarded, packed_tasks, task_context
+from hoodie.spark.tasks import each_in_a_task, guarded, packed_tasks, salts, task_context
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
+from hoodie.spark.workers import errors_of_jobs
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -31,6 +37,7 @@ _RESULT_ARROW = pa.schema([pa.field(_RESULT, pa.binary(), False)])
 _PARTS_MAX = 1000
 _JOINED_BYTES = 64 * 1024 * 1024
 """Bytes of tasks that may run in one Spark task: about two seconds of work."""
+_POLL_SECONDS = 0.2
 _slots: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
@@ -167,7 +174,7 @@ class SparkEngine:
 
         Raises: as `errors_of_jobs`.
         """
-        with errors_of_jobs(), watched(self.session):
+        with errors_of_jobs(), _watched(self.session):
             rows = frame.collect()
         answers = [pickle.loads(row[0]) for row in rows]
         failures = [answer for answer in answers if isinstance(answer, _Failure)]
@@ -211,3 +218,50 @@ def active_session() -> Any | None:
         return SparkSession.active()
     except PySparkException:
         return None
+
+
+@contextmanager
+def _watched(session: Any) -> Iterator[None]:
+    """Notify the listener how many tasks of the session's active stages are done while the body runs its job."""
+    if not progress.is_heard():
+        yield
+    elif "connect" not in type(session).__module__:
+        with _polled(session.sparkContext.statusTracker()):
+            yield
+    elif hasattr(session, "registerProgressHandler"):
+
+        def handle(stages: Iterable[Any] | None, **_: object) -> None:
+            _report((stage.num_completed_tasks, stage.num_tasks) for stage in stages or ())
+
+        session.registerProgressHandler(handle)
+        try:
+            yield
+        finally:
+            session.removeProgressHandler(handle)
+    else:
+        yield
+
+
+@contextmanager
+def _polled(tracker: Any) -> Iterator[None]:
+    ended = threading.Event()
+
+    def poll() -> None:
+        while not ended.wait(_POLL_SECONDS):
+            infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            _report((info.numCompletedTasks, info.numTasks) for info in infos if info is not None)
+
+    # The thread runs in a copy of this context, so it notifies this context's listener, with this context's phase.
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(poll,), name="hoodie progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _report(stages: Iterable[tuple[int, int]]) -> None:
+    counts = list(stages)
+    if counts:
+        progress.report(sum(done for done, _ in counts), sum(total for _, total in counts))

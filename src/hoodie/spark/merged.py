@@ -1,25 +1,42 @@
-"""Read slices with log files in Python workers of Spark, which merge them and return Arrow batches."""
+"""Read slices with log files, and change data, in Python workers of Spark, which merge them and return Arrow batches.
+
+The readers are picklable. A read of a DataFrame gives them to the tasks of `by_groups`, the data source to its Spark
+partitions.
+"""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hoodie.engine.packing import Item, balanced, file_bytes
 from hoodie.files.slices import FileSlice
 from hoodie.format.schema.conform import conform
+from hoodie.read.cdc import cdc_schema, change_batches
+from hoodie.read.cdc_plan import CdcPlan, GroupChange
 from hoodie.read.local import SliceScan
+from hoodie.read.plan import ScanPlan
 from hoodie.spark.engine import SparkEngine
 from hoodie.spark.tasks import Batches, each_in_a_task, packed_tasks
+from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import Store, StoreSpec, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import InputPartition
+else:
+    try:
+        from pyspark.sql.datasource import InputPartition
+    except ImportError:
+        InputPartition = object
 
 _TASK_BYTES_MIN = 4 * 1024 * 1024
 _TASK_BYTES_MAX = 16 * 1024 * 1024
 """Bytes of files for a Spark task: each task has an overhead of about 50 ms of a core."""
+_PARTITION_BYTES = 64 * 1024 * 1024
 _KEY_SHARE = 4
 """Estimated bytes of a base file per byte of its record keys."""
 _BATCH_ROWS = 64 * 1024
@@ -101,3 +118,66 @@ def by_groups(
     if total > _TASK_BYTES_MIN:
         size = min(max(-(-total // SparkEngine(session).parallelism), _TASK_BYTES_MIN), _TASK_BYTES_MAX)
     return each_in_a_task(session, packed_tasks(balanced(slices, size, size_of)), work, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangeReader:
+    """The reader of change data in workers. Picklable.
+
+    `rows` is a schema of `cdc_schema`; `schema` has the types that Spark expects, and may leave out columns.
+    """
+
+    store: StoreSpec
+    rows: pa.Schema
+    schema: pa.Schema
+
+    def batches(self, changes: tuple[GroupChange, ...]) -> Batches:
+        """Read the changes in batches of bounded size. Memory: as `change_batches` of one file group and commit."""
+        store = open_store(self.store)
+        for change in changes:
+            for batch in change_batches(store, change, self.rows):
+                yield from pieces(conform(batch, self.schema, stored=True))
+
+
+def read_cdc(session: Any, plan: CdcPlan, *, flat: bool = False) -> Any:
+    """Return the changes of the plan as a DataFrame. Memory of a task: as `change_batches`."""
+    schema = cdc_schema(plan.schema, flat=flat)
+    spark_schema = spark_schema_of(schema)
+    if not plan.changes:
+        return session.createDataFrame([], spark_schema)
+    reader = _ChangeReader(plan.view.store.spec, schema, arrow_schema_of(spark_schema))
+
+    def changed_rows(group: tuple[GroupChange, ...]) -> Batches:
+        yield from reader.batches(group)
+
+    return by_groups(session, plan.changes, file_bytes, changed_rows, spark_schema)
+
+
+@dataclass(frozen=True)
+class SlicesPartition(InputPartition):
+    """What one task reads: file slices, or the changes of file groups; and their reader."""
+
+    reader: SliceReader | _ChangeReader
+    slices: tuple[Any, ...]
+
+    def batches(self) -> Batches:
+        """Read the rows. Memory: as the reader needs for one of the slices or changes."""
+        yield from self.reader.batches(self.slices)
+
+
+def slice_partitions(store: StoreSpec, plan: ScanPlan, schema: pa.Schema) -> list[SlicesPartition]:
+    """Divide a planned scan into Spark partitions of about 64 MiB of files, at least one.
+
+    `schema`: the rows that Spark expects, in the types of `arrow_schema_of`.
+    """
+    return _partitions(SliceReader(store, SliceScan.of(plan), schema), plan.slices)
+
+
+def change_partitions(plan: CdcPlan, schema: pa.Schema, *, flat: bool) -> list[SlicesPartition]:
+    """Divide planned change data as `slice_partitions` does; `schema` as there."""
+    reader = _ChangeReader(plan.view.store.spec, cdc_schema(plan.schema, flat=flat), schema)
+    return _partitions(reader, plan.changes)
+
+
+def _partitions(reader: SliceReader | _ChangeReader, found: Sequence[Any]) -> list[SlicesPartition]:
+    return [SlicesPartition(reader, group) for group in balanced(found, _PARTITION_BYTES) or [()]]

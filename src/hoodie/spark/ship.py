@@ -22,8 +22,7 @@ from hoodie.arguments import check_arguments
 from hoodie.display import html_rows
 from hoodie.errors import WorkerEnvironmentError
 from hoodie.spark.engine import SparkEngine
-from hoodie.spark.jobs import errors_of_jobs
-from hoodie.spark.workers import release
+from hoodie.spark.workers import errors_of_jobs, release
 from hoodie.storage import scratch_folder
 from hoodie.table.context import Spark
 

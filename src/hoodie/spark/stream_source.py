@@ -19,7 +19,7 @@ from hoodie.read.cdc_plan import plan_cdc
 from hoodie.read.changes import BEGINNING, check_no_write_between, completed_between, plan_batch
 from hoodie.read.plan import check_readable, plan_scan
 from hoodie.read.times import OrderTime, completion_of
-from hoodie.spark.datasource_parts import SlicesPartition, change_partitions, slice_partitions
+from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table.context import TableContext

@@ -1,9 +1,9 @@
 """Scan base files in Spark without the rows that log files replace or delete.
 
-The superseded rows of each base file are known as a bit for each row. If the driver has found them, a scalar subquery
-gives the bits to the tasks, and a condition on the position of each row drops the rows. Else Python workers find them;
-the bits, one row for each file, are broadcast, and an anti join by file name and position drops the rows. Nothing is
-shuffled.
+The superseded rows of each base file are known as a bit for each row. The driver finds them if the logs are small
+(decision 0020), and may merge the rows of the logs too, so that a query runs no Python: a scalar subquery gives the
+bits to the tasks, and a condition on the position of each row drops the rows. Else Python workers find them; the bits,
+one row for each file, are broadcast, and an anti join by file name and position drops the rows. Nothing is shuffled.
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
+from hoodie.config import LOCAL_BYTES_MAX
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.read.local_merges import LocalMerge, Superseded, Words, key_of_all
+from hoodie.read.local_merges import LocalMerge, Superseded, Words, key_of_all, merge_locally, superseded_locally
 from hoodie.read.plan import ScanPlan
 from hoodie.records.sql.quoting import quoted
-from hoodie.spark.local_rows import kept
-from hoodie.spark.merged import by_groups, decisive_bytes
+from hoodie.spark.merged import SliceReader, by_groups, decisive_bytes
+from hoodie.spark.small_tables import frame_of, kept, makes_frames_of_arrow
 from hoodie.spark.tasks import Batches
 from hoodie.spark.types import arrow_schema_of
 from hoodie.storage import StoreSpec, open_store
 
+LOG_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Up to this many bytes of log files, their rows are merged in the driver too."""
 _FILE, _ROW = "#file", "#row"
 """Columns of the scan; no column of a table can have such a name."""
 _NAME, _WORDS, _SIZES = "#name", "#words", "#sizes"
@@ -186,3 +189,53 @@ class _Finder:
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([found.base_file.name]), _lists([words])], schema=self.schema
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class DriverMerges:
+    """What the driver has found: the merge of each base file with its logs, and a DataFrame of the rows of logs.
+
+    `has_rows`: the driver has merged the rows of logs; `rows` is None if there are none.
+    """
+
+    by_file: Mapping[BaseFile, LocalMerge]
+    has_rows: bool
+    rows: Any = None
+
+
+def merged_by_driver(
+    session: Any, plan: ScanPlan, slices: Sequence[FileSlice], reader: SliceReader, schema: Any
+) -> DriverMerges | None:
+    """Merge slices with log files on threads of the driver, now; None if this is the work of Spark's workers.
+
+    The driver merges up to `hoodie.python.local.bytes.max` bytes of logs and keys; if the logs have more than
+    `LOG_BYTES_MAX` bytes, it finds only the superseded rows. `schema` is the Spark schema of `reader`.
+
+    Memory: as `merge_locally`; the JVM holds the rows too.
+    """
+    limit = LOCAL_BYTES_MAX.get(plan.view.config.raw)
+    if not slices or sum(map(decisive_bytes, slices)) > limit or not makes_frames_of_arrow(session):
+        return None
+    store = plan.view.store
+    if sum(log.size_bytes for found in slices for log in found.log_files) <= LOG_BYTES_MAX:
+        merges = merge_locally(store, slices, reader.scan, reader.schema)
+        if merges is not None:
+            rows = _rows(session, merges, schema)
+            return DriverMerges(_by_file(slices, merges), has_rows=True, rows=rows)
+    scanned = [found for found in slices if found.base_file is not None]
+    return DriverMerges(_by_file(scanned, superseded_locally(store, scanned, Superseded.of(plan))), has_rows=False)
+
+
+def _by_file(slices: Sequence[FileSlice], merges: Sequence[LocalMerge]) -> dict[BaseFile, LocalMerge]:
+    found = zip(slices, merges, strict=True)
+    return {a_slice.base_file: merge for a_slice, merge in found if a_slice.base_file is not None}
+
+
+def _rows(session: Any, merges: Sequence[LocalMerge], schema: Any) -> Any:
+    tables = [merge.rows for merge in merges if merge.rows is not None and merge.rows.num_rows]
+    if not tables:
+        return None
+    rows = pa.concat_tables(tables)
+    key = key_of_all(merges)
+    key = None if key is None else ("rows", key, schema.json())
+    return kept(session, key, rows.nbytes, lambda: frame_of(session, rows, schema))

@@ -1,7 +1,12 @@
-"""Check that Spark's Python workers can run this package, before a job runs, in its tasks, or from the error of a job.
+"""Check that Spark's Python workers can run this package, and raise errors of Spark jobs as errors of this package.
 
 A worker runs the interpreter that the variable PYSPARK_PYTHON named when the session started, otherwise `python3` of
-PATH. In a virtual environment that is not activated this is often another interpreter.
+PATH. In a virtual environment that is not activated this is often another interpreter. It is checked before a job runs,
+in its tasks, or from the error of a job.
+
+Spark has classes for errors of the caller's plan, such as an analysis error or a division by zero. These stay as they
+are. A job that Spark aborts has no such class: it is py4j's error in a classic session, and one of the base classes in
+a Connect session.
 """
 
 from __future__ import annotations
@@ -12,12 +17,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import contextmanager
+from itertools import takewhile
+from typing import Any, Final
 from weakref import WeakSet
 
 from pyspark import cloudpickle
 
-from hoodie.errors import WorkerEnvironmentError
+from hoodie import errors
+from hoodie.errors import HoodieError, JobFailedError, WorkerEnvironmentError
 
 _SECONDS_MAX = 60
 _checked: WeakSet[Any] = WeakSet()
@@ -26,6 +34,12 @@ _MISSING = re.compile(r"No module named '((?:hoodie|pyarrow|numpy|obstore|fastav
 _WORKER_FILE = re.compile(r'File "(?P<home>[^"]*?)/lib/python[\d.]+/')
 _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version")
 _MINOR_OF_WORKER = re.compile(r"different version:? ['\"]?(\d+\.\d+)")
+_BASES: Final = frozenset({"SparkException", "SparkConnectException", "SparkConnectGrpcException", "UnknownException"})
+"""PySpark's classes for errors that have no class of their own."""
+_ABORTED = re.compile(r"Job aborted due to ")
+_STACK = re.compile(r"(Driver stacktrace:|JVM stacktrace:|Traceback |at [\w.$]+\()")
+_HEAD = re.compile(r"^(An error occurred while calling \S+\.)?[\s:]*(\([\w.$]+\)|[\w.$]+(Exception|Error):)?\s*")
+_REASON_MAX = 1_000
 
 
 def release() -> str:
@@ -84,7 +98,7 @@ def checked_in_worker(work: Callable[..., Iterator[Any]]) -> Callable[[Iterator[
     return run
 
 
-def environment_error(error: Exception) -> WorkerEnvironmentError | None:
+def _environment_error(error: Exception) -> WorkerEnvironmentError | None:
     """Return the error to raise if a job failed because its workers cannot run this package; otherwise None."""
     text = str(error)
     told = _TOLD.search(text)
@@ -124,3 +138,51 @@ def _advice() -> str:
         f"set the environment variable PYSPARK_PYTHON={sys.executable} before the session starts, "
         "install hoodie where the workers find it, or call hoodie.ship(spark)"
     )
+
+
+@contextmanager
+def errors_of_jobs() -> Iterator[None]:
+    """Raise errors of the Spark jobs in the body as errors of ours, where they are not errors of the caller's plan.
+
+    Raises: the first HoodieError of a worker with its own type; WorkerEnvironmentError if the workers cannot run this
+        package; JobFailedError if Spark aborted the job, or cannot be reached.
+    """
+    try:
+        yield
+    except Exception as error:
+        own = None if isinstance(error, HoodieError) else _as_ours(error)
+        if own is None:
+            raise
+        raise own from error
+
+
+def _as_ours(error: Exception) -> HoodieError | None:
+    kind = type(error)
+    library = kind.__module__.partition(".")[0]
+    if library not in ("py4j", "pyspark"):
+        return None
+    own = _of_worker(error) or _environment_error(error)
+    if own is not None or (library == "pyspark" and kind.__name__ not in _BASES):
+        return own
+    return JobFailedError(f"Spark did not complete a job of this call: {_reason(error)}")
+
+
+def _of_worker(error: Exception) -> HoodieError | None:
+    """Find the HoodieError that a worker raised in the message of Spark's error; None if there is none."""
+    match = re.search(r"hoodie\.errors\.(\w+): (.*)", str(error))
+    kind = getattr(errors, match[1], None) if match else None
+    if match is None or not isinstance(kind, type) or not issubclass(kind, HoodieError):
+        return None
+    found = kind.__new__(kind)
+    Exception.__init__(found, match[2])
+    return found
+
+
+def _reason(error: Exception) -> str:
+    """Return Spark's reason without stack traces, on one line."""
+    told = str(error)
+    aborted = _ABORTED.search(told)  # it may be the cause of the error, behind a stack trace
+    told = told if aborted is None else told[aborted.start() :]
+    lines = takewhile(lambda line: not _STACK.match(line), map(str.strip, told.splitlines()))
+    text = " ".join(line for line in lines if line)
+    return (_HEAD.sub("", text, count=1) or type(error).__name__)[:_REASON_MAX]

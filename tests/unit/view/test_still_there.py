@@ -16,7 +16,7 @@ from hoodie.read.plan import explain, plan_scan
 from hoodie.records.condition import Condition
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
 from hoodie.spark import datasource
-from hoodie.spark.locations import FileGroupLookUp
+from hoodie.spark.lookups import FileGroupLookUp
 from hoodie.storage import FileInfo, MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import new_table, trips

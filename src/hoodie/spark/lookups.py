@@ -1,11 +1,12 @@
-"""Look up record locations by Spark: in the record index, or by a join.
+"""Look up keys by Spark: record locations, existence checks, and the rows of updates.
 
-Rows are shuffled by index file group first, so that a task reads few index file groups.
+Keys are looked up in the record index, or by a join. For the index, rows are shuffled by index file group first, so
+that a task reads few index file groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.sql.quoting import quoted
+from hoodie.spark.assignment import Assignment, types_of
 from hoodie.spark.engine import session_of
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import from_arrow
@@ -31,10 +33,11 @@ from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
+from hoodie.write.conditional import UpdatePlan
 
 # These names differ from the meta columns, because rows that were read from a table have the meta columns already.
-WANTED_KEY = "#wanted_key"
-WANTED_PATH = "#wanted_path"
+_WANTED_KEY = "#wanted_key"
+_WANTED_PATH = "#wanted_path"
 _BUCKET = "#bucket"
 _FILE_NAME = "_hoodie_file_name"
 
@@ -61,12 +64,12 @@ class FileGroupLookUp:
         return cls(view.store.spec, state, current)
 
     def by_bucket(self, keyed: Any) -> Any:
-        """Shuffle a DataFrame with the column `WANTED_KEY` by index file group; adds the number of the file group."""
+        """Shuffle a DataFrame with the column `_WANTED_KEY` by index file group; adds the number of the file group."""
         state = self.state
 
         def add_buckets(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                numbers = pa.array(state.numbers_of(batch.column(WANTED_KEY).cast(pa.string())))
+                numbers = pa.array(state.numbers_of(batch.column(_WANTED_KEY).cast(pa.string())))
                 yield pa.RecordBatch.from_arrays([*batch.columns, numbers], [*batch.schema.names, _BUCKET])
 
         schema = arrow_schema_of(keyed.schema).append(pa.field(_BUCKET, pa.int32(), False))
@@ -80,10 +83,10 @@ class FileGroupLookUp:
         return only_in(found, self.current)
 
 
-def with_wanted_keys(columns: KeyColumns, frame: Any, *, by_path: bool, keep: bool) -> Any:
+def _with_wanted_keys(columns: KeyColumns, frame: Any, *, by_path: bool, keep: bool) -> Any:
     """Add record keys to a DataFrame, and partition paths if `by_path`; its other columns are kept if `keep`."""
     names = frame.columns if keep else []
-    added = {RECORD_KEY: WANTED_KEY} | ({PARTITION_PATH: WANTED_PATH} if by_path else {})
+    added = {RECORD_KEY: _WANTED_KEY} | ({PARTITION_PATH: _WANTED_PATH} if by_path else {})
 
     def add_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -109,7 +112,7 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     columns = key_columns(view)
     frame = frame.select(*map(quoted, columns.needed(frame.columns)))
     by_path = is_unique_by_partition(view) and columns.tells_paths(arrow_schema_of(frame.schema))
-    keyed = with_wanted_keys(columns, frame, by_path=by_path, keep=False)
+    keyed = _with_wanted_keys(columns, frame, by_path=by_path, keep=False)
     index = FileGroupLookUp.of(view, as_of=instant_time)
     if index is None:
         return _located_by_join(view, keyed, by_path=by_path, as_of=instant_time)
@@ -120,7 +123,7 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
 def _located(index: FileGroupLookUp, zone: TimelineZone) -> Any:
     def locate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            keys = batch.column(WANTED_KEY)
+            keys = batch.column(_WANTED_KEY)
             yield from location_rows(keys.cast(pa.string()), index.locate(keys), zone).to_batches()
 
     return locate
@@ -137,8 +140,55 @@ def _located_by_join(view: TableView, keyed: Any, *, by_path: bool, as_of: str |
     )
     slices = pa.table(slice_columns(scan.slices), ["partition_path", "file_id", "instant"])
     located = held.distinct().join(F.broadcast(from_arrow(session, slices)), ["partition_path", "file_id"])
-    condition = F.col(WANTED_KEY) == F.col(RECORD_KEY)
+    condition = F.col(_WANTED_KEY) == F.col(RECORD_KEY)
     if by_path:
-        condition = condition & (F.col(WANTED_PATH) == F.col("partition_path"))
+        condition = condition & (F.col(_WANTED_PATH) == F.col("partition_path"))
     joined = keyed.join(located, condition, "left")
-    return joined.select(F.col(WANTED_KEY).alias(RECORD_KEY), "partition_path", "file_id", "instant")
+    return joined.select(F.col(_WANTED_KEY).alias(RECORD_KEY), "partition_path", "file_id", "instant")
+
+
+def assigned(session: Any, plan: UpdatePlan, assignments: Mapping[str, str]) -> Any:
+    """Return the rows that an update writes; Spark evaluates the assignments.
+
+    Raises: as `Assignment.of`.
+    """
+    frame = read_scan(session, plan.scan)
+    wanted = {field.name: field.dataType for field in frame.schema}
+    columns = {name: F.col(quoted(name)) for name in plan.columns}
+    for name, given in types_of(frame, assignments).items():
+        columns[name] = Assignment("update", name, given, wanted[name]).of(F.expr(assignments[name])).alias(name)
+    return frame.select(*columns.values())
+
+
+def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
+    """Return the rows of a DataFrame whose key the table does not hold.
+
+    With a record index the rows are shuffled by index file group, and each worker reads the index file groups of its
+    rows. Otherwise the rows are joined with the table's key columns by an anti join.
+    """
+    check_readable(view, by_meta_columns=True)
+    columns = key_columns(view)
+    names = frame.columns
+    by_path = not is_global and columns.tells_paths(arrow_schema_of(frame.schema))
+    keyed = _with_wanted_keys(columns, frame, by_path=by_path, keep=True)
+    index = FileGroupLookUp.of(view) if is_global else None
+    if index is not None:
+        return index.by_bucket(keyed).mapInArrow(
+            guarded(frame.sparkSession, _new_rows(index, len(names))), frame.schema
+        )
+    wanted = {RECORD_KEY: _WANTED_KEY} | ({PARTITION_PATH: _WANTED_PATH} if by_path else {})
+    held = read_scan(session_of(frame), plan_scan(view, columns=list(wanted)))
+    held = held.select(*(F.col(name).alias(alias) for name, alias in wanted.items()))
+    return keyed.join(held, list(wanted.values()), "left_anti").select(*(F.col(quoted(name)) for name in names))
+
+
+def _new_rows(index: FileGroupLookUp, width: int) -> Any:
+    """Return a function that keeps the rows whose key the index does not contain, with their first `width` columns."""
+
+    def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            is_new = pa.array(index.locate(batch.column(_WANTED_KEY)).codes < 0)
+            rows = pa.RecordBatch.from_arrays(batch.columns[:width], schema=pa.schema(list(batch.schema)[:width]))
+            yield rows.filter(is_new)
+
+    return keep

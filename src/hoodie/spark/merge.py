@@ -1,4 +1,4 @@
-"""Compute the changes of a merge whose source is a DataFrame.
+"""Compute the changes of a merge whose source is a DataFrame; its rows are staged once, and read from there.
 
 A small source is looked up by its keys, so that only files that can hold them are read. If these files are small too,
 and every Spark session computes the expressions as this process does, then this process computes the changes. Otherwise
@@ -8,9 +8,9 @@ Spark joins the source with the rows of these files, or of the whole table.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import cache, reduce
 from operator import and_
 from typing import Any
 
@@ -18,26 +18,66 @@ from pyspark.sql import functions as F
 from sqlglot import exp
 
 from hoodie.errors import RecordKeyError, SchemaMismatchError, UnsupportedError
+from hoodie.files.staging.staged import stage_folder
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, Kind
 from hoodie.records.sql.parse import parse_expression, without_parens
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.assignment import Assignment, types_of
-from hoodie.spark.engine import session_of
-from hoodie.spark.merge_source import read_source
+from hoodie.spark.engine import SparkDataset, SparkEngine, session_of
+from hoodie.spark.merged import by_groups, pieces
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import to_arrow
+from hoodie.spark.tasks import Batches
 from hoodie.spark.types import spark_schema_of
+from hoodie.storage import Store
 from hoodie.write.merge_alike import compares_alike, computes_alike
 from hoodie.write.merge_match import Equality
 from hoodie.write.merge_plan import Clause, Group, MergePlan
 from hoodie.write.merge_rows import KNOWN_KEY, plan_source_lookup
 from hoodie.write.merge_rows import merged_rows as merged_here
-from hoodie.write.merge_source import StagedSource
+from hoodie.write.merge_source import SourceFile, StagedSource, stage_source
 
 _CLAUSE = "#clause"
 _STORED = "#stored"
 _GIVEN = "#given"
+
+
+@contextlib.contextmanager
+def merge_source(frame: Any, store: Store) -> Iterator[Callable[[], StagedSource | None]]:
+    """Yield a function that stages the rows in the table's folder, when it is called first; delete them at the end.
+
+    It returns None, and stages nothing, for a source with columns that have no Arrow type here, equal names, or texts
+    that are compared by a collation.
+    """
+    with contextlib.ExitStack() as held:
+        yield cache(lambda: _staged(frame, store, held))
+
+
+def _staged(frame: Any, store: Store, held: contextlib.ExitStack) -> StagedSource | None:
+    dataset = SparkDataset(frame)
+    names = frame.columns
+    if len(set(names)) < len(names) or " collate " in frame.schema.simpleString().lower():
+        return None
+    try:
+        _ = dataset.schema
+    except SchemaMismatchError:
+        return None
+    return stage_source(SparkEngine(session_of(frame)), dataset, store, held.enter_context(stage_folder(store)))
+
+
+def _read_source(session: Any, source: StagedSource) -> Any:
+    """Return the staged rows as a DataFrame."""
+
+    def staged_rows(files: tuple[SourceFile, ...]) -> Batches:
+        for file in files:
+            for batch in source.batches(file):
+                yield from pieces(batch)
+
+    schema = spark_schema_of(source.schema)
+    if not source.files:
+        return session.createDataFrame([], schema)
+    return by_groups(session, source.files, lambda file: file.size_bytes, staged_rows, schema)
 
 
 def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_max: int) -> Any:
@@ -58,7 +98,7 @@ def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_
     names = plan.schema.names
     scan = plan_scan(plan.view, columns=names) if lookup is None else replace(lookup, columns=tuple(names), keys=None)
     session = session_of(frame)
-    return _joined(plan, read_scan(session, scan), frame if staged is None else read_source(session, staged))
+    return _joined(plan, read_scan(session, scan), frame if staged is None else _read_source(session, staged))
 
 
 def _lookup(plan: MergePlan, staged: StagedSource) -> ScanPlan | None:
