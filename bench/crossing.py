@@ -24,7 +24,7 @@ from bench.settings import PICTURE, Settings, machine
 from hoodie.files.slices import FileSlice
 from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.record_location import RecordLocation, location_values
-from hoodie.index.record.find import SCAN_SHARE, LookUp, find
+from hoodie.index.record.look_up import SCAN_SHARE, LookUp, find
 from hoodie.metadata.delta_log import base_file_to_bytes
 from hoodie.metadata.slice_content import SliceContent
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hoodie.index.hbase.client import HBaseClient
-from hoodie.index.hbase.settings import HBaseSettings
+from hoodie.index.hbase.client import HBaseClient, HBaseSettings
 from hoodie.index.hbase.versions import IDENTITY_ROW, Version, versions_of
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table

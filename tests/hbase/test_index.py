@@ -222,8 +222,8 @@ def test_a_write_of_another_engine_is_found_and_a_build_mends_it(options: dict[s
     table = started(options, "copy_on_write")
     with pytest.MonkeyPatch.context() as patch:
         # What another engine would do: it writes files, and records nothing in HBase.
-        patch.setattr("hoodie.index.hbase.update.HBaseUpdate.note_locations", lambda self, entries: _no_entries())
-        patch.setattr("hoodie.index.hbase.update.HBaseUpdate.commit_entries", {})
+        patch.setattr("hoodie.index.hbase.index.HBaseUpdate.note_locations", lambda self, entries: _no_entries())
+        patch.setattr("hoodie.index.hbase.index.HBaseUpdate.commit_entries", {})
         again(table).upsert(trips({"foreign": (2, "sf")}))
     with pytest.raises(IndexIncompleteError, match=r"lacks the keys of .* t\.index\.build\(\"hbase\"\)"):
         again(table).upsert(trips({"a": (3, "sf")}))

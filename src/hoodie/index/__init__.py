@@ -7,7 +7,6 @@ from hoodie.index.api import Index, LookUpCost, Purpose, Route, Tagged, Tagger, 
 from hoodie.index.bloom.index import BLOOM, GLOBAL_BLOOM
 from hoodie.index.bucket.index import BUCKET
 from hoodie.index.changes import breaks_new_index
-from hoodie.index.global_simple import GLOBAL_SIMPLE
 from hoodie.index.hbase.index import HBASE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
@@ -23,7 +22,7 @@ from hoodie.index.selection import (
     table_index,
     wants_record_index,
 )
-from hoodie.index.simple import SIMPLE
+from hoodie.index.simple import GLOBAL_SIMPLE, SIMPLE
 
 __all__ = [
     "BLOOM",

@@ -7,12 +7,11 @@ from typing import Final
 from hoodie.errors import InvalidConfigError
 from hoodie.index.bloom.index import BLOOM, GLOBAL_BLOOM
 from hoodie.index.bucket.index import BUCKET
-from hoodie.index.global_simple import GLOBAL_SIMPLE
 from hoodie.index.hbase.index import HBASE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
 from hoodie.index.record.partitioned import PARTITIONED_RECORD
-from hoodie.index.simple import SIMPLE
+from hoodie.index.simple import GLOBAL_SIMPLE, SIMPLE
 
 INDEXES: Final = (SIMPLE, GLOBAL_SIMPLE, RECORD, PARTITIONED_RECORD, BLOOM, GLOBAL_BLOOM, BUCKET, HBASE)
 

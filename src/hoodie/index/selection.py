@@ -10,15 +10,13 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index.api import Index
 from hoodie.index.bloom.index import GLOBAL_BLOOM
-from hoodie.index.bucket.file_groups import looks_bucketed
-from hoodie.index.bucket.rule import has_consistent_hashing, refuse_consistent_hashing
-from hoodie.index.global_simple import GLOBAL_SIMPLE
+from hoodie.index.bucket.rule import has_consistent_hashing, looks_bucketed, refuse_consistent_hashing
 from hoodie.index.hbase.index import HBASE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
 from hoodie.index.record.partitioned import PARTITIONED_RECORD
 from hoodie.index.registry import INDEXES, index_kind
-from hoodie.index.simple import SIMPLE
+from hoodie.index.simple import GLOBAL_SIMPLE, SIMPLE
 from hoodie.view.table_view import TableView
 
 _COMMITS_ASKED = 3

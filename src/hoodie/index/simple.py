@@ -1,4 +1,4 @@
-"""The simple index: searches the keys in the data files, in the key column of base files and log files.
+"""The simple indexes: search the keys in the data files, in the key column of base files and log files.
 
 The non-global index searches a key in the partition of its row. The global index searches it in every partition. If the
 key of a row is in another partition, `hoodie.simple.index.update.partition.path` decides whether the record moves.
@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from hoodie import config as options
 from hoodie.engine import Engine, TaskContext
 from hoodie.engine.packing import chunks
 from hoodie.files.slices import FileSlice
@@ -152,3 +153,16 @@ def _make(_view: TableView, _properties: Mapping[str, str]) -> SimpleIndex:
 
 # The type is not stored: a JVM writer may then choose another index that keeps keys unique in each partition.
 SIMPLE: Final = IndexKind(name="simple", types=("SIMPLE",), make=_make, stores_type=False)
+
+
+def _make_global(_view: TableView, properties: Mapping[str, str]) -> SimpleIndex:
+    return SimpleIndex(is_global=True, update_partition_path=GLOBAL_SIMPLE.moves_records(properties))
+
+
+GLOBAL_SIMPLE: Final = IndexKind(
+    name="global_simple",
+    types=("GLOBAL_SIMPLE",),
+    make=_make_global,
+    is_global=True,
+    moves_option=options.UPDATE_PARTITION_PATH,
+)

@@ -13,7 +13,7 @@ from hoodie.format.table.table_config import TableConfig
 from hoodie.index.api import IndexUpdate
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.entries import EntryStage, StagedEntries, WrittenEntries
-from hoodie.index.record.update import RecordIndexUpdate
+from hoodie.index.record.index import RecordIndexUpdate
 from hoodie.index.selection import stored_index
 from hoodie.index.table_facts import TableFacts
 from hoodie.timeline import Instant

@@ -10,9 +10,8 @@ import pyarrow as pa
 from hoodie.errors import UnsupportedError
 from hoodie.format.metadata_table.record_location import LocationColumn
 from hoodie.index import lost_record_index
-from hoodie.index.record.find import LookUp, find
-from hoodie.index.record.history import IndexHistory
-from hoodie.index.record.state import index_history
+from hoodie.index.record.look_up import LookUp, find
+from hoodie.index.record.state import IndexHistory, index_history
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.slice_content import RowBlock
 from hoodie.metadata.slice_reader import SliceReader

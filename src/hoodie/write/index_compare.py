@@ -19,8 +19,7 @@ from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
 from hoodie.index import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, index_kind, index_of_view
 from hoodie.index.bloom.index import BloomIndex
-from hoodie.index.bucket.file_groups import file_ids_by_bucket
-from hoodie.index.bucket.rule import BucketRule, bucket_rule
+from hoodie.index.bucket.rule import BucketRule, bucket_rule, file_ids_by_bucket
 from hoodie.index.record import RecordIndex, RecordTagger
 from hoodie.index.simple import SimpleIndex
 from hoodie.index.table_facts import TableFacts

@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step, watching
-from hoodie.index.record.update import RecordIndexUpdate
+from hoodie.index.record.index import RecordIndexUpdate
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 COMPLETED = [Step.BEGUN, Step.WRITTEN, Step.LOCATED, Step.CHECKED, Step.RECORDED]

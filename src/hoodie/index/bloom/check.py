@@ -15,11 +15,9 @@ from hoodie.files.merged_slice import logged_keys
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StageReader, write_hits
 from hoodie.format.hashes.bloom import BloomFilter
-from hoodie.index.bloom.plan import Comparisons
+from hoodie.index.bloom.comparisons import BLOCK_ROWS, HASHES, ORDINAL, Comparisons
 from hoodie.index.bloom.ranges import StoredKeys, read_stored_keys
-from hoodie.index.bloom.sorted_keys import BLOCK_ROWS, HASHES, ORDINAL
-from hoodie.index.key_ranges import KeyRange
-from hoodie.index.key_search import Incoming, KeySearch, Routes, Rows
+from hoodie.index.key_search import Incoming, KeyRange, KeySearch, Routes, Rows
 from hoodie.metadata.filter_reader import FilterReader
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, open_store

@@ -15,11 +15,9 @@ from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Tagged, TagRequest
 from hoodie.index.bloom.check import CheckTask, check_keys
-from hoodie.index.bloom.plan import Comparisons, tasks_of
+from hoodie.index.bloom.comparisons import Comparisons, KeySequence, sort_keys, sort_tasks, stage_ranges, tasks_of
 from hoodie.index.bloom.ranges import SliceRanges, slice_ranges
-from hoodie.index.bloom.sorted_keys import KeySequence, sort_keys, sort_tasks, stage_ranges
-from hoodie.index.key_ranges import KeyRange
-from hoodie.index.key_search import KeySearch
+from hoodie.index.key_search import KeyRange, KeySearch
 from hoodie.index.kind import IndexKind
 from hoodie.index.living import living_hits
 from hoodie.index.placement import Placement

@@ -13,7 +13,7 @@ from hoodie.format.filenames import name_of
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter
 from hoodie.format.metadata_table.column_stats import StatsRow, column_prefix, column_stats_key
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
-from hoodie.index.key_ranges import KeyRange
+from hoodie.index.key_search import KeyRange
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.stats_reader import StatsReader

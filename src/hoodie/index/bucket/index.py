@@ -19,8 +19,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.filenames import bucket_file_id
 from hoodie.index.api import Purpose, Route, Tagged, TagRequest
-from hoodie.index.bucket.file_groups import file_ids_by_bucket
-from hoodie.index.bucket.rule import FIXED_OPTIONS, BucketRule, bucket_rule, new_table_properties
+from hoodie.index.bucket.rule import FIXED_OPTIONS, BucketRule, bucket_rule, file_ids_by_bucket, new_table_properties
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import InsertShare, PlacedRows, Placement
 from hoodie.index.table_facts import TableFacts

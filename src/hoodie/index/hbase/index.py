@@ -1,26 +1,246 @@
-"""The HBase index: keys are looked up in an HBase table, one row for each key."""
+"""The HBase index: keys are looked up in an HBase table, one row for each key, and each write puts its locations there.
+
+The locations are put before the commit, each version with the instant of the write: until the completed file exists
+they do not count, and after a rollback they never will. Nothing in HBase is deleted: then older locations count again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Final
 
+import pyarrow as pa
+
 from hoodie import config as options
-from hoodie.files.staging.staged_keys import KeyStage, StagedKeys
+from hoodie.engine import EngineFor, TaskContext
+from hoodie.errors import CommitConflictError
+from hoodie.files.slices import FileSlice
+from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.index.api import LookUpCost, Tagged, TagRequest
-from hoodie.index.hbase.committed import committed_instants
-from hoodie.index.hbase.readiness import check_ready
-from hoodie.index.hbase.settings import HBaseSettings, new_identity
+from hoodie.index.hbase.client import Cells, HBaseClient, HBaseSettings, new_identity
+from hoodie.index.hbase.readiness import RECORDED_KEY, check_ready, check_recorded
 from hoodie.index.hbase.tag import Fetched, KeyTask, ResolveTask, fetch, resolve
-from hoodie.index.hbase.update import ENTRY_GROUPS, HBaseUpdate, rows_per_second
+from hoodie.index.hbase.versions import (
+    committed_instants,
+    deleted_cells,
+    location_cells,
+    row_keys,
+    versions_of,
+    void_cells,
+)
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
-from hoodie.index.record.entries import ENTRY_BYTES
+from hoodie.index.record.differences import FileGroupChange, stage_changes
+from hoodie.index.record.entries import (
+    DELETED,
+    ENTRY_BYTES,
+    Batches,
+    EntryStage,
+    StagedEntries,
+    WrittenEntries,
+    gathered,
+    one_entry_per_key,
+    read_entries,
+)
 from hoodie.index.record.moves import drop_older_moves
 from hoodie.index.table_facts import TableFacts
 from hoodie.records.merging.merge import RecordMerger
+from hoodie.storage import StoreSpec, open_store
+from hoodie.timeline import Instant, ms_of_instant_time
 from hoodie.view.table_view import TableView
+
+ENTRY_GROUPS = KeyGroups(16)
+"""Staged keys and entries are divided in these groups; one task has one or more of them."""
+
+
+@dataclass(slots=False)
+class HBaseUpdate:
+    """The update of one write; see `IndexUpdate`. `facts` are facts of the table when the write began."""
+
+    facts: TableFacts
+    instant_time: str
+    engine_for: EngineFor
+    settings: HBaseSettings
+    stats: Sequence[WriteStat] = ()
+    _entries: list[StagedEntries] = field(default_factory=list, init=False)
+
+    @classmethod
+    def begin(
+        cls, facts: TableFacts, instant_time: str, engine_for: EngineFor, properties: Mapping[str, str]
+    ) -> HBaseUpdate:
+        """Begin the update of a write with these options; nothing is read yet."""
+        return cls(facts, instant_time, engine_for, HBaseSettings.of(facts.view.config.raw, properties))
+
+    @property
+    def commit_entries(self) -> Mapping[str, str]:
+        """The mark of a commit that recorded its keys in this index."""
+        return {RECORDED_KEY: self.settings.identity}
+
+    @property
+    def stages_deletes(self) -> bool:
+        """False: an entry of a file group that does not exist any more does not count."""
+        return False
+
+    def entry_stage(self, folder: str) -> EntryStage:
+        """Return where the writing tasks stage entries. Raises: as `readiness.check_ready`, at the first call."""
+        self._ready  # noqa: B018 - checks the index before data files are written
+        return EntryStage(folder, ENTRY_GROUPS)
+
+    def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
+        """Return nothing; see `stages_deletes`."""
+        return ()
+
+    def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
+        """Put the staged locations. Memory of a task: the entries of its group, and the objects of one request.
+
+        Raises: IndexUnavailableError; RecordKeyError for a key that HBase cannot have. Locations that are put already
+        do not count, as the write is not committed.
+        """
+        if not entries:
+            return WrittenEntries()
+        self._ready  # noqa: B018
+        self._entries += entries
+        return WrittenEntries(duplicates=self._put(entries))
+
+    def retract(self, slices: Sequence[FileSlice], folder: str) -> None:
+        """Replace what an earlier attempt at this instant may have put for the keys of these file slices.
+
+        Raises: IndexUnavailableError.
+        """
+        changes = [FileGroupChange(found.partition_path, found.file_id, None, found) for found in slices]
+        stage, read = EntryStage(folder, ENTRY_GROUPS), self.facts.view.slice_read()
+        self._put(stage_changes(self.engine_for, self.facts.view.store.spec, changes, stage, read), is_void=True)
+
+    def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
+        """Check that the index is still the one in which the locations are, and that no other write is missing in it.
+
+        Raises: CommitConflictError if it was built again; IndexIncompleteError.
+        """
+        if options.HBASE_IDENTITY.get(now.config.raw) != self.settings.identity:
+            raise CommitConflictError(
+                f"the HBase index of {now.store.uri('')} was built again or replaced while this write ran; nothing was "
+                "committed, try again"
+            )
+        check_recorded(now, self.settings)
+
+    def shares_keys_with(self, now: TableView, other: Instant) -> bool:
+        """See `IndexUpdate`. Reads the rows of the keys of this write again, once."""
+        return other.requested_time in self._times_of_keys
+
+    def would_lose_to(self, now: TableView, other: Instant) -> bool:
+        """See `IndexUpdate`: of two versions that of the later instant counts."""
+        return other.requested_time > self.instant_time and self.shares_keys_with(now, other)
+
+    def was_replaced_or_dropped(self, now: TableView) -> bool:
+        """Return False: errors of this index say themselves what is wrong with it."""
+        return False
+
+    def discard(self) -> None:
+        """Do nothing: the locations of a write that does not complete do not count."""
+
+    @cached_property
+    def _ready(self) -> bool:
+        check_ready(self.facts.view, self.settings)
+        return True
+
+    @cached_property
+    def _times_of_keys(self) -> frozenset[str]:
+        """Return the instants of all versions of the keys for which this write has entries."""
+        tasks, _ = _tasks(self._entries)
+        engine = self.engine_for(sum(found.rows for found in self._entries) * ENTRY_BYTES)
+        rate = rows_per_second(self.settings, len(tasks))
+        read = partial(_read_times, store=self.facts.view.store.spec, settings=self.settings, rate=rate)
+        return frozenset[str]().union(*engine.run(read, tasks))
+
+    def _put(self, entries: Sequence[StagedEntries], *, is_void: bool = False) -> int:
+        view = self.facts.view
+        return put_entries(
+            self.engine_for,
+            view.store.spec,
+            self.settings,
+            entries,
+            instant_time=self.instant_time,
+            moment_ms=ms_of_instant_time(self.instant_time, view.layout.zone),
+            is_void=is_void,
+        )
+
+
+def put_entries(
+    engine_for: EngineFor,
+    store: StoreSpec,
+    settings: HBaseSettings,
+    entries: Sequence[StagedEntries],
+    *,
+    instant_time: str,
+    moment_ms: int,
+    is_void: bool = False,
+) -> int:
+    """Put staged entries with the time stamp `moment_ms`; return the number of duplicate inserts.
+
+    `is_void`: put versions that are no location in their place. Raises: IndexUnavailableError.
+    """
+    tasks, locations = _tasks(entries)
+    engine = engine_for(sum(found.rows for found in entries) * ENTRY_BYTES)
+    cells = tuple(void_cells() if is_void else location_cells(instant_time, *place) for place in locations)
+    put = PutEntries(store, settings, instant_time, moment_ms, cells, len(tasks))
+    return sum(engine.run(put, tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class PutEntries:
+    """Callable for `Engine.run`: puts the entries of a group. Tasks share its fields, which are serialised once."""
+
+    store: StoreSpec
+    settings: HBaseSettings
+    instant_time: str
+    moment_ms: int
+    cells: tuple[Cells, ...]
+    tasks: int
+
+    def __call__(self, batches: Batches, _context: TaskContext) -> int:
+        """Put the entries, each key once; return the number of duplicate inserts."""
+        keys, codes = read_entries(open_store(self.store), batches)
+        keys, codes, duplicates = one_entry_per_key(keys, codes)
+        gone = deleted_cells(self.instant_time)
+        with HBaseClient(self.settings, rows_per_second(self.settings, self.tasks)) as client:
+            client.put(self._rows(keys, codes.tolist(), gone), self.moment_ms)
+        return duplicates
+
+    def _rows(self, keys: pa.StringArray, codes: list[int], gone: Cells) -> Iterator[tuple[bytes, Cells]]:
+        for key, code in zip(row_keys(keys), codes, strict=True):
+            yield key, gone if code == DELETED else self.cells[code]
+
+
+def rows_per_second(settings: HBaseSettings, tasks: int) -> float:
+    """Return the limit of one of so many tasks that run at once; 0 for none. Raises: IndexUnavailableError."""
+    if not settings.qps_max:
+        return 0.0
+    with HBaseClient(settings) as client:
+        return settings.qps_max * max(client.region_servers(), 1) / max(tasks, 1)
+
+
+def _tasks(entries: Sequence[StagedEntries]) -> tuple[list[Batches], tuple[tuple[str, str], ...]]:
+    """Return the staged batches of each task, and the locations to which their codes refer.
+
+    All entries of a key are in one task: entries that are staged by data partition are in one.
+    """
+    batches, locations = gathered(entries)
+    if any(found.partitions for found in entries):
+        return [tuple(batch for found in batches.values() for batch in found)], locations
+    return [found for _, found in sorted(batches.items())], locations
+
+
+def _read_times(
+    batches: Batches, _context: TaskContext, *, store: StoreSpec, settings: HBaseSettings, rate: float
+) -> frozenset[str]:
+    keys, _ = read_entries(open_store(store), batches)
+    with HBaseClient(settings, rate) as client:
+        rows = client.get(row_keys(keys.unique()))
+        return frozenset(version.instant_time for row in rows for version in versions_of(row))
+
 
 _KEYS_TOGETHER = 20_000
 """Number of keys up to which one task looks up all keys."""

@@ -8,10 +8,8 @@ from typing import Final
 from hoodie import config as options
 from hoodie.errors import CommitConflictError, IndexIncompleteError, IndexUnavailableError, InvalidConfigError
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.index.hbase.client import HBaseClient
-from hoodie.index.hbase.committed import committed_instants
-from hoodie.index.hbase.settings import HBaseSettings
-from hoodie.index.hbase.versions import IDENTITY, IDENTITY_ROW, OWNER
+from hoodie.index.hbase.client import HBaseClient, HBaseSettings
+from hoodie.index.hbase.versions import IDENTITY, IDENTITY_ROW, OWNER, committed_instants
 from hoodie.timeline import ms_of_instant_time
 from hoodie.view.table_view import TableView
 

@@ -17,10 +17,8 @@ from hoodie.engine import TaskContext
 from hoodie.files.staging.staged import staged_input, staged_output, write_hits
 from hoodie.files.staging.staged_keys import ROW, StagedKeys, read_keys
 from hoodie.index.api import LookUpCost
-from hoodie.index.hbase.client import HBaseClient
-from hoodie.index.hbase.row_keys import row_keys
-from hoodie.index.hbase.settings import HBaseSettings
-from hoodie.index.hbase.versions import versions_of
+from hoodie.index.hbase.client import HBaseClient, HBaseSettings
+from hoodie.index.hbase.versions import row_keys, versions_of
 from hoodie.index.record.tag import FileGroup, TaggedGroup, by_file_group, routes_of
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger

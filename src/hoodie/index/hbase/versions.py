@@ -1,16 +1,23 @@
-"""The versions of an index row: the locations of a key, each with the instant of the write that stored it.
+"""The rows of the index in HBase: row keys, and the versions of a row with the rule which of them count.
 
-On-disk format: docs/format/hbase.md. A version is the cells of one time stamp. It counts if its instant is committed,
-so that a rollback or a restore changes nothing in HBase: the newest committed version is the location of the key.
+On-disk format: docs/format/hbase.md. A row key is a record key in UTF-8. A version is the cells of one time stamp: a
+location of the key, with the instant of the write that stored it. It counts if its instant is committed, so that a
+rollback or a restore changes nothing in HBase: the newest committed version is the location of the key.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import RecordKeyError
 from hoodie.index.hbase.client import Cells, Row
+from hoodie.view.table_view import TableView
 
 COMMIT_TS: Final = b"commit_ts"
 FILE_NAME: Final = b"file_name"
@@ -86,3 +93,52 @@ def _version(cells: dict[bytes, bytes]) -> Version | None:
     if not commit or commit == NEVER or FILE_NAME not in cells:
         return None
     return Version(commit.decode(), (cells.get(PARTITION_PATH, b"").decode(), cells[FILE_NAME].decode()))
+
+
+BYTES_MAX: Final = 2**15 - 1
+"""Length of a row key that HBase accepts (`HConstants.MAX_ROW_LENGTH`)."""
+_SHOWN = 40
+
+
+def row_keys(keys: pa.StringArray) -> list[bytes]:
+    """Return the row keys of record keys. Memory: a Python object for each.
+
+    Raises: RecordKeyError for a key that HBase cannot have as a row key, or that is the row of the index's identity.
+    """
+    binary = keys.cast(pa.binary())
+    lengths = pc.binary_length(binary)
+    longest = pc.max(lengths).as_py() or 0
+    if longest > BYTES_MAX:
+        example = keys[pc.index(lengths, longest).as_py()].as_py()
+        raise RecordKeyError(
+            f"a record key has {longest:,} bytes, and HBase has row keys of at most {BYTES_MAX:,}: "
+            f"{example[:_SHOWN]!r}…; nothing was committed. Shorten the key, or use another index"
+        )
+    if pc.index(binary, IDENTITY_ROW).as_py() >= 0:
+        raise RecordKeyError(f"the record key {IDENTITY_ROW.decode()!r} is the row of the HBase index's identity")
+    found: list[bytes] = binary.to_pylist()
+    return found
+
+
+def committed_instants(view: TableView, times: Collection[str], identity: str) -> set[str]:
+    """Return those of the instants that are committed in a view. Reads the archive if the active timeline lacks some.
+
+    An instant is committed if it is completed on the active timeline, or archived. One that is in neither was rolled
+    back, taken back by a restore, or never completed, also if it is before the start of the active timeline. Only of
+    instants before all that are known nothing tells, as in a copy of the table without its archive: they count, and
+    their file groups exist only if they are committed. The instant of the build of this identity counts, and that of no
+    other build: whether a build is valid is asked for the whole index (`readiness.check_recorded`).
+
+    Raises: CorruptFileError if the archive is damaged.
+    """
+    timeline = view.timeline
+    active = {found.requested_time: found for found in timeline.writes()}
+    found = {time for time in times if time in active and active[time].is_completed}
+    found |= {built_instant(identity)} & set(times)
+    unknown = {time for time in times if time not in active and not is_built(time)}
+    if not unknown:
+        return found
+    archive = view.archive()
+    found |= {instant.requested_time for instant in archive.find(unknown) if instant.action.writes_data}
+    known = [time for time in (archive.oldest_time(), min(active, default="")) if time]
+    return found | {time for time in unknown if known and time < min(known)}

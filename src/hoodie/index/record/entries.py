@@ -23,7 +23,7 @@ from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import RecordLocation, location_values
-from hoodie.index.record.partition_file_groups import partitioned_file_id
+from hoodie.index.record.file_groups import partitioned_file_id
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.sorting import key_order

@@ -19,8 +19,8 @@ from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
 from hoodie.index.placement import Placement
 from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState
-from hoodie.index.record.find import LookUp
 from hoodie.index.record.index import look_up_of
+from hoodie.index.record.look_up import LookUp
 from hoodie.index.record.state import PARTITIONED_TYPE, has_partitioned_index, partitioned_index
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
 from hoodie.index.simple import SimpleIndex

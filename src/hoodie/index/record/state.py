@@ -1,19 +1,184 @@
-"""The record index in a view of its table: its kind, and the files that are visible."""
+"""The record index in a view of its table: its kind, and the visible files, now, in the past, and between two times.
+
+The base file of a file group has the entries of all commits that were compacted into it. A view that does not contain
+one of those commits needs an older file slice. After the cleaner deleted that slice, the past state cannot be read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from hoodie.config import INDEX_TYPE_KEY
-from hoodie.errors import MetadataTableMissingError
+from hoodie.errors import CorruptFileError, MetadataTableMissingError, UnsupportedError
+from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.record.file_groups import RecordIndexState
-from hoodie.index.record.history import IndexHistory
-from hoodie.index.record.partition_file_groups import partitioned_state
+from hoodie.index.record.file_groups import RecordIndexState, has_first_file, list_index_files, partitioned_state
+from hoodie.metadata.archived_logs import with_archived_logs
+from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.kinds.record_index import is_partitioned_record_index
+from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
+from hoodie.metadata.services.archiving import never_archived_from
+from hoodie.metadata.slice_content import RowBlock
+from hoodie.metadata.slice_reader import read_log
+from hoodie.metadata.visible_instants import visible_instants
+from hoodie.storage import FileInfo
+from hoodie.timeline import Action, Instant, Timeline
 from hoodie.view.table_view import TableView
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHistory:
+    """The record index in one view of its table. `later`: requested times of instants that are not in the view."""
+
+    folder: MetadataFolder
+    data_timeline: Timeline
+    later: frozenset[str] = frozenset()
+
+    def state(self, *, as_of: str | None = None) -> RecordIndexState:
+        """Return the file groups as of a requested time (inclusive), or with all instants of the view.
+
+        Raises: UnsupportedError if compaction and cleaning deleted files of that state; MetadataTableMissingError; as
+        `RecordIndexState.of`.
+        """
+        timeline = self.folder.existing_timeline()
+        done = self.data_timeline.completed()
+        newest = max((found.completion_time or found.requested_time for found in done), default="")
+        unseen = [instant for instant in timeline.completed() if self._is_unseen(instant, as_of, newest)]
+        times = {instant.requested_time for instant in unseen}
+        seen = visible_instants(timeline, self.data_timeline).filter(
+            lambda instant: instant.requested_time not in times
+        )
+        infos = list_index_files(self.folder.store)
+        seen = with_archived_logs(self.folder.store, seen, [info.name for info in infos.values()], RecordIndexKind())
+        if not unseen and as_of is None and not self.later:
+            return RecordIndexState.of(infos, seen)
+        # A base file has the entries of all instants that had completed when its compaction was requested.
+        bound = min((instant.completion_time or instant.requested_time for instant in unseen), default=None)
+        sure = never_archived_from(timeline)
+        doubtful = [time for time in (*self.later, *([] if as_of is None else [as_of])) if time < sure]
+        if doubtful:
+            # Archived delta commits may be among the unseen instants; their completion times are not looked up.
+            bound = min(doubtful) if bound is None else min(bound, *doubtful)
+        if bound is None:
+            return RecordIndexState.of(infos, seen)
+        kept = self._files_until(infos, timeline, bound, as_of)
+        try:
+            found = RecordIndexState.of(kept, seen)
+        except CorruptFileError as error:
+            raise self._folded() from error
+        dropped = [base for path, info in infos.items() if path not in kept and (base := _base_of(info))]
+        if dropped:
+            self._check_whole(found, dropped, infos, timeline)
+        return found
+
+    def changes(self, instants: Collection[Instant]) -> Iterator[tuple[Instant, RowBlock]]:
+        """Yield the row blocks that these completed data instants added, in the order in which they completed.
+
+        Raises: UnsupportedError if entries of one of the instants may be missing, or were added by an index build.
+        """
+        timeline = self.folder.existing_timeline()
+        infos = list_index_files(self.folder.store)
+        ordered = sorted(instants, key=lambda instant: (instant.completion_time or "", instant.requested_time))
+        if ordered:
+            self._check_since(ordered[0], infos, timeline)
+        logs: dict[str, list[FileInfo]] = {}
+        for info in sorted(infos.values(), key=lambda info: info.path):
+            parsed = LogFileName.parse(info.name)
+            if parsed is not None:
+                logs.setdefault(parsed.instant_time, []).append(info)
+        for instant in ordered:
+            for info in logs.get(instant.requested_time, ()):
+                for block in read_log(self.folder.store, info.path).blocks:
+                    yield instant, block
+
+    def _is_unseen(self, instant: Instant, as_of: str | None, newest: str) -> bool:
+        """Return whether the view does not contain a completed delta commit; `newest` is its newest completion time."""
+        time = instant.requested_time
+        if instant.action is not Action.DELTA_COMMIT or fills_a_partition(time):
+            return False
+        if (as_of is not None and time > as_of) or time in self.later:
+            return True
+        known = self.data_timeline.get(time)
+        if known is not None:
+            return not known.is_completed
+        # The instant was archived, or began after the view was loaded. Commits complete in sequence, under the lock.
+        return (instant.completion_time or time) > newest
+
+    def _files_until(
+        self, infos: Mapping[str, FileInfo], timeline: Timeline, bound: str, as_of: str | None
+    ) -> dict[str, FileInfo]:
+        """Return the files, except base files with a later time than `bound`, and log files after `as_of`."""
+        started = self._start_times(infos, timeline)
+        kept: dict[str, FileInfo] = {}
+        for path, info in infos.items():
+            base, log = _base_of(info), LogFileName.parse(info.name)
+            if base is not None and started.get(base.instant_time, base.instant_time) > bound:
+                continue
+            if log is not None and as_of is not None and log.instant_time > as_of:
+                continue
+            if log is not None and log.instant_time > bound and self.data_timeline.get(log.instant_time) is None:
+                # A log compaction, which also has the entries of several commits.
+                continue
+            kept[path] = info
+        return kept
+
+    def _start_times(self, infos: Mapping[str, FileInfo], timeline: Timeline) -> dict[str, str]:
+        """Return completion times of the instants that filled the index; an unknown time counts as the latest."""
+        parsed = [parse_data_file(path) for path in infos]
+        times = {found.instant_time for found in parsed if found is not None}
+        initial = {time for time in times if fills_a_partition(time)}
+        known = {time: timeline.completion_time_of(time) for time in initial}
+        archived = self.folder.archive().completion_times([time for time, found in known.items() if found is None])
+        return {time: found or archived.get(time, "9") for time, found in known.items()}
+
+    def _check_whole(
+        self,
+        state: RecordIndexState,
+        dropped: Collection[BaseFileName],
+        infos: Mapping[str, FileInfo],
+        timeline: Timeline,
+    ) -> None:
+        """Refuse slices that may lack files: each must have its base file, or a log file of an index build."""
+        was_built_later = any(fills_a_partition(base.instant_time) for base in dropped)
+        of_all = {found.file_id for path in infos if (found := parse_data_file(path))}
+        is_whole = all(has_first_file(file_group.file_slice) for file_group in state.file_groups)
+        is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
+        if was_built_later or not is_whole or is_being_cleaned or len(of_all) != len(state.file_groups):
+            raise self._folded()
+
+    def _folded(self) -> UnsupportedError:
+        return UnsupportedError(
+            f"{self.folder.store.uri('')}: the state of the record index at that time cannot be read, as the index was "
+            "built, or compacted and cleaned, since; ask for a later time, or read the rows with as_of"
+        )
+
+    def _check_since(self, first: Instant, infos: Mapping[str, FileInfo], timeline: Timeline) -> None:
+        """Refuse instants that completed before the start of the oldest slice of any file group."""
+        started = self._start_times(infos, timeline)
+        oldest: dict[str, str] = {}
+        for info in infos.values():
+            base, log = _base_of(info), LogFileName.parse(info.name)
+            if base is not None:
+                start = started.get(base.instant_time, base.instant_time)
+                oldest[base.file_id] = min(start, oldest.get(base.file_id, start))
+            elif log is not None and log.instant_time in started:
+                start = started[log.instant_time]
+                oldest[log.file_id] = min(start, oldest.get(log.file_id, start))
+        floor = max(oldest.values(), default="")
+        completed = first.completion_time or first.requested_time
+        is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
+        if completed < floor or is_being_cleaned:
+            raise UnsupportedError(
+                f"{self.folder.store.uri('')}: the entries that {first} changed in the record index cannot be read: "
+                f"the index was built, or compacted and cleaned, at {floor}; ask for changes since then"
+            )
+
+
+def _base_of(info: FileInfo) -> BaseFileName | None:
+    return BaseFileName.parse(info.name)
+
 
 GLOBAL_TYPE: Final = "RECORD_INDEX"
 """`hoodie.index.type` of a table whose record index covers the whole table."""

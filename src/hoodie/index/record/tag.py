@@ -19,7 +19,7 @@ from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.index.api import LookUpCost, Route
 from hoodie.index.record.file_groups import IndexFileGroup, read_file_group
-from hoodie.index.record.find import LookUp, find, way_of
+from hoodie.index.record.look_up import LookUp, find, way_of
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, StoreSpec, open_store

@@ -27,7 +27,7 @@ from hoodie.format.table.table_config import TableConfig
 from hoodie.index import HBASE, RECORD, index_of_view
 from hoodie.index.hbase.client import has_client_library
 from hoodie.index.record.building.check import IndexProblem
-from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
+from hoodie.index.record.building.file_group_files import FileGroupEntries, StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.records.change import RECORD_KEY

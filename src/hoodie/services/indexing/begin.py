@@ -13,8 +13,8 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table.table_config import BaseFileFormat
+from hoodie.index.record.building.files import bucket_count, rows_of_slices
 from hoodie.index.record.building.plan import IndexBuild, build_of, pending_indexing, plan_to_bytes
-from hoodie.index.record.building.sizing import bucket_count, rows_of_slices
 from hoodie.index.record.state import record_index
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable

@@ -19,10 +19,9 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableType
 from hoodie.index import GLOBAL_SIMPLE, HBASE, RECORD, index_of_view, partition_follows_columns, stored_index
-from hoodie.index.hbase.client import HBaseClient
+from hoodie.index.hbase.client import HBaseClient, HBaseSettings, new_identity
+from hoodie.index.hbase.index import ENTRY_GROUPS, put_entries
 from hoodie.index.hbase.readiness import check_owner, finish_build, mark_unfinished, newest_write, prepare_table
-from hoodie.index.hbase.settings import HBaseSettings, new_identity
-from hoodie.index.hbase.update import ENTRY_GROUPS, put_entries
 from hoodie.index.hbase.versions import built_instant
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import EntryStage

@@ -21,7 +21,7 @@ from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index import lost_record_index
 from hoodie.index.record.building.check import FileGroupDiffers, IndexProblem, check_entries, check_file_groups
-from hoodie.index.record.building.staged_file_groups import StagedFileGroups
+from hoodie.index.record.building.file_group_files import StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.file_groups import RecordIndexState

@@ -16,12 +16,10 @@ from hoodie.errors import HoodieError, IndexIncompleteError, InvalidConfigError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.index import HBASE, stored_index
-from hoodie.index.hbase.client import HBaseClient, Row
-from hoodie.index.hbase.committed import committed_instants
+from hoodie.index.hbase.client import HBaseClient, HBaseSettings, Row
+from hoodie.index.hbase.index import ENTRY_GROUPS, rows_per_second
 from hoodie.index.hbase.readiness import check_ready
-from hoodie.index.hbase.settings import HBaseSettings
-from hoodie.index.hbase.update import ENTRY_GROUPS, rows_per_second
-from hoodie.index.hbase.versions import IDENTITY_ROW, versions_of
+from hoodie.index.hbase.versions import IDENTITY_ROW, committed_instants, versions_of
 from hoodie.index.record.building.check import FileGroupDiffers, compared
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import (

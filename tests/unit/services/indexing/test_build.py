@@ -16,7 +16,7 @@ from hoodie.files.table_properties import read_table_config, update_table_config
 from hoodie.format.instants.service_metadata import IndexPartitionInfo, IndexPlan
 from hoodie.format.table import table_keys as keys
 from hoodie.index.record.building import files as index_files
-from hoodie.index.record.building.sizing import bucket_count
+from hoodie.index.record.building.files import bucket_count
 from hoodie.index.record.state import record_index
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.table import Table

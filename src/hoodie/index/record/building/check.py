@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from hoodie.engine import Engine, TaskContext
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.record_location import LocationColumn
-from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
+from hoodie.index.record.building.file_group_files import FileGroupEntries, StagedFileGroups
 from hoodie.index.record.entries import DELETED, one_entry_per_key
 from hoodie.index.record.file_groups import IndexFileGroup, read_file_group
-from hoodie.index.record.find import LookUp, find, way_of
+from hoodie.index.record.look_up import LookUp, find, way_of
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.storage import StoreSpec, open_store
 

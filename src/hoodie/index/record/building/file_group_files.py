@@ -1,7 +1,7 @@
 """Files of an index build: the base file of each index file group, then log files with the changes made meanwhile.
 
-Readers ignore the files until the delta commit of the build completes. There is one task for each index file group;
-every attempt writes the same bytes to the same path.
+Readers ignore the files until the delta commit of the build completes. There is one task for each index file group; it
+reads the staged entries of its group, and every attempt writes the same bytes to the same path.
 """
 
 from __future__ import annotations
@@ -11,24 +11,76 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskContext
+from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import RecordLocation
-from hoodie.index.record.building.staged_file_groups import FileGroupEntries, StagedFileGroups
-from hoodie.index.record.entries import DELETED, delta_of, one_entry_per_key, values_of
+from hoodie.index.record.entries import (
+    DELETED,
+    Batches,
+    Codes,
+    StagedEntries,
+    delta_of,
+    gathered,
+    one_entry_per_key,
+    read_entries,
+    values_of,
+)
 from hoodie.index.record.file_groups import IndexFileGroup, read_file_group
-from hoodie.index.record.find import find, way_of
+from hoodie.index.record.look_up import find, way_of
 from hoodie.metadata.delta_commit import write_log
 from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
 from hoodie.metadata.folder import base_name, log_name
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
 from hoodie.metadata.places import file_id_of, partition_folder
 from hoodie.metadata.slice_reader import read_base
-from hoodie.storage import FileInfo, StoreSpec, open_store
+from hoodie.storage import FileInfo, Store, StoreSpec, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroupEntries:
+    """The staged record batches of one index file group. Picklable.
+
+    A batch may also have entries of other index file groups; `read` leaves them out.
+    """
+
+    number: int
+    file_group_count: int
+    batches: Batches
+
+    def read(self, store: Store) -> tuple[pa.StringArray, Codes]:
+        """Return keys, and for each the position of its location, or `DELETED`. Memory: these keys, and one batch."""
+        return read_entries(store, self.batches, self._holds)
+
+    def _holds(self, keys: pa.StringArray) -> npt.NDArray[np.bool_]:
+        is_own: npt.NDArray[np.bool_] = file_group_index(keys, self.file_group_count) == self.number
+        return is_own
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFileGroups:
+    """Staged entries of all index file groups, by number. `locations`: partition path and file id of each code."""
+
+    file_groups: tuple[FileGroupEntries, ...]
+    locations: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, staged: Sequence[StagedEntries], file_group_count: int) -> StagedFileGroups:
+        """Arrange staged entries by index file group. If a group has no entries, its file groups have no batches."""
+        batches, locations = gathered(staged)
+        groups = KeyGroups(file_group_count).count
+        file_groups = (
+            FileGroupEntries(number, file_group_count, batches.get(number % groups, ()))
+            for number in range(file_group_count)
+        )
+        return cls(tuple(file_groups), locations)
+
 
 EXAMPLES_MAX = 3
 

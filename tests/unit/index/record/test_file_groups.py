@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hoodie
-from hoodie.index.record.partition_file_groups import partition_path_of, partitioned_file_id
+from hoodie.index.record.file_groups import partition_path_of, partitioned_file_id
 
 SEEN = {
     "city=sf": "record-index-city%3Dsf-0000-0",

@@ -14,7 +14,7 @@ from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.record_location import RecordLocation
-from hoodie.index.record.find import LookUp, find
+from hoodie.index.record.look_up import LookUp, find
 from hoodie.metadata.delta_log import base_file_to_bytes
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.slice_content import RowBlock, SliceContent

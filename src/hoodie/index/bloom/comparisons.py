@@ -1,8 +1,8 @@
-"""Sort the staged keys of a write, and find the keys in the range of each file.
+"""Sort the staged keys of a write, and plan their comparisons with files: which keys each file meets, and the tasks.
 
 A task sorts about a million rows and stores them in blocks. The keys in the range of a file are neighbours then: two
-searches find them, and a later task reads only the blocks with keys that it compares.
-"""
+searches find them, and a later task reads only the blocks with keys that it compares. Comparisons are counted, not
+files: a file that meets many keys is divided, so that no task does more than a bound."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hoodie.engine import TaskContext
 from hoodie.files.staging.staged import StagedRun, StageReader, staged_output
 from hoodie.format.hashes.bloom import FIRST_HASHES, first_hashes
-from hoodie.index.key_ranges import KeyRange
+from hoodie.index.key_search import KeyRange
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
 
@@ -178,3 +178,72 @@ def _sorted(batches: Sequence[pa.RecordBatch], runs: Sequence[StagedRun]) -> pa.
     for name, hashes in zip(HASHES, first_hashes(found[RECORD_KEY]), strict=True):
         found = found.append_column(name, pa.array(hashes))
     return found
+
+
+FILE_COST: Final = 50_000
+"""Comparisons that cost as much as reading the footer and the filter of a file."""
+_TASK_COST_MIN: Final = 1_000_000
+_TASKS_EACH: Final = 4
+"""Tasks for each core, so that a task that takes longer does not run alone at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """Element i: the keys `first[i]` to `stop[i]` (exclusive) of a sequence are compared with a file.
+
+    Files and sequences are numbers in lists of the caller. The elements of one file are neighbours.
+    """
+
+    file: Ints
+    sequence: Ints
+    first: Ints
+    stop: Ints
+
+    @classmethod
+    def of(cls, sequences: Sequence[KeySequence]) -> Comparisons:
+        """Return what the files meet of all sequences."""
+        numbers = [np.full(len(found.files), number) for number, found in enumerate(sequences)]
+        files, first, stop = (
+            np.concatenate([getattr(found, name) for found in sequences] or [np.zeros(0, np.int64)])
+            for name in ("files", "first", "stop")
+        )
+        order = np.argsort(files, kind="stable")
+        sequence = np.concatenate(numbers or [np.zeros(0, np.int64)])
+        return cls(files[order], sequence[order], first[order], stop[order])
+
+    @property
+    def costs(self) -> Ints:
+        """What each element costs, in comparisons; the first element of a file includes reading its filter."""
+        is_new = np.concatenate([[True], np.diff(self.file) != 0])[: len(self.file)]
+        found: Ints = self.stop - self.first + is_new * FILE_COST
+        return found
+
+    def part(self, first: int, stop: int) -> Comparisons:
+        """Return a few neighbouring elements."""
+        here = slice(first, stop)
+        return Comparisons(self.file[here], self.sequence[here], self.first[here], self.stop[here])
+
+    def divided(self, most: int) -> Comparisons:
+        """Divide each element into elements of at most `most` comparisons."""
+        rows = self.stop - self.first
+        parts = np.maximum(-(-rows // most), 1)
+        which = np.repeat(np.arange(len(rows)), parts)
+        number = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
+        first = self.first[which] + number * most
+        return Comparisons(self.file[which], self.sequence[which], first, np.minimum(first + most, self.stop[which]))
+
+
+def tasks_of(found: Comparisons, *, bound: int, parallelism: int) -> list[Comparisons]:
+    """Divide comparisons into tasks of about the same cost; no task does more than `bound` comparisons."""
+    wanted = min(max(int(found.costs.sum()) // (parallelism * _TASKS_EACH), _TASK_COST_MIN), bound)
+    pieces = found.divided(wanted)
+    before = np.concatenate([[0], np.cumsum(pieces.costs)])
+    rows_before = np.concatenate([[0], np.cumsum(pieces.stop - pieces.first)])
+    tasks, start = [], 0
+    while start < len(pieces.file):
+        by_cost = int(np.searchsorted(before, before[start] + wanted, "right")) - 1
+        by_rows = int(np.searchsorted(rows_before, rows_before[start] + wanted, "right")) - 1
+        stop = max(min(by_cost, by_rows), start + 1)
+        tasks.append(pieces.part(start, stop))
+        start = stop
+    return tasks

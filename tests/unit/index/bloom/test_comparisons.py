@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.index.bloom.plan import FILE_COST, Comparisons, tasks_of
-from hoodie.index.bloom.sorted_keys import KeySequence, keys_in_ranges
-from hoodie.index.key_ranges import KeyRange
+from hoodie.index.bloom.comparisons import FILE_COST, Comparisons, KeySequence, keys_in_ranges, tasks_of
+from hoodie.index.key_search import KeyRange
 
 KEYS = st.text("abé日\ue000😀", min_size=1, max_size=3)
 
