@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 import hoodie
 from hoodie.spark import to_arrow
-from hoodie.statements.procedures import PROCEDURES
+from hoodie.statements.call import PROCEDURES
 from tests.interop.judges import Jvm
 from tests.support.rows import assert_same_rows
 

@@ -1,7 +1,11 @@
-"""CALL: find the procedure, check its arguments, run it."""
+"""CALL: find the procedure, check its arguments, run it.
+
+Procedures have the names, parameters and columns of Hudi's where it has them.
+"""
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -10,12 +14,45 @@ from sqlglot import exp
 from hoodie.errors import InvalidConfigError
 from hoodie.records.sql.parse import parse_expression, to_sql, without_parens
 from hoodie.statements.names import Names
-from hoodie.statements.procedure import Call, Procedure
-from hoodie.statements.procedures import PROCEDURES
+from hoodie.statements.procedure import Call, Parameter, Procedure, optional
+from hoodie.statements.services import SERVICES
+from hoodie.statements.tables import TABLES
 from hoodie.table.context import Text
 
 _SYSTEM = "system"
 """The schema that the JVM's documentation puts before a procedure in some examples."""
+_RESULT = pa.schema(
+    [("procedure", pa.string()), ("parameter", pa.string()), ("default", pa.string()), ("about", pa.string())]
+)
+
+
+def _help(call: Call) -> pa.Table:
+    """Return a row for each procedure; with `cmd` a row for each of its parameters."""
+    wanted = call["cmd"]
+    rows: list[tuple[str, str | None, str | None, str]]
+    if wanted is None:
+        rows = [(found.name, None, None, found.about) for found in PROCEDURES.values()]
+    elif wanted in PROCEDURES:
+        rows = [
+            (wanted, p.name, None if p.default is None else str(p.default), _need(p))
+            for p in PROCEDURES[wanted].parameters
+        ]
+    else:
+        raise InvalidConfigError(f"CALL help: no procedure {wanted!r}; there are {', '.join(PROCEDURES)}")
+    return pa.Table.from_pylist([dict(zip(_RESULT.names, row, strict=True)) for row in rows], schema=_RESULT)
+
+
+def _need(parameter: Parameter) -> str:
+    if not parameter.is_supported:
+        return "refused: it has no effect here"
+    return f"{parameter.kind.__name__}, required" if parameter.is_required else parameter.kind.__name__
+
+
+_HELP = Procedure(
+    name="help", about="List the procedures, or the parameters of one.", parameters=(optional("cmd"),), run=_help
+)
+PROCEDURES = MappingProxyType({found.name: found for found in (*TABLES, *SERVICES, _HELP)})
+"""All procedures by name."""
 
 
 def run_call(text: str, names: Names, properties: Text | None) -> pa.Table:

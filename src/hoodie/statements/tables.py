@@ -1,10 +1,12 @@
-"""Procedures that tell what the instants of a table did."""
+"""Procedures that tell what the instants of a table did, and describe its files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.format.instants.commit_metadata import CommitMetadata
@@ -52,6 +54,20 @@ EXTRA_SCHEMA: Final = pa.schema(
     [("instant_time", _TEXT), ("action", _TEXT), ("metadata_key", _TEXT), ("metadata_value", _TEXT)]
 )
 PROPERTIES_SCHEMA: Final = pa.schema([("key", _TEXT), ("value", _TEXT)])
+SIZES_SCHEMA: Final = pa.schema(
+    [
+        ("commit_time", pa.string()),
+        ("min", pa.int64()),
+        ("10th", pa.float64()),
+        ("50th", pa.float64()),
+        ("avg", pa.float64()),
+        ("95th", pa.float64()),
+        ("max", pa.int64()),
+        ("num_files", pa.int32()),
+        ("std_dev", pa.float64()),
+    ]
+)
+_ALL: Final = "ALL"
 
 
 def _newest_commits(view: TableView) -> Iterator[tuple[Instant, CommitMetadata]]:
@@ -163,7 +179,40 @@ def _show_properties(call: Call) -> pa.Table:
     return pa.Table.from_pylist(_first(rows, call["limit"]), schema=PROPERTIES_SCHEMA)
 
 
-COMMITS: Final = (
+def _stats_file_sizes(call: Call) -> pa.Table:
+    """Return the distribution of the sizes of the data files by the instant in their names, and of all of them."""
+    files = call.table.inspect.files()
+    wanted = call["partition_path"]
+    by_instant: dict[str, list[int]] = {}
+    columns = (files[name].to_pylist() for name in ("partition_path", "instant", "size_bytes"))
+    for partition_path, instant, size_bytes in zip(*columns, strict=True):
+        if not wanted or fnmatchcase(partition_path, wanted):
+            by_instant.setdefault(instant, []).append(size_bytes)
+    rows = [_sizes(instant, found) for instant, found in sorted(by_instant.items(), reverse=True)[: call["limit"]]]
+    everything = [size for found in by_instant.values() for size in found]
+    return pa.Table.from_pylist([*rows, _sizes(_ALL, everything)], schema=SIZES_SCHEMA)
+
+
+def _sizes(instant: str, found: list[int]) -> Mapping[str, Any]:
+    if not found:
+        return {"commit_time": instant, "num_files": 0}
+    sizes = np.asarray(found, np.int64)
+    # The JVM's histogram places a quantile q at q * (n + 1).
+    tenth, half, most = np.quantile(sizes, [0.1, 0.5, 0.95], method="weibull")
+    return {
+        "commit_time": instant,
+        "min": int(sizes.min()),
+        "10th": float(tenth),
+        "50th": float(half),
+        "avg": float(sizes.mean()),
+        "95th": float(most),
+        "max": int(sizes.max()),
+        "num_files": len(found),
+        "std_dev": float(sizes.std(ddof=1)) if len(found) > 1 else 0.0,
+    }
+
+
+TABLES: Final = (
     Procedure(
         name="show_commits",
         about="List the newest completed writes with their counts.",
@@ -205,5 +254,11 @@ COMMITS: Final = (
         about="List the properties of the table.",
         parameters=(*TABLE_OR_PATH, optional("limit", 10), unsupported("filter", default="")),
         run=_show_properties,
+    ),
+    Procedure(
+        name="stats_file_sizes",
+        about="Tell how large the data files of each instant are, and all of them; partition_path may have wildcards.",
+        parameters=(required("table"), optional("partition_path", ""), optional("limit", 10)),
+        run=_stats_file_sizes,
     ),
 )
