@@ -2,6 +2,10 @@
 
 Implements docs/format/table.md §10.4 and docs/operations/concurrency.md. It is stricter than the JVM, which allows two
 writers to insert the same new key.
+
+`refuse_marked` detects conflicts before a write writes its files, by the markers of other running writes: a write that
+gives up early has wasted no work on files. Two writes that look before either has written a marker find nothing; the
+check at the commit finds them.
 """
 
 from __future__ import annotations
@@ -11,11 +15,11 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from hoodie.commit.executor import executor_text
-from hoodie.commit.pending import inflight_content
+from hoodie.commit.pending import executor_text, inflight_content
 from hoodie.config import INSERT_DUP_POLICY
 from hoodie.errors import CommitConflictError, InvalidConfigError, MissingFileError
-from hoodie.format.filenames import bucket_of_file_id
+from hoodie.files.markers import TEMP_FOLDER, read_markers
+from hoodie.format.filenames import bucket_of_file_id, name_of, parse_data_file
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.index import breaks_new_index
 from hoodie.index.api import IndexUpdate
@@ -35,6 +39,9 @@ _KEYS_STAY_UNIQUE = frozenset(
     }
 )
 """Operations that keep keys unique in a partition in which they are unique; see `_inserting_partitions` for inserts."""
+
+_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
+"""Actions whose plans name their file groups."""
 
 _DELETING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
 """Actions that delete data files."""
@@ -370,3 +377,32 @@ def _looked_up_inserts(metadata: CommitMetadata) -> bool:
 def _names(groups: AbstractSet[FileGroup] | list[FileGroup]) -> list[str]:
     """Return the names of a few file groups, for messages."""
     return [f"{path}/{file_id}" if path else file_id for path, file_id in sorted(groups)[:3]]
+
+
+def refuse_marked(view: TableView, instant_time: str, groups: AbstractSet[FileGroup]) -> None:
+    """Refuse a write to file groups for which another running write has markers.
+
+    `view` is the table when the write `instant_time` began. Costs a listing of the folders of markers and one of each
+    other write's, one read for each marker file of a JVM timeline server, and a look at the heartbeat of each write
+    that has markers of the same file groups. Table services are left out, as in the JVM: their plans name the file
+    groups.
+
+    Raises: CommitConflictError.
+    """
+    for folder in view.store.folders(TEMP_FOLDER):
+        other = name_of(folder)
+        found = view.timeline.get(other)
+        is_service = found is not None and found.action in _SERVICES
+        # Folders of other names have the staged rows of writes.
+        if not other.isdigit() or other == instant_time or is_service:
+            continue
+        marked = {_group_of(marker.path) for marker in read_markers(view.store, other) or []}
+        shared = groups & marked
+        if shared and is_live(view.store, other):
+            raise conflict(f"the write {other} is running and has markers of the same file groups: {_names(shared)}")
+
+
+def _group_of(path: str) -> FileGroup:
+    """Return the file group of a data file; a file with another name is in none."""
+    parsed = parse_data_file(path)
+    return path.rpartition("/")[0], "" if parsed is None else parsed.file_id

@@ -2,6 +2,9 @@
 
 The order of the steps is docs/format/table.md §9.1. Every instant that completes uses this module: writes, compactions,
 index builds, rollbacks. The steps in which they differ are passed as a `Completion`.
+
+The inflight file of a planned service names its executor. It is commit metadata with the owner's text, because the JVM
+reads it when it rolls the service back by listing.
 """
 
 from __future__ import annotations
@@ -9,13 +12,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from hoodie.commit.attempt_files import delete_marked_files, files_of_instant
 from hoodie.commit.steps import Step, reached
 from hoodie.config import LOCK_WAIT_MS
-from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.files.markers import delete_markers
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import (
     Action,
@@ -30,6 +35,40 @@ from hoodie.timeline import (
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
 from hoodie.view.table_view import TableView
+
+_EXECUTOR: Final = "hoodie.python.executor"
+_AVRO: Final = b"Obj\x01"
+_OPERATIONS: Final = {
+    Action.COMPACTION: WriteOperation.COMPACT,
+    Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT,
+    Action.CLUSTERING: WriteOperation.CLUSTER,
+}
+
+
+def executor_content(action: Action, text: bytes, version: TableVersion) -> bytes:
+    """Return the content of the inflight file of a planned service; `text` names its executor."""
+    metadata = CommitMetadata(
+        operation_type=_OPERATIONS[action].value,
+        extra_metadata={_EXECUTOR: text.decode()},
+        # With replaced file ids, though none, it is written as the metadata of a replace commit.
+        partition_to_replace_file_ids={} if action is Action.CLUSTERING else None,
+    )
+    return metadata.to_bytes(version)
+
+
+def executor_text(content: bytes) -> bytes:
+    """Return the text that names the executor; empty if the content names none, as that of a JVM.
+
+    Earlier releases stored the text of compactions as it is.
+    """
+    if not content.startswith(_AVRO):
+        return content
+    try:
+        metadata = CommitMetadata.parse(content, path="the inflight file of a planned service")
+    except CorruptFileError:
+        return b""
+    return metadata.extra_metadata.get(_EXECUTOR, "").encode()
+
 
 _CLEAR_WAIT_MS = 5_000
 """How long a writer that lost its instant waits for the lock to delete its files; nobody needs that at once."""

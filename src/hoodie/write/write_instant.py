@@ -10,9 +10,15 @@ from hoodie import config as options
 from hoodie.commit.begin import begin_write
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
-from hoodie.commit.conflicts import OwnWrite, check_conflicts, policy_metadata, raise_if_deleted_since, refuse_changed
+from hoodie.commit.conflicts import (
+    OwnWrite,
+    check_conflicts,
+    policy_metadata,
+    raise_if_deleted_since,
+    refuse_changed,
+    refuse_marked,
+)
 from hoodie.commit.data_commit import DataCommit
-from hoodie.commit.early_conflicts import refuse_marked
 from hoodie.commit.filters import commit_filters
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack

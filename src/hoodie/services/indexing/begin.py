@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hoodie.commit.abandoned import AbandonedFiles
+from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.engine import EngineFor

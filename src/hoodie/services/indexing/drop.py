@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie.commit.abandoned import AbandonedFiles
+from hoodie.commit.begin import AbandonedFiles
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from hoodie import config as options
-from hoodie.commit.abandoned import AbandonedFiles
+from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.commit_content import locked_table
 from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant

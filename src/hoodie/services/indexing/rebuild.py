@@ -7,7 +7,7 @@ about a damaged metadata table name. Writes use the other functions, if the meta
 from __future__ import annotations
 
 from hoodie import config as options
-from hoodie.commit.abandoned import AbandonedFiles
+from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import drop_lost_partitions, drop_metadata_table, ensure_metadata_table
 from hoodie.commit.rollback import roll_back_dead_writes

@@ -20,9 +20,8 @@ from typing import Generic
 
 from hoodie.commit.attempt_files import files_of_instant
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.executor import executor_content, executor_text
 from hoodie.commit.metadata_partitions import ensure_metadata_partitions
-from hoodie.commit.pending import PendingInstant, inflight_content
+from hoodie.commit.pending import PendingInstant, executor_content, executor_text, inflight_content
 from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, marker_folder, read_markers
 from hoodie.files.slices import join_path
