@@ -48,7 +48,7 @@ def _image(text: str | None) -> dict[str, Any] | None:
     return dict.fromkeys(SCHEMA.names) | {k: v for k, v in values.items() if not k.startswith("_hoodie_")}
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("table_type", "mode"),
     [

@@ -78,7 +78,7 @@ def jvm_upsert(jvm: Jvm, path: Path, rows: pa.Table) -> None:
     jvm.write(rows, path, table_name="trips", key="id", partition="city", ordering="ts")
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("where", [*DEATHS, *ROLLBACK_DEATHS])
 def test_the_jvm_takes_over_from_a_dead_writer_of_ours(jvm: Jvm, tmp_path: Path, where: str) -> None:
     path = crashed_table(tmp_path, where)

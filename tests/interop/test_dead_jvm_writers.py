@@ -76,7 +76,7 @@ def test_a_write_that_failed_half_way(jvm: Jvm, tmp_path: Path, kind: str) -> No
     _assert_we_and_the_jvm_go_on(jvm, path, dead, first)
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("kind", [*MARKERS, "none"])
 def test_a_write_that_died_before_its_last_step(jvm: Jvm, tmp_path: Path, kind: str) -> None:
     """Everything is there, the metadata table knows the files, but the completed file was never made."""

@@ -110,7 +110,7 @@ def _assert_all_read(jvm: Jvm, path: Path, case: Case, expected: pa.Table) -> No
     assert_same_rows(theirs, ours.select([*META, *stored]), key="number", meta=True)
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("name", CASES)
 def test_keys_and_paths_meet_in_a_table_of_ours(jvm: Jvm, tmp_path: Path, name: str) -> None:
     case, path = CASES[name], tmp_path / "keys"
@@ -131,7 +131,7 @@ def test_keys_and_paths_meet_in_a_table_of_ours(jvm: Jvm, tmp_path: Path, name: 
     _assert_all_read(jvm, path, case, newest)
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("name", CASES)
 def test_keys_and_paths_meet_in_a_table_of_the_jvm(jvm: Jvm, tmp_path: Path, name: str) -> None:
     case, path = CASES[name], tmp_path / "keys"

@@ -218,7 +218,7 @@ KINDS = {
 }
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @seeded(1)
 @pytest.mark.parametrize("name", KINDS)
 def test_versions_merge_one_after_the_other(jvm: Jvm, tmp_path: Path, name: str, seed: int) -> None:

@@ -20,31 +20,32 @@ def _table(path: Path, table_type: str) -> hoodie.Table:
     return table
 
 
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("built_by", ["next write", "call"])
 def test_the_jvm_continues_a_table_whose_metadata_table_was_removed_and_built_anew(
-    jvm: Jvm, tmp_path: Path, table_type: str
+    jvm: Jvm, tmp_path: Path, table_type: str, built_by: str
 ) -> None:
-    for name in ("next write", "call"):
-        path = tmp_path / name.replace(" ", "_")
-        table = _table(path, table_type)
-        shutil.rmtree(path / ".hoodie" / "metadata")
-        with pytest.raises(Exception, match="Failed to instantiate Metadata table"):
-            jvm_write(jvm, path, table_type, trips(range(8, 12), 3))
-        if name == "call":
-            table.index.rebuild()
-        else:
-            with pytest.warns(hoodie.HoodieWarning, match="listed from storage"):
-                assert hoodie.open(path, spark=False).to_arrow().num_rows == 10
-        notes = table.upsert(trips(range(2, 12), 4)).notes
-        assert any("built anew" in note for note in notes) == (name == "next write")
-        check_both(jvm, path, newest_of({1: range(10), 2: range(4), 4: range(2, 12)}))
-        jvm_write(jvm, path, table_type, trips(range(8, 14), 5))
-        if table_type == "merge_on_read":
-            jvm.compact(path)
-        table.upsert(trips(range(12, 16), 6))
-        jvm_write(jvm, path, table_type, trips(range(14, 17), 7))
-        changes = {1: range(10), 2: range(4), 4: range(2, 12), 5: range(8, 14), 6: range(12, 16), 7: range(14, 17)}
-        check_both(jvm, path, newest_of(changes))
+    path = tmp_path / "trips"
+    table = _table(path, table_type)
+    shutil.rmtree(path / ".hoodie" / "metadata")
+    with pytest.raises(Exception, match="Failed to instantiate Metadata table"):
+        jvm_write(jvm, path, table_type, trips(range(8, 12), 3))
+    if built_by == "call":
+        table.index.rebuild()
+    else:
+        with pytest.warns(hoodie.HoodieWarning, match="listed from storage"):
+            assert hoodie.open(path, spark=False).to_arrow().num_rows == 10
+    notes = table.upsert(trips(range(2, 12), 4)).notes
+    assert any("built anew" in note for note in notes) == (built_by == "next write")
+    check_both(jvm, path, newest_of({1: range(10), 2: range(4), 4: range(2, 12)}))
+    jvm_write(jvm, path, table_type, trips(range(8, 14), 5))
+    if table_type == "merge_on_read":
+        jvm.compact(path)
+    table.upsert(trips(range(12, 16), 6))
+    jvm_write(jvm, path, table_type, trips(range(14, 17), 7))
+    changes = {1: range(10), 2: range(4), 4: range(2, 12), 5: range(8, 14), 6: range(12, 16), 7: range(14, 17)}
+    check_both(jvm, path, newest_of(changes))
 
 
 def test_an_index_that_a_jvm_client_without_index_options_dropped_is_built_again(jvm: Jvm, tmp_path: Path) -> None:

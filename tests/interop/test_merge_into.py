@@ -126,7 +126,7 @@ def jvm_write(jvm: Jvm, path: Path, table_type: str, rows: pa.Table, ordering: s
     )  # fmt: skip
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("ordering", ["ts", None], ids=["event time", "commit time"])
 @pytest.mark.parametrize("table_type", TYPES)
 def test_both_merge_the_same(jvm: Jvm, tmp_path: Path, table_type: str, ordering: str | None) -> None:
@@ -164,7 +164,7 @@ def test_both_merge_the_same(jvm: Jvm, tmp_path: Path, table_type: str, ordering
         assert twins.ours.count() == ours.num_rows
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("ordering", ["ts", None], ids=["event time", "commit time"])
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_partial_upsert_leaves_the_rows_of_a_merge(

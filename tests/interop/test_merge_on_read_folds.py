@@ -169,7 +169,7 @@ ORDERINGS: dict[str, tuple[pa.DataType, tuple[object, object, object]]] = {
 }
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("name", ORDERINGS)
 def test_ordering_columns_of_other_types(jvm: Jvm, tmp_path: Path, name: str) -> None:
     """Rows and deletes with ordering values below, at and above that of the stored row, logged by us."""

@@ -94,7 +94,7 @@ ORDERINGS: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
 }
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("name", ORDERINGS)
 def test_ordering_columns_of_other_types(jvm: Jvm, tmp_path: Path, name: str) -> None:
     kind, values = ORDERINGS[name]

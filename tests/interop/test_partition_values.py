@@ -30,7 +30,7 @@ NULLS = pa.table(
 COPY, MERGE = "COPY_ON_WRITE", "MERGE_ON_READ"
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("version", "generator", "partition", "kinds"),
     [

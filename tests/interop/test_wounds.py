@@ -182,7 +182,7 @@ def names_of(table: hoodie.Table) -> set[str]:
     return {*report.problems, *report.warnings}
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("table_type", "name"), [*(("COPY_ON_WRITE", name) for name in COW), *(("MERGE_ON_READ", name) for name in MOR)]
 )

@@ -1,8 +1,8 @@
 """Samples of matrices: the lanes that repeat the contract on another Spark run some of their cases by a fixed seed.
 
 These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases, and of the tests
-without this mark a part. Matrices outside of tests/contract are sampled in every lane. The classic session of the
-newest Spark runs every other case. Crash tests with many storage calls try a sample of the calls. HOODIE_TEST_SEED
+without this mark a part. Matrices outside of tests/contract are sampled in every lane; in tests/interop, a test
+without the mark runs half of its cases. The classic session of the newest Spark runs every other case. Crash tests with many storage calls try a sample of the calls. HOODIE_TEST_SEED
 chooses another sample. `make test-all` runs every case in every lane.
 """
 
@@ -20,8 +20,10 @@ T = TypeVar("T")
 
 SEED = int(os.environ.get("HOODIE_TEST_SEED", "1"))
 _WHOLE = ("surface", "matrix")
-_REPEATED = 0.4
+_REPEATED = 0.25
 """Part of the tests of the contract that Spark Connect and Spark 3.5 repeat."""
+_SURFACE = 0.5
+"""Part of the tests marked `surface` that Connect of Spark 4.0 repeats: its classic session runs all of them."""
 IS_WHOLE = os.environ.get("HOODIE_TEST_ALL", "") == "1"
 
 
@@ -31,16 +33,18 @@ def describe() -> str:
 
 
 def sample_matrices(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The items that stay when each test marked `matrix(keep=…)` keeps that many of its cases."""
+    """The items that stay when each test marked `matrix(keep=…)` keeps that many of its cases.
+
+    A test of the lane of judges without this mark keeps half of its cases, rounded up: JVM Hudi takes most of the time.
+    """
     matrices: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if not IS_WHOLE and item.get_closest_marker("matrix"):
+        if not IS_WHOLE and (item.get_closest_marker("matrix") or item.get_closest_marker("interop")):
             matrices[item.nodeid.partition("[")[0]].append(item)
     dropped: set[pytest.Item] = set()
     for name, cases in matrices.items():
         mark = cases[0].get_closest_marker("matrix")
-        assert mark is not None
-        keep: int = mark.kwargs["keep"]
+        keep: int = mark.kwargs["keep"] if mark else (len(cases) + 1) // 2
         chooser = random.Random(f"{SEED} {name}")
         chosen = chooser.sample(cases, min(keep, len(cases)))
         dropped.update(set(cases) - set(chosen))
@@ -60,6 +64,11 @@ def sample_lane(items: Sequence[pytest.Item], lane: str) -> list[pytest.Item]:
     chosen = draw(alike, round(len(alike) * _REPEATED), lane)
     dropped = set(alike) - set(chosen)
     return [item for item in kept if item not in dropped]
+
+
+def sample_surface(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The items that Spark Connect runs on a release whose classic session runs every test marked `surface`."""
+    return sample_of(items, round(len(items) * _SURFACE), "connect of spark 4.0")
 
 
 def _is_only_connect(item: pytest.Item) -> bool:
