@@ -1,9 +1,10 @@
 """Samples of matrices: the lanes that repeat the contract on another Spark run some of their cases by a fixed seed.
 
 These lanes are Spark Connect and Spark 3.5. Of a test marked `matrix(keep=…)` they run `keep` cases, and of the tests
-without this mark a part. Matrices outside of tests/contract are sampled in every lane; in tests/interop, a test
-without the mark runs half of its cases. The classic session of the newest Spark runs every other case. Crash tests with many storage calls try a sample of the calls. HOODIE_TEST_SEED
-chooses another sample. `make test-all` runs every case in every lane.
+without this mark a part. The classic session of the newest Spark runs every case. Matrices outside of tests/contract
+are sampled in every lane; in tests/interop, a test without the mark runs half of its cases. Crash tests with many
+storage calls try a sample of the calls. HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case in
+every lane.
 """
 
 from __future__ import annotations
