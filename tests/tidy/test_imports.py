@@ -30,7 +30,7 @@ LINES = (
     ("statements",),
     ("spark",),
     (PUBLIC,),
-    ("cli", "ui"),
+    ("cli",),
 )
 LINE_OF = {room: number for number, line in enumerate(LINES) for room in line}
 ROOMS = LINE_OF.keys() | {source.room for source in package_sources()}
@@ -38,12 +38,11 @@ ROOMS = LINE_OF.keys() | {source.room for source in package_sources()}
 # Edges the order forbids and we allow, each with its reason.
 EXTRA_EDGES = {
     ("config", "errors"): "a wrong option raises an error",
-    ("cli", "ui"): "commands print what ui/ renders",
     (PUBLIC, "cli"): "`python -m hoodie` runs the command line; `import hoodie` must not, see the last test",
 }
 
 # The terminal and its files belong to these rooms; every other room asks storage/.
-ROOMS_WITH_FILES = {"storage", "cli", "ui"}
+ROOMS_WITH_FILES = {"storage", "cli"}
 FILE_MODULES = {"fsspec", "glob", "io.open", "mmap", "obstore", "pathlib.Path", "pyarrow.fs", "shutil", "tempfile"}
 FILE_CALLS_OF_PYARROW = {"OSFile", "memory_map", "create_memory_map"}
 OS_NAMES_WITHOUT_FILES = {
@@ -177,7 +176,7 @@ def test_the_command_line_loads_its_command_only() -> None:
 
 def test_the_version_loads_no_command() -> None:
     loaded = _loaded("from hoodie.cli import main", "main(['--version'])")
-    assert not {name for name in loaded if name.startswith("hoodie.cli.")} - {"hoodie.cli.app"}
+    assert not {name for name in loaded if name.startswith("hoodie.cli.")} - {"hoodie.cli.app", "hoodie.cli.terminal"}
 
 
 def _loaded(*lines: str) -> set[str]:

@@ -30,7 +30,7 @@ CALLED_BY_NAME = {"_repr_html_"}
 
 # The command line loads the module of the called command by name.
 COMMANDS = {f"hoodie.cli.{module}.{name.replace('-', '_')}" for name, module in MODULE_OF.items()} | {
-    f"hoodie.cli.{group}.app" for group in GROUPS
+    f"hoodie.cli.{module}.app" for module in GROUPS.values()
 }
 
 # This package is loaded by name, so what it exports is matched like a method.

@@ -22,8 +22,8 @@ import typer
 from typer.core import TyperGroup
 
 import hoodie
+from hoodie.cli.terminal import print_error, print_note
 from hoodie.errors import HoodieError, HoodieWarning
-from hoodie.ui.console import print_error, print_note
 
 FAILED = 1
 _WORDS: Final = MappingProxyType(
@@ -64,8 +64,8 @@ MODULE_OF: Final = MappingProxyType(
         "upsert": "writes",
         "insert": "writes",
         "delete": "writes",
-        "update": "row_changes",
-        "delete-partitions": "row_changes",
+        "update": "writes",
+        "delete-partitions": "writes",
         "head": "reads",
         "count": "reads",
         "get": "reads",
@@ -74,21 +74,21 @@ MODULE_OF: Final = MappingProxyType(
         "show": "inspection",
         "inspect": "inspection",
         "schema": "inspection",
-        "compact": "compact",
-        "cluster": "cluster",
-        "rollback": "services",
-        "verify": "check",
-        "repair": "check",
+        "compact": "services",
+        "cluster": "services",
+        "rollback": "recovery",
+        "verify": "recovery",
+        "repair": "recovery",
         "clean": "services",
         "expire-partitions": "services",
-        "restore": "services",
+        "restore": "recovery",
         "archive": "services",
-        "sql": "sql",
+        "sql": "writes",
     }
 )
 """The module of each command; a command is the function of its name there, with `_` for `-`."""
-GROUPS: Final = ("index", "savepoint", "services")
-"""Modules with an `app` of several commands."""
+GROUPS: Final = MappingProxyType({"index": "index", "savepoint": "recovery", "services": "services"})
+"""The module of each group of commands; the group is the `app` there."""
 
 
 class _Commands(TyperGroup):
@@ -178,9 +178,9 @@ def _app(arguments: Sequence[str]) -> typer.Typer:
         if name in wanted:
             function = getattr(importlib.import_module(f"hoodie.cli.{module}"), name.replace("-", "_"))
             app.command(name)(function)
-    for name in GROUPS:
+    for name, module in GROUPS.items():
         if name in wanted:
-            app.add_typer(importlib.import_module(f"hoodie.cli.{name}").app, name=name)
+            app.add_typer(importlib.import_module(f"hoodie.cli.{module}").app, name=name)
     return app
 
 

@@ -10,8 +10,8 @@ import typer
 import hoodie
 from hoodie.cli.input import InputOptions, open_files
 from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, pairs
+from hoodie.cli.terminal import print_json
 from hoodie.errors import InvalidConfigError
-from hoodie.ui.json_lines import print_json
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -11,9 +11,8 @@ import typer
 import hoodie
 from hoodie.cli.input import InputOptions, open_files
 from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, pairs
+from hoodie.cli.terminal import print_json, progress_bar
 from hoodie.services.results import Report, ServiceResult
-from hoodie.ui.json_lines import print_json
-from hoodie.ui.progress import progress_bar
 
 DIFFERENT = 1
 """Exit code of a check that found differences."""

@@ -11,9 +11,7 @@ import typer
 
 import hoodie
 from hoodie.cli.options import AsJson, StorageOptions, TablePath, pairs
-from hoodie.ui.console import output
-from hoodie.ui.json_lines import print_json, print_rows, to_json
-from hoodie.ui.tables import print_table
+from hoodie.cli.terminal import output, print_json, print_rows, print_table, to_json
 
 
 class Part(StrEnum):

@@ -11,9 +11,7 @@ import typer
 
 import hoodie
 from hoodie.cli.options import AsJson, AsOf, Columns, StorageOptions, TablePath, Where, names_of, pairs
-from hoodie.ui.console import output, print_note
-from hoodie.ui.json_lines import print_json, print_rows
-from hoodie.ui.tables import print_table
+from hoodie.cli.terminal import output, print_json, print_note, print_rows, print_table
 
 if TYPE_CHECKING:
     from hoodie.read.changes import ChangesPlan

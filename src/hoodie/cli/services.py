@@ -1,4 +1,4 @@
-"""`hoodie services run`: run table services in a separate process beside the writers; `clean` and others by hand."""
+"""`hoodie compact`, `cluster`, `clean`, `archive` and `expire-partitions` by hand; `services run` beside writers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,153 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 import hoodie
-from hoodie.cli.compact import print_result
 from hoodie.cli.options import AsJson, Properties, StorageOptions, TablePath, pairs
+from hoodie.cli.terminal import print_error, print_json, progress_bar
 from hoodie.format.table.call_options import check_call_options
-from hoodie.ui.console import print_error
+from hoodie.services.planned.listing import PendingPlans
+from hoodie.services.results import ServiceResult
+from hoodie.table import Table
+
+Instant = Annotated[
+    str | None, typer.Option("--instant", metavar="TIME", help="Execute the plan with this requested time.")
+]
+Strategy = Annotated[
+    str | None,
+    typer.Option(
+        help="log_file_size, log_file_num, bounded_io, day_based, unbounded, or the name of Hudi's strategy class."
+    ),
+]
+Metadata = Annotated[
+    list[str] | None, typer.Option("--metadata", metavar="KEY=VALUE", help="Extra metadata of the compaction.")
+]
+
+
+def compact(
+    path: TablePath,
+    plan: Annotated[bool, typer.Option("--plan", help="Only plan, and print the instant.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="Only execute the pending plans.")] = False,
+    pending: Annotated[bool, typer.Option("--pending", help="Only print the pending plans.")] = False,
+    instant: Instant = None,
+    strategy: Strategy = None,
+    metadata: Metadata = None,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Merge log files with base files: execute the pending plans, or a new plan if none is pending."""
+    if plan + run + pending > 1 or (instant is not None and (plan or pending)):
+        raise typer.BadParameter(
+            "use at most one of --plan, --run and --pending; --instant cannot be combined with --plan or --pending"
+        )
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    properties = pairs(option)
+    check_call_options(properties)
+    if pending:
+        print_plans(table.pending_compactions(), as_json)
+        return
+    waits = table.pending_compactions().instants
+    if plan or not (waits or run or instant):
+        planned = table.schedule_compaction(strategy, pairs(metadata), properties=properties)
+        if plan:
+            print_scheduled(planned, as_json, nothing="nothing to compact")
+            return
+        waits = [] if planned is None else [planned]
+    with progress_bar("compaction"):
+        results = [table.compact(found, properties=properties) for found in ([instant] if instant else waits)]
+    for result in results or [ServiceResult(operation="compaction")]:
+        print_result(result, as_json)
+
+
+def print_plans(found: PendingPlans[Any], as_json: bool) -> None:
+    """Print the pending plans of a table service."""
+    if as_json:
+        for plan in found.to_dicts():
+            print_json(plan)
+    else:
+        typer.echo(str(found))
+
+
+def print_scheduled(instant: str | None, as_json: bool, *, nothing: str) -> None:
+    """Print the instant of a new plan; `nothing` is the text if there is none."""
+    if as_json:
+        print_json({"instant": instant})
+    else:
+        typer.echo(instant or nothing)
+
+
+def print_result(result: ServiceResult, as_json: bool) -> None:
+    """Print the result of a table service."""
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(str(result))
+
+
+By = Annotated[
+    list[str] | None,
+    typer.Option("--by", metavar="COLUMN", help="Sort by this column; repeat the option for several columns."),
+]
+Layout = Annotated[str | None, typer.Option("--layout", help="linear, zorder or hilbert.")]
+Partitions = Annotated[
+    list[str] | None, typer.Option("--partition", metavar="PATH", help="Cluster only this partition; may be repeated.")
+]
+
+
+def cluster(
+    path: TablePath,
+    by: By = None,
+    layout: Layout = None,
+    partition: Partitions = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only plan, and print the instant.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="Only execute the pending plans.")] = False,
+    pending: Annotated[bool, typer.Option("--pending", help="Only print the pending plans.")] = False,
+    advice: Annotated[bool, typer.Option("--advice", help="Only tell whether a clustering is needed.")] = False,
+    instant: Instant = None,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rewrite small files into larger ones, sorted by columns if there are any: pending plans, then a new plan."""
+    if plan + run + pending + advice + (instant is not None) > 1:
+        raise typer.BadParameter("use at most one of --plan, --run, --pending, --advice and --instant")
+    if (by or layout or partition) and (run or pending or advice or instant):
+        raise typer.BadParameter("--by, --layout and --partition are for a new plan; a pending plan has its own")
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    properties = pairs(option)
+    check_call_options(properties)
+    if pending:
+        print_plans(table.pending_clusterings(), as_json)
+    elif advice:
+        _show_advice(table, as_json)
+    elif plan:
+        planned = table.schedule_clustering(by, layout=layout, partitions=partition, properties=properties)
+        print_scheduled(planned, as_json, nothing="nothing to cluster")
+    elif run:
+        with progress_bar("clustering"):
+            results = [
+                table.cluster(instant=found, properties=properties) for found in table.pending_clusterings().instants
+            ]
+        for result in results:
+            print_result(result, as_json)
+    else:
+        with progress_bar("clustering"):
+            done = table.cluster(by, layout=layout, partitions=partition, instant=instant, properties=properties)
+        print_result(done, as_json)
+
+
+def _show_advice(table: Table, as_json: bool) -> None:
+    found = table.clustering_advice()
+    if as_json:
+        print_json({"is_advised": found.is_advised, **asdict(found)})
+    else:
+        typer.echo(str(found))
+
 
 _LOOK_SECONDS = 1.0
 """How often the command looks whether its thread still runs."""
@@ -22,31 +160,6 @@ _LOOK_SECONDS = 1.0
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; tell what would be deleted.")]
 
 app = typer.Typer(help="Run table services beside the writers.", no_args_is_help=True, rich_markup_mode=None)
-
-
-def rollback(
-    path: TablePath,
-    instant: Annotated[str, typer.Argument(help="Requested time of a write or compaction, pending or completed.")],
-    chain: Annotated[bool, typer.Option("--chain", help="Roll back all later commits too.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled back.")] = False,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
-    """Roll back a write or compaction: delete its files, and its instant from the timeline."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    print_result(table.rollback(instant, chain=chain, dry_run=dry_run), as_json)
-
-
-def restore(
-    path: TablePath,
-    savepoint: Annotated[str, typer.Argument(help="Requested time of a savepoint, or of another completed commit.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled back.")] = False,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
-    """Restore the table to a savepoint: roll back everything after it. Completes a restore whose process died."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    print_result(table.restore(savepoint, dry_run=dry_run), as_json)
 
 
 def clean(

@@ -1,4 +1,4 @@
-"""`hoodie upsert`, `insert` and `delete`: write files to a table in one commit."""
+"""`hoodie upsert`, `insert`, `update`, `delete`, `delete-partitions` and `sql`: change rows, each in one commit."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import typer
 import hoodie
 from hoodie.cli.input import InputOptions, infers_types, open_files
 from hoodie.cli.options import AsJson, InputFiles, NullTexts, Properties, StorageOptions, TablePath, Where, pairs
+from hoodie.cli.terminal import output, print_json, print_rows, print_table, progress_bar
 from hoodie.engine import ArrowDataset
 from hoodie.format.avro.schema import META_FIELDS
-from hoodie.ui.json_lines import print_json
-from hoodie.ui.progress import progress_bar
 from hoodie.write.result import WriteResult
 
 OptionalFiles = Annotated[
@@ -117,3 +116,62 @@ def print_result(result: WriteResult, as_json: bool) -> None:
         print_json(result.to_dict())
     else:
         typer.echo(str(result))
+
+
+def update(
+    path: TablePath,
+    assignment: Annotated[
+        list[str],
+        typer.Option("--set", metavar="COLUMN=EXPRESSION", help="New value in Spark SQL; may be repeated."),
+    ],
+    where: Where = None,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set columns of all records, or of the records that match a condition."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    with progress_bar("update"):
+        result = table.update(pairs(assignment), where, properties=pairs(option))
+    print_result(result, as_json)
+
+
+def delete_partitions(
+    path: TablePath,
+    partitions: Annotated[list[str], typer.Argument(metavar="PARTITION...", help="Partition paths, as in city=sf.")],
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove whole partitions from the table."""
+    table = hoodie.open(path, storage_options=pairs(storage_option))
+    print_result(table.delete_partitions(partitions, properties=pairs(option)), as_json)
+
+
+def sql(
+    statement: Annotated[
+        str, typer.Argument(help="MERGE INTO, UPDATE, DELETE FROM or CALL; hoodie.`/path` is a table.")
+    ],
+    table: Annotated[list[str] | None, typer.Option("--table", "-t", help="A name for a table: NAME=PATH.")] = None,
+    data: Annotated[
+        list[str] | None, typer.Option("--data", "-d", help="A name for rows, the source of a MERGE: NAME=FILE.")
+    ] = None,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run one SQL statement; `hoodie sql "CALL help()"` lists the procedures."""
+    sources = {name: open_files([path], InputOptions()).read_all() for name, path in pairs(data).items()}
+    result = hoodie.sql(
+        None,
+        statement,
+        tables={**pairs(table), **sources},
+        properties=pairs(option),
+        storage_options=pairs(storage_option),
+    )
+    if not isinstance(result, pa.Table):
+        print_result(result, as_json)
+    elif as_json:
+        print_rows(result.to_batches())
+    else:
+        print_table(output(), result)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import hoodie
 from hoodie.cli.json_rows import JsonRows
-from hoodie.ui.json_lines import print_rows
+from hoodie.cli.terminal import print_rows
 from tests.support.command_line import Run
 from tests.support.seeds import examples
 

@@ -1,16 +1,80 @@
-"""`hoodie savepoint …`, `hoodie restore` and `hoodie rollback`: what they print, and their exit codes."""
+"""`hoodie verify`, `repair`, `rollback`, `restore` and `savepoint`."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import hoodie
+from hoodie.cli import main
+from hoodie.cli.recovery import FOUND
 from tests.support.command_line import Run
 
+ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
 TRIPS = pa.table({"id": ["a", "b"], "fare": [1, 2]})
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return int(ended.value.code or 0), capsys.readouterr().out
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    table = hoodie.create(tmp_path / "t", ROWS.schema, record_key="id", spark=False)
+    table.upsert(ROWS)
+    return tmp_path / "t"
+
+
+def test_a_sound_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = run(capsys, "verify", str(path))
+    assert (code, "OK" in out) == (0, True)
+    code, out = run(capsys, "verify", str(path), "--full", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["checked"] == {"instants": 1, "files": 1, "rows": 2}
+    assert set(report) == {"ok", "subject", "checked", "problems", "warnings", "findings", "notes", "seconds"}
+    code, out = run(capsys, "repair", str(path), "--execute")
+    assert (code, "nothing to do" in out) == (0, True)
+
+
+def test_warnings_do_not_fail(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (path / ".hoodie" / ".heartbeat").mkdir(exist_ok=True)
+    heartbeat = path / ".hoodie" / ".heartbeat" / "20200101000000000"
+    heartbeat.write_bytes(b"")
+    os.utime(heartbeat, (0, 0))
+    code, out = run(capsys, "verify", str(path), "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["warnings"] == {"leftover-heartbeat": 1}
+    (finding,) = report["findings"]
+    assert finding["remedy"] == f"hoodie repair {path.as_uri()} --execute"
+    assert set(finding) == {"kind", "key", "expected", "found", "severity", "remedy"}
+
+
+def test_errors_fail_until_the_repair(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    marker = path / ".hoodie_partition_metadata"
+    marker.unlink()
+    code, out = run(capsys, "verify", str(path))
+    assert code == FOUND
+    assert f"error partition-file-missing: 1 -> hoodie repair {path.as_uri()} --execute" in out
+    code, out = run(capsys, "repair", str(path), "--json")
+    assert code == 0
+    assert json.loads(out)["dry_run"] is True
+    assert not marker.exists()
+    code, _ = run(capsys, "repair", str(path), "--no-dry-run")
+    assert code == 0
+    assert marker.exists()
+    assert run(capsys, "verify", str(path))[0] == 0
+
+
+def test_what_is_no_table_is_an_error_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "verify", str(tmp_path / "none"))[0] == 1
 
 
 def test_a_savepoint_from_its_creation_to_its_deletion(run: Run, tmp_path: Path) -> None:

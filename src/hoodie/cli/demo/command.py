@@ -20,16 +20,12 @@ from rich.console import Console
 import hoodie
 from hoodie.cli.demo.engines import SPARK_ADDS, DemoEngine, InProcess, InSpark
 from hoodie.cli.demo.flights import Flights
-from hoodie.cli.demo.log_story import LogStory
-from hoodie.cli.demo.story import Story
+from hoodie.cli.demo.story import LogStory, Story
 from hoodie.cli.options import AsJson
+from hoodie.cli.terminal import ProgressBar, output, print_grid, print_json, progress_bar
 from hoodie.display import size_text
 from hoodie.engine.selection import active_session, spark_room
 from hoodie.errors import TableExistsError, UnsupportedError
-from hoodie.ui.console import output
-from hoodie.ui.json_lines import print_json
-from hoodie.ui.progress import ProgressBar, progress_bar
-from hoodie.ui.tables import print_grid
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,361 @@
+"""Render for a terminal: tables, JSON lines, errors and progress. This module calls no table operation.
+
+Standard output is for results, standard error for progress and errors. Tables are printed as a grid if it fits the
+terminal, otherwise each record as a block of lines. Users' data is printed unchanged. In the library's own tables
+(`own`) numbers have thousands separators, sizes have units, and headings have spaces instead of underscores. JSON has
+one document per line, each printed as soon as it is available.
+
+Dates and times are ISO texts, in any year: Python has no dates before year 1 or after year 9999, and no nanoseconds.
+Years outside 0 to 9999 get a sign, as in Spark: `+10000-01-01`, `-0001-12-31`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hoodie.display import size_text
+from hoodie.errors import SchemaMismatchError
+from hoodie.progress import Progress, listening
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+_BIDIRECTIONAL: Final = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_CONTROLS: Final = {
+    code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *_BIDIRECTIONAL)
+}
+"""Characters that change a terminal, or the order of a line, and what is shown for them."""
+_JSON_CONTROLS: Final = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
+"""Characters that `json` leaves as they are: commands of some terminals, and ends of lines in Python."""
+_COLUMN_GAP = 2
+_FOLDED_CHARS_MIN = 20
+_CELL_CHARS_MAX = 120
+_TIME: Final = re.compile(r"T(\d\d:\d\d:\d\d)(?:\.(\d{3})\d*)?")
+
+
+def _shown(text: str) -> str:
+    r"""Return the text with escapes for control characters, so that data sends no commands to a terminal.
+
+    >>> _shown("red \x1b[31m")
+    'red \\x1b[31m'
+    """
+    return text.translate(_CONTROLS)
+
+
+def _printable_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column; dates and times are ISO texts, maps are dicts at every depth.
+
+    A map that has a key twice is a list of pairs. Raises: SchemaMismatchError: a text is not UTF-8.
+    """
+    convert = _conversion(column.type)
+    try:
+        if convert is None:
+            values: list[Any] = column.to_pylist()
+            return values
+        return [None if value is None else convert(value) for value in column.cast(_stored(column.type)).to_pylist()]
+    except UnicodeDecodeError as error:
+        raise SchemaMismatchError(
+            f"a text is not UTF-8 ({error.object!r:.60}); update the row with the right text, or print other columns"
+        ) from error
+
+
+def _time_text(number: int, data_type: pa.DataType) -> str:
+    """Return the ISO text of a stored date or timestamp; a time with a zone ends with `+00:00`.
+
+    >>> _time_text(-1, pa.date32()), _time_text(1_500_000, pa.timestamp("us", "UTC"))
+    ('1969-12-31', '1970-01-01T00:00:01.500000+00:00')
+    """
+    if pa.types.is_date(data_type):
+        return _signed_year(str(np.datetime64(number, "D" if pa.types.is_date32(data_type) else "ms").astype("M8[D]")))
+    text = _signed_year(str(np.datetime64(number, data_type.unit)))
+    whole, _, fraction = text.partition(".")
+    digits = "" if not fraction.strip("0") else f".{fraction:0<6}"
+    return f"{whole}{digits}{'+00:00' if data_type.tz is not None else ''}"
+
+
+def _signed_year(text: str) -> str:
+    """Return a date as NumPy prints it, with at least four digits of the year, and a sign beyond 9999."""
+    sign = "-" if text.startswith("-") else ""
+    year, rest = text.removeprefix("-").split("-", 1)
+    return f"{sign or ('+' if len(year) > 4 else '')}{year:0>4}-{rest}"
+
+
+def _is_moment(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_date(data_type) or pa.types.is_timestamp(data_type))
+
+
+def _stored(data_type: pa.DataType) -> pa.DataType:
+    """Return the type with the stored numbers of dates and timestamps, at every depth."""
+    if _is_moment(data_type):
+        return pa.int32() if pa.types.is_date32(data_type) else pa.int64()
+    if pa.types.is_struct(data_type):
+        return pa.struct([child.with_type(_stored(child.type)) for child in data_type.fields])
+    if pa.types.is_map(data_type):
+        return pa.map_(data_type.key_type, data_type.item_field.with_type(_stored(data_type.item_type)))
+    if pa.types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(_stored(data_type.value_type)))
+    return data_type
+
+
+def _conversion(data_type: pa.DataType) -> Callable[[Any], Any] | None:
+    """Return the conversion of one stored value that is not null; None if it is printed as it is."""
+    if _is_moment(data_type):
+        return lambda number: _time_text(number, data_type)
+    if pa.types.is_struct(data_type):
+        children = {child.name: _conversion(child.type) for child in data_type.fields}
+        return lambda value: {name: _applied(convert, value[name]) for name, convert in children.items()}
+    if pa.types.is_map(data_type):
+        of_items = _conversion(data_type.item_type)
+        return lambda pairs: _dict_of([(key, _applied(of_items, item)) for key, item in pairs])
+    if pa.types.is_list(data_type):
+        of_value = _conversion(data_type.value_type)
+        return None if of_value is None else lambda items: [_applied(of_value, item) for item in items]
+    return None
+
+
+def _applied(convert: Callable[[Any], Any] | None, value: Any) -> Any:
+    return value if value is None or convert is None else convert(value)
+
+
+def _dict_of(pairs: Sequence[tuple[Any, Any]]) -> Any:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else pairs
+
+
+def output() -> Console:
+    """Create a console on the current standard output. A new console is needed after the stream is redirected."""
+    return Console(highlight=False, soft_wrap=False, emoji=False)
+
+
+def _errors() -> Console:
+    """Create a console on the current standard error."""
+    return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+
+
+def print_error(error: BaseException, *, words: Mapping[str, str] | None = None) -> None:
+    """Print an error in one line on standard error; `words` has replacements of parts of its message."""
+    text = _line(str(error), words) or type(error).__name__
+    _errors().print("hoodie:", text, style="red", markup=False)
+
+
+def print_note(text: str, *, words: Mapping[str, str] | None = None) -> None:
+    """Print a note in one line on standard error; `words` as for `print_error`."""
+    _errors().print("note:", _line(text, words), style="yellow", markup=False)
+
+
+def _line(text: str, words: Mapping[str, str] | None) -> str:
+    text = _shown(" ".join(text.split()))
+    for call, said in (words or {}).items():
+        text = text.replace(call, said)
+    return text
+
+
+def print_json(value: Any) -> None:
+    """Print one document on one line."""
+    typer.echo(to_json(value))
+
+
+def print_rows(batches: Iterable[pa.RecordBatch]) -> None:
+    """Print each row as its own document; `hoodie upsert TABLE -` reads them back."""
+    for batch in batches:
+        columns = map(_printable_values, batch.columns)
+        # Without columns `zip` ends at once.
+        for row in zip(*columns, strict=True) if batch.num_columns else [()] * batch.num_rows:
+            print_json(dict(zip(batch.schema.names, row, strict=True)))
+
+
+def to_json(value: Any) -> str:
+    """Convert a value to JSON: times in ISO form, decimals as strings, bytes in base64.
+
+    NaN and infinities become the strings `NaN`, `Infinity` and `-Infinity`. Control characters are escaped.
+
+    >>> to_json({"day": date(2013, 1, 31), "fare": float("nan")})
+    '{"day": "2013-01-31", "fare": "NaN"}'
+    """
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False).translate(_JSON_CONTROLS)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(name): _plain(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case float() if math.isnan(value):
+            return "NaN"
+        case float() if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case _:
+            return value
+
+
+def print_table(console: Console, rows: pa.Table, *, own: bool = False) -> None:
+    """Print all rows; the caller must limit their number."""
+    texts = _texts(rows, own)
+    least = [_least_width(name, column, own) for name, column in texts.items()]
+    if sum(least) <= console.width or rows.num_columns <= 2:
+        print_grid(console, rows, own=own)
+    else:
+        names = {name: name.replace("_", " ") if own else name for name in texts}
+        _print_records(console, {names[name]: column for name, column in texts.items()}, rows.num_rows)
+
+
+def print_grid(console: Console, rows: pa.Table, *, own: bool = False) -> None:
+    """Print all rows as a grid.
+
+    If the terminal is too narrow, long values are folded, and the headings of `own` tables have line breaks between
+    their words.
+    """
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    texts = _texts(rows, own)
+    is_narrow = sum(_width(name, column) for name, column in texts.items()) > console.width
+    for field in rows.schema:
+        grid.add_column(
+            Text(field.name.replace("_", "\n" if is_narrow else " ") if own else _shown(field.name)),
+            justify="right" if _is_number(field.type) else "left",
+            overflow="fold",
+            # Numbers and instants are not folded.
+            no_wrap=max(map(len, texts[field.name]), default=0) <= _FOLDED_CHARS_MIN,
+        )
+    for row in zip(*texts.values(), strict=True):
+        # Plain text, because square brackets in data are not markup.
+        grid.add_row(*map(Text, row))
+    console.print(grid)
+
+
+def _width(heading: str, cells: list[str]) -> int:
+    return max([len(heading), *map(len, cells)]) + _COLUMN_GAP
+
+
+def _least_width(name: str, cells: list[str], own: bool) -> int:
+    """Return the characters that a column needs if its heading is broken between words and long values are folded."""
+    heading = max(name.split("_"), key=len) if own else name
+    return min(_width(heading, cells), _FOLDED_CHARS_MIN + _COLUMN_GAP) if own else _width(heading, cells)
+
+
+def _texts(rows: pa.Table, own: bool) -> dict[str, list[str]]:
+    is_time = {field.name: pa.types.is_timestamp(field.type) for field in rows.schema}
+    return {
+        name: [cell(name, value, own=own, is_time=is_time[name]) for value in _printable_values(rows[name])]
+        for name in rows.column_names
+    }
+
+
+def _print_records(console: Console, texts: dict[str, list[str]], count: int) -> None:
+    longest = max(len(_shown(name)) for name in texts)
+    for number in range(count):
+        console.rule(f"row {number + 1}", align="left", style="dim")
+        for name, column in texts.items():
+            console.print(f"{_shown(name):<{longest}}  {column[number]}", markup=False, soft_wrap=True)
+
+
+def cell(name: str, value: Any, *, own: bool = False, is_time: bool = False) -> str:
+    """Convert one value to a string.
+
+    ISO texts of times (`is_time`) get milliseconds, control characters are escaped, and long strings are truncated.
+
+    >>> cell("size_bytes", 1500, own=True), cell("rows", 336776, own=True), cell("flight", 1545), cell("x", None)
+    ('1.5 kB', '336,776', '1545', '')
+    """
+    if value is None:
+        return ""
+    if own and isinstance(value, int) and not isinstance(value, bool):
+        is_size = name.endswith("_bytes") or name.startswith("bytes_")
+        return size_text(value) if is_size else f"{value:,}"
+    if is_time:
+        return _TIME.sub(_with_milliseconds, value)
+    text = _shown(str(value))
+    return text if len(text) <= _CELL_CHARS_MAX else f"{text[: _CELL_CHARS_MAX - 1]}…"
+
+
+def _with_milliseconds(clock: re.Match[str]) -> str:
+    return f" {clock[1]}.{clock[2] or '000'}"
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type))
+
+
+class ProgressBar:
+    """A bar for the tasks of the current step, and a bar for all steps as soon as their number is known."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._title = ""
+        self._begun = 0
+        self._overall: TaskID | None = None
+        self._current: TaskID | None = None
+
+    def expect(self, steps: int) -> None:
+        """Set the number of all steps; the steps begun so far count as done."""
+        self._overall = self._bars.add_task("all steps", total=steps, completed=self._begun)
+
+    def begin(self, title: str) -> None:
+        """Begin a step with this title; the step before it counts as done."""
+        self._title = title
+        if self._overall is not None:
+            self._bars.update(self._overall, completed=self._begun)
+        self._begun += 1
+        self._restart(title)
+
+    def show(self, report: Progress) -> None:
+        """Show a progress notification of the library."""
+        if self._current is None or not report.tasks_total:
+            self._restart(f"{self._title} · {report.phase}" if report.phase else self._title)
+        else:
+            self._bars.update(self._current, completed=report.tasks_done, total=report.tasks_total)
+
+    def _restart(self, description: str) -> None:
+        """Replace the task of the bar with a new task, because rich keeps the total of an old task."""
+        if self._current is not None:
+            self._bars.remove_task(self._current)
+        self._current = self._bars.add_task(description, total=None)
+
+
+@contextmanager
+def progress_bar(title: str | None = None, *, console: Console | None = None) -> Iterator[ProgressBar]:
+    """Show the progress of the writes in the body; the bar is removed at the end of the body.
+
+    The default console is standard error.
+    """
+    # Most commands show no bar, and each loads this module.
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    console = _errors() if console is None else console
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        bar = ProgressBar(bars)
+        if title is not None:
+            bar.begin(title)
+        with listening(bar.show):
+            yield bar

@@ -1,1 +1,0 @@
-"""Output of a terminal: tables, JSON lines and progress. This package renders data and calls no table operation."""
