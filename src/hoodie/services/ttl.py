@@ -35,7 +35,7 @@ _PARTITIONS_AT_ONCE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TtlOptions:
+class _TtlOptions:
     """The rule of one table: `days` after its time a partition has expired; 0: none ever does.
 
     `partitions`: the paths that may expire; empty: all. `partitions_max`: how many one run deletes.
@@ -47,7 +47,7 @@ class TtlOptions:
     partitions_max: int = options.TTL_PARTITIONS_MAX.default
 
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> TtlOptions:
+    def of(cls, properties: Mapping[str, str]) -> _TtlOptions:
         """Return the rule that these properties define. Raises: InvalidConfigError if a value does not parse."""
         days = options.TTL_DAYS.get(properties)
         if days > _DAYS_MAX:
@@ -65,7 +65,7 @@ class TtlOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class _Expired:
     """The partitions to delete, the longest expired first, and the time that decided; `others`: partitions that stay.
 
     `others_since` is the oldest time among them; empty without others.
@@ -76,7 +76,7 @@ class Expired:
     others_since: str
 
 
-def find_expired(view: TableView, rule: TtlOptions, engine: Engine, *, now: datetime) -> Expired:
+def _find_expired(view: TableView, rule: _TtlOptions, engine: Engine, *, now: datetime) -> _Expired:
     """Return the expired partitions of a table. Memory: its listing; by creation, one small file of each is read.
 
     A table without partitions has none.
@@ -84,17 +84,17 @@ def find_expired(view: TableView, rule: TtlOptions, engine: Engine, *, now: date
     Raises: CorruptFileError if the metadata file of a partition does not parse.
     """
     if not rule.days or not view.config.partition_fields:
-        return Expired({}, 0, "")
-    times = partition_times(view, rule, engine)
+        return _Expired({}, 0, "")
+    times = _partition_times(view, rule, engine)
     bound = rule.bound(view, now)
     ordered = sorted(times.items(), key=lambda found: (found[1], found[0]))
     gone = [(path, time) for path, time in ordered if time < bound][: rule.partitions_max]
     stays = ordered[len(gone) :]
-    return Expired(dict(gone), len(stays), stays[0][1] if stays else "")
+    return _Expired(dict(gone), len(stays), stays[0][1] if stays else "")
 
 
-def partition_times(
-    view: TableView, rule: TtlOptions, engine: Engine, partitions: Collection[str] | None = None
+def _partition_times(
+    view: TableView, rule: _TtlOptions, engine: Engine, partitions: Collection[str] | None = None
 ) -> dict[str, str]:
     """Return the time from which the time to live of each partition counts; partitions without rows are left out."""
     newest: dict[str, str] = {}
@@ -163,10 +163,10 @@ def expire_partitions(call: ServiceCall, *, dry_run: bool = False, now: datetime
             f"{view.store.uri('')} has table version {view.config.version.value}; this release deletes partitions of "
             "version 9 only and never upgrades a table"
         )
-    rule, now = TtlOptions.of({**view.config.raw, **call.properties}), now or datetime.now(UTC)
+    rule, now = _TtlOptions.of({**view.config.raw, **call.properties}), now or datetime.now(UTC)
     engine = call.engine_for(0)
     with times.phase("plan"):
-        expired = find_expired(view, rule, engine, now=now)
+        expired = _find_expired(view, rule, engine, now=now)
         _remember(view, rule, expired)
     instant: str | None = None
     deleted: Mapping[str, str] = expired.times
@@ -175,7 +175,7 @@ def expire_partitions(call: ServiceCall, *, dry_run: bool = False, now: datetime
 
         def still_expired(begun: TableView) -> Collection[str]:
             nonlocal deleted
-            found = partition_times(begun, rule, engine, frozenset(expired.times))
+            found = _partition_times(begun, rule, engine, frozenset(expired.times))
             deleted = {path: found[path] for path in expired.times if found.get(path, bound) < bound}
             return deleted
 
@@ -196,7 +196,7 @@ def expire_partitions(call: ServiceCall, *, dry_run: bool = False, now: datetime
 
 def is_expiry_due(call: ServiceCall, view: TableView) -> bool:
     """Return whether a partition may have expired. Reads the timeline only, or lists the archive's folder."""
-    rule = TtlOptions.of({**view.config.raw, **call.properties})
+    rule = _TtlOptions.of({**view.config.raw, **call.properties})
     if not rule.days or not view.config.version.is_written or not view.config.partition_fields:
         return False
     bound = rule.bound(view, datetime.now(UTC))
@@ -207,7 +207,7 @@ def is_expiry_due(call: ServiceCall, view: TableView) -> bool:
     return oldest is not None and (oldest < bound or view.has_archived_instants())
 
 
-def _remember(view: TableView, rule: TtlOptions, expired: Expired) -> None:
+def _remember(view: TableView, rule: _TtlOptions, expired: _Expired) -> None:
     """Note in this process the oldest time of a partition: until it expires, no other partition does."""
     newest = max((found.requested_time for found in view.timeline), default="")
     times = [*expired.times.values(), expired.others_since or newest]

@@ -8,16 +8,30 @@ the index finds keys in log files.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
+from enum import auto
 from typing import TypeVar
-
 from hoodie.errors import UnsupportedError
-from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.files.staging.staged import StagedHits, StagedRun
-from hoodie.index.placement import HashRange, InsertShare, PlacedRows, Placement
-
+from hoodie.files.slices import BaseFile
+from hoodie.files.slices import FileSlice
+from hoodie.files.staging.staged import StagedHits
+from hoodie.files.staging.staged import StagedRun
+from hoodie.index.placement import HashRange
+from hoodie.index.placement import InsertShare
+from hoodie.index.placement import PlacedRows
+from hoodie.index.placement import Placement
+import uuid
+from collections.abc import Callable
+from hoodie.format.filenames import new_file_id
+from hoodie.records.keys.sorting import HASH_END
+from hoodie.write.files.context import FileSizing
+from collections.abc import Mapping
+from hoodie import config as options
+from hoodie.view.table_view import TableView
 
 class Storage(Enum):
     """How changes of existing file groups are stored."""
@@ -211,3 +225,70 @@ def _tasks(
             inserts=share.part,
             insert_rows=share.rows,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SizePlacement:
+    """Fill small file groups first, the smallest first, then distribute the other rows evenly over new file groups.
+
+    `record_bytes` is the expected size of a record in a base file.
+    """
+
+    sizing: FileSizing
+    record_bytes: float
+    new_id: Callable[[], uuid.UUID] = uuid.uuid4
+
+    def place(self, partition_path: str, rows: int, slices: Sequence[FileSlice]) -> Iterator[InsertShare]:
+        """Choose file groups for the inserts of a partition; see `Placement.place`."""
+        placed: list[tuple[FileSlice | None, int]] = []
+        left = rows
+        for found in sorted(slices, key=lambda found: (found.size_bytes, found.file_id)):
+            room = int((self.sizing.max_file_bytes - found.size_bytes) / self.record_bytes)
+            if left <= 0 or found.size_bytes >= self.sizing.small_file_bytes:
+                break
+            if room > 0:
+                placed.append((found, min(room, left)))
+                left -= min(room, left)
+        if left > 0:
+            count = -(-left // max(int(self.sizing.max_file_bytes / self.record_bytes), 1))
+            placed += [(None, -(-left // count))] * count
+        total = sum(share for _, share in placed)
+        before = 0
+        for file_slice, share in placed:
+            start, end = before * HASH_END // total, (before + share) * HASH_END // total
+            before += share
+            file_id = new_file_id(self.new_id(), 0) if file_slice is None else file_slice.file_id
+            yield InsertShare(file_id, HashRange(start, end), share)
+
+
+_COMMITS_ASKED = 5
+_ROWS_ENOUGH = 1000
+_PARQUET_SHARE = 0.5
+"""Bytes of a Parquet file per byte of Arrow data; used before any commit has written a base file."""
+_DEFAULT_BYTES = 1024.0
+
+
+def record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str, str]) -> float:
+    """Return the expected bytes of one record: the option, else an average of the newest commits, else a default.
+
+    Without a suitable commit the result is a share of the Arrow size of the staged rows; without rows it is 1024.
+    """
+    known = known_record_bytes(view, stored)
+    if known is not None:
+        return known
+    rows = sum(run.rows for run in runs)
+    if not rows:
+        return _DEFAULT_BYTES
+    return max(sum(run.size_bytes for run in runs) / rows * _PARQUET_SHARE, 1.0)
+
+
+def known_record_bytes(view: TableView, stored: Mapping[str, str]) -> float | None:
+    """Return the bytes of one record from the option or the newest commits; None if neither tells."""
+    fixed = options.RECORD_BYTES.get(stored)
+    if fixed:
+        return float(fixed)
+    for instant in reversed(view.completed_writes()[-_COMMITS_ASKED:]):
+        written = view.written_bytes(instant, rows_enough=_ROWS_ENOUGH)
+        if written.rows >= _ROWS_ENOUGH:
+            return max(written.size_bytes / written.rows, 1.0)
+    return None

@@ -1,22 +1,163 @@
-"""Stage a write's changes: evaluate the caller's data once, validate it, and write it to runs of one partition each."""
+"""Prepare the rows of a write: convert the caller's batches to change batches. This is the first step of every write.
+
+Columns are converted to the table's schema, record keys and partition paths are generated, and each row gets its kind
+of change. Invalid rows raise an error here, before the timeline changes.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from hoodie.engine import Dataset, Engine, Exchange, TaskContext
-from hoodie.files.staging.staged import StagedRun, StageWriter
-from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, KeyWriter, StagedKeys
+from hoodie.engine import TaskContext
+from hoodie.errors import SchemaMismatchError
+from hoodie.format.schema.table_schema import META_FIELDS
+from hoodie.format.schema.table_schema import OPERATION_FIELD
+from hoodie.format.schema.table_schema import conform
+from hoodie.records.change import IS_DELETED
+from hoodie.records.change import KIND
+from hoodie.records.change import LEADING
+from hoodie.records.change import RECORD_KEY
+from hoodie.records.change import Kind
 from hoodie.records.change import change_schema
+from hoodie.records.keys.automatic_keys import KeySource
+from hoodie.records.keys.key_columns import KeyColumns
+from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.records.keys.sorting import spread
+import dataclasses
+from hoodie.engine import Dataset
+from hoodie.engine import Engine
+from hoodie.engine import Exchange
+from hoodie.files.staging.staged import StagedRun
+from hoodie.files.staging.staged import StageWriter
+from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.files.staging.staged_keys import KeyStage
+from hoodie.files.staging.staged_keys import KeyWriter
+from hoodie.files.staging.staged_keys import StagedKeys
 from hoodie.records.keys.automatic_keys import consumer_of
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.storage import StoreSpec, explained, open_store
-from hoodie.write.prepare import BUCKET, ROW_NUMBER, Preparation
+from hoodie.storage import StoreSpec
+from hoodie.storage import explained
+from hoodie.storage import open_store
+
+BUCKET = "#bucket"
+ROW_NUMBER = "#row"
+_NO_DATA = frozenset((*META_FIELDS, OPERATION_FIELD, KIND))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """Callable that converts the caller's batches to change batches; workers run it.
+
+    `buckets`: if above 0, two columns are added, the hash bucket of the key and the row number, so that rows with the
+    same key can be collected in their order. `keys_only`: the rows only name keys to delete. `any_partition`: such keys
+    are looked up in every partition, so that the partition columns may be missing. `key_source`: with automatic keys,
+    the column of the record keys has empty texts here; the consumer of the change batches makes the keys.
+    """
+
+    schema: pa.Schema
+    key_generator: KeyGenerator
+    key_source: KeySource = KeySource.COLUMNS
+    delete_field: str | None = None
+    delete_marker: str | None = None
+    keys_only: bool = False
+    any_partition: bool = False
+    buckets: int = 0
+
+    @property
+    def prepared_schema(self) -> pa.Schema:
+        """Return the schema of the change batches."""
+        changes = change_schema(self.schema)
+        if not self.buckets:
+            return changes
+        return changes.append(pa.field(BUCKET, pa.int32())).append(pa.field(ROW_NUMBER, pa.int64()))
+
+    def __call__(self, batches: Iterator[pa.RecordBatch], context: TaskContext) -> Iterator[pa.RecordBatch]:
+        """Prepare a stream of batches; memory: one batch."""
+        row_number = context.partition << 40
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            prepared = self._keys(batch) if self.keys_only else self._rows(batch)
+            if self.buckets:
+                prepared = self._bucketed(prepared, row_number)
+                row_number += prepared.num_rows
+            yield prepared
+
+    def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Convert full rows: inserts, updates, and rows that are marked as deletes.
+
+        A column `KIND`, which a merge computes, tells the kind of each row.
+        """
+        keep = [name for name in batch.schema.names if name not in _NO_DATA]
+        rows = conform(batch.select(keep), self.schema)
+        keys = self._record_keys(batch, rows)
+        paths = self.key_generator.partition_paths(rows)
+        kinds = np.full(len(keys), np.int8(Kind.ROW))
+        kinds[self._deletes(rows)] = np.int8(Kind.DELETE_IN_ORDER)
+        if KIND in batch.schema.names:
+            kinds[np.asarray(batch.column(KIND)) == Kind.DELETE] = np.int8(Kind.DELETE)
+        return pa.RecordBatch.from_arrays(
+            [pa.array(kinds), keys, paths, *rows.columns], schema=change_schema(self.schema)
+        )
+
+    def _record_keys(self, batch: pa.RecordBatch, rows: pa.RecordBatch) -> pa.StringArray:
+        """Return the record keys of `rows`, the batch without its meta columns."""
+        if self.key_source is KeySource.AUTOMATIC:
+            return pa.repeat(pa.scalar("", pa.string()), batch.num_rows)
+        if self.key_source is KeySource.STORED:
+            return KeyColumns(self.key_generator, self.schema).record_keys(batch.select([RECORD_KEY]))
+        return self.key_generator.record_keys(rows)
+
+    def _keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Convert keys to delete; only the columns of the record key and the partition path are read."""
+        columns = KeyColumns(self.key_generator, self.schema)
+        naming = batch.select(columns.needed(batch.schema.names))
+        keys = columns.record_keys(naming)
+        paths = columns.partition_paths(naming)
+        if paths is None:
+            paths = self._paths_unknown(batch, columns.missing_paths(batch.schema))
+        schema = change_schema(self.schema)
+        kinds = pa.array(np.full(len(keys), np.int8(Kind.DELETE)))
+        empty = [pa.nulls(len(keys), field.type) for field in list(schema)[len(LEADING) :]]
+        return pa.RecordBatch.from_arrays([kinds, keys, paths, *empty], schema=schema)
+
+    def _paths_unknown(self, batch: pa.RecordBatch, missing: list[str]) -> pa.Array:
+        """Return empty partition paths if the index searches every partition; the batch lacks the `missing` fields.
+
+        Raises: SchemaMismatchError if the index requires the partition columns.
+        """
+        if self.any_partition:
+            return pa.array(np.full(batch.num_rows, ""), pa.string())
+        expected = list(self.key_generator.partition_fields)
+        raise SchemaMismatchError(
+            f"keys to delete: expected the partition columns {expected}, found columns {batch.schema.names}; add "
+            f"{missing}, or use a table with a global index, which searches every partition"
+        )
+
+    def _deletes(self, rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Return a mask of the rows that are deletes: by `_hoodie_is_deleted`, or by the table's delete field."""
+        gone = np.zeros(rows.num_rows, np.bool_)
+        if IS_DELETED in rows.schema.names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
+            gone |= np.asarray(pc.fill_null(rows.column(IS_DELETED), False))
+        if self.delete_field is not None and self.delete_field in rows.schema.names:
+            marked = pc.equal(rows.column(self.delete_field).cast(pa.string()), self.delete_marker)
+            gone |= np.asarray(pc.fill_null(marked, False))
+        return gone
+
+    def _bucketed(self, prepared: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        buckets = (spread(prepared.column(RECORD_KEY)) % np.uint32(self.buckets)).astype(np.int32)
+        rows = np.arange(first_row, first_row + prepared.num_rows)
+        arrays = [*prepared.columns, pa.array(buckets), pa.array(rows)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.prepared_schema)
+
+
+def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch without its deletes, for operations that do not delete stored rows."""
+    kinds = np.asarray(batch.column(KIND))
+    return batch if not kinds.any() else batch.filter(pa.array(kinds == Kind.ROW))
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def built_instant(identity: str) -> str:
     return f"{_BUILT}{int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=5).digest(), 'big'):013d}"
 
 
-def is_built(instant_time: str) -> bool:
+def _is_built(instant_time: str) -> bool:
     """Return whether a build stored the versions of this instant."""
     return instant_time.startswith(_BUILT)
 
@@ -135,7 +135,7 @@ def committed_instants(view: TableView, times: Collection[str], identity: str) -
     active = {found.requested_time: found for found in timeline.writes()}
     found = {time for time in times if time in active and active[time].is_completed}
     found |= {built_instant(identity)} & set(times)
-    unknown = {time for time in times if time not in active and not is_built(time)}
+    unknown = {time for time in times if time not in active and not _is_built(time)}
     if not unknown:
         return found
     archive = view.archive()

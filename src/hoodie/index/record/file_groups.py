@@ -88,7 +88,7 @@ class RecordIndexState:
                 )
         if not found:
             raise MetadataPartitionMissingError(f"all file groups are missing: {REBUILD_ADVICE}", path=folder)
-        return cls(tuple(index_file_group(number, file_slice, infos) for number, file_slice in enumerate(found)))
+        return cls(tuple(_index_file_group(number, file_slice, infos) for number, file_slice in enumerate(found)))
 
     @property
     def file_ids(self) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def list_index_files(store: Store) -> dict[str, FileInfo]:
     return {info.path: info for info in store.list(partition_folder(RECORD_INDEX))}
 
 
-def index_file_group(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> IndexFileGroup:
+def _index_file_group(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> IndexFileGroup:
     """Return the index file group of a slice. `infos` has the files of the slice, by path."""
     paths = [log.path for log in file_slice.log_files]
     if file_slice.base_file is not None:
@@ -178,7 +178,7 @@ def partitioned_state(folder: MetadataFolder, data_timeline: Timeline) -> Mappin
             by_partition.setdefault(partition_path, []).append(file_slice)
     return {
         partition_path: RecordIndexState(
-            tuple(index_file_group(number, file_slice, infos) for number, file_slice in enumerate(found))
+            tuple(_index_file_group(number, file_slice, infos) for number, file_slice in enumerate(found))
         )
         for partition_path, found in by_partition.items()
     }

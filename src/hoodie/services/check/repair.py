@@ -61,7 +61,7 @@ class Step(StrEnum):
     TEMPORARY = "delete half-written temporary files"
 
 
-MENDED_BY: Final = {
+_MENDED_BY: Final = {
     Step.PROPERTIES: (kinds.PROPERTIES_DAMAGED, kinds.PROPERTIES_BACKUP),
     Step.REOPEN: (kinds.INSTANT_EMPTY,),
     Step.DROP_PLANS: (kinds.PLAN_EMPTY,),
@@ -93,25 +93,25 @@ MENDED_BY: Final = {
     Step.INDEX_FILES: (kinds.LEFTOVER_INDEX_FILES,),
     Step.TEMPORARY: (kinds.LEFTOVER_TEMPORARY,),
 }
-"""The kinds of problems that each step mends. See `mends` for a kind that two steps have."""
+"""The kinds of problems that each step mends. See `_mends` for a kind that two steps have."""
 _STATISTICS_FOLDERS: Final = tuple(f"{partition_folder(name)}/" for name in STATISTICS)
 _AGED = frozenset({Step.RESTORE, Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY})
 """Steps that change what a process may be working on, of which only the age of its files tells that it does not."""
 
 
 @dataclass(frozen=True, slots=True)
-class RepairPlan:
+class _RepairPlan:
     """The keys of the problems that each step mends; `kept` are files that are too young, or whose writer may run."""
 
     steps: dict[Step, tuple[str, ...]]
     kept: tuple[str, ...] = ()
 
 
-def plan_repair(checked: Checked, *, now_ms: int, min_age_ms: int) -> RepairPlan:
+def _plan_repair(checked: Checked, *, now_ms: int, min_age_ms: int) -> _RepairPlan:
     """Plan the repair of a check's problems. Files that changed in the last `min_age_ms` are kept."""
     kept: list[str] = []
     steps: dict[Step, tuple[str, ...]] = {}
-    for step in MENDED_BY:
+    for step in _MENDED_BY:
         keys = list(_keys(checked.problems, step))
         if step in _AGED:
             young = {key for key in keys if _may_be_in_use(checked.survey, key, now_ms - min_age_ms)}
@@ -122,19 +122,19 @@ def plan_repair(checked: Checked, *, now_ms: int, min_age_ms: int) -> RepairPlan
     if Step.REOPEN in steps:
         for later in (Step.TIDY, Step.CLEAN):
             steps[later] = (*steps.get(later, ()), *_reopened(checked, steps[Step.REOPEN], later))
-    return RepairPlan({step: steps[step] for step in Step if steps.get(step)}, tuple(kept))
+    return _RepairPlan({step: steps[step] for step in Step if steps.get(step)}, tuple(kept))
 
 
-def mends(step: Step, problem: Problem) -> bool:
+def _mends(step: Step, problem: Problem) -> bool:
     """Return whether the step mends the problem. Only the statistics are built anew for a damaged file of them."""
-    if problem.kind not in MENDED_BY[step]:
+    if problem.kind not in _MENDED_BY[step]:
         return False
     of_statistics = problem.key.startswith(_STATISTICS_FOLDERS)
     return problem.kind is not kinds.METADATA_DAMAGED or of_statistics == (step is Step.BUILD_STATISTICS)
 
 
 def _keys(problems: Iterable[Problem], step: Step) -> Iterator[str]:
-    yield from dict.fromkeys(problem.key for problem in problems if mends(step, problem))
+    yield from dict.fromkeys(problem.key for problem in problems if _mends(step, problem))
 
 
 def _reopened(checked: Checked, times: Iterable[str], step: Step) -> Iterator[str]:
@@ -178,7 +178,7 @@ def repair(
     now_ms = time.time_ns() // 1_000_000
     with times.phase("check"):
         checked = check(call, full=full, now_ms=now_ms)
-    plan = plan_repair(checked, now_ms=now_ms, min_age_ms=int(min_age_seconds * 1000))
+    plan = _plan_repair(checked, now_ms=now_ms, min_age_ms=int(min_age_seconds * 1000))
     notes = [f"{step}: {_named(keys)}" for step, keys in plan.steps.items()]
     if plan.kept:
         notes.append(f"kept, as they are younger than {min_age_seconds:.0f} s or in use: {_named(plan.kept)}")
@@ -208,7 +208,7 @@ def _not_mended(checked: Checked) -> list[str]:
     return [f"{text}: {_named(keys)}" for text, keys in found.items()]
 
 
-def _execute(call: ServiceCall, checked: Checked, plan: RepairPlan) -> list[str]:
+def _execute(call: ServiceCall, checked: Checked, plan: _RepairPlan) -> list[str]:
     """Run the steps; return notes about steps that failed, or that were not needed any more."""
     version = checked.survey.view.config.version
     if not version.is_written:
@@ -230,11 +230,11 @@ def _execute(call: ServiceCall, checked: Checked, plan: RepairPlan) -> list[str]
 
 def _is_needed(call: ServiceCall, checked: Checked, step: Step) -> bool:
     """Look again, under the lock, for problems that the step mends; what only a full check finds is believed."""
-    if any(mends(step, found) and found.kind in _OF_FULL_CHECKS for found in checked.problems):
+    if any(_mends(step, found) and found.kind in _OF_FULL_CHECKS for found in checked.problems):
         return True
     with call.state.table_lock() as lock:
         again = quick_problems(Survey.under(call.state, lock))
-    return any(mends(step, found) for found in again)
+    return any(_mends(step, found) for found in again)
 
 
 def _finish_properties(call: ServiceCall, _keys: Sequence[str]) -> None:

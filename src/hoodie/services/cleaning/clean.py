@@ -151,7 +151,7 @@ def clean(call: ServiceCall, *, dry_run: bool = False) -> CleanResult:
     options = CleanOptions.of({**view.config.raw, **call.properties})
     if dry_run:
         with times.phase("plan"):
-            planned = plan_clean(view, options, last_planned(view))
+            planned = plan_clean(view, options, _last_planned(view))
         return _told(view, planned, times)
     rolled_back: tuple[RolledBack, ...] = ()
     if call.occasion is not Occasion.AFTER_WRITE:
@@ -164,7 +164,7 @@ def clean(call: ServiceCall, *, dry_run: bool = False) -> CleanResult:
 def _clean(call: ServiceCall, view: TableView, options: CleanOptions, times: PhaseTimes) -> CleanResult:
     """Plan and execute a new clean."""
     with times.phase("plan"):
-        planned = plan_clean(view, options, last_planned(view))
+        planned = plan_clean(view, options, _last_planned(view))
         begun = _begin(call, view, options, planned)
     if begun is None:
         return _nothing(view, times)
@@ -184,7 +184,7 @@ def finish_cleans(call: ServiceCall) -> tuple[str, ...]:
     return () if done is None else done.notes
 
 
-def is_clean_due(call: ServiceCall, view: TableView) -> bool:
+def _is_clean_due(call: ServiceCall, view: TableView) -> bool:
     """Return whether a clean may have something to delete, or, in a round, a dead write to roll back.
 
     Reads the timeline, and the last clean once; in a round also the heartbeats of pending writes.
@@ -194,7 +194,7 @@ def is_clean_due(call: ServiceCall, view: TableView) -> bool:
     if pending_cleans(view) or (call.occasion is Occasion.ROUND and dead_writes(view)):
         return True
     options = CleanOptions.of({**view.config.raw, **call.properties})
-    last = last_planned(view)
+    last = _last_planned(view)
     if commits_since(view, last) < options.trigger_commits:
         return False
     earliest = earliest_to_retain(view, options, last, datetime.now(UTC))
@@ -203,7 +203,7 @@ def is_clean_due(call: ServiceCall, view: TableView) -> bool:
     return last is None or last.earliest < earliest.requested_time
 
 
-def last_planned(view: TableView) -> CleanFacts | None:
+def _last_planned(view: TableView) -> CleanFacts | None:
     """Return the facts of the last clean, or of a later one that this process planned and that had nothing to do."""
     done, in_vain = last_clean(view), view.state.commits.nothing_to_clean
     if in_vain is None or (done is not None and done.planned_at > in_vain.planned_at):
@@ -260,7 +260,7 @@ def _begin(
         if pending_cleans(now):
             return None
         if _ground(now) != _ground(view):
-            planned = plan_clean(now, options, last_planned(now))
+            planned = plan_clean(now, options, _last_planned(now))
             if not _is_worthwhile(now, options, planned):
                 return None
         requested = request(now, Action.CLEAN, planned.plan.to_bytes())
@@ -401,4 +401,4 @@ def _clean_inline(call: ServiceCall) -> CleanResult | None:
     return result if result.instant is not None or result.notes else None
 
 
-CLEAN = InlineService(name=OPERATION, is_on=options.CLEAN_AUTOMATIC.get, is_due=is_clean_due, run=_clean_inline)
+CLEAN = InlineService(name=OPERATION, is_on=options.CLEAN_AUTOMATIC.get, is_due=_is_clean_due, run=_clean_inline)

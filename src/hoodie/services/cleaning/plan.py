@@ -156,7 +156,7 @@ def commits_since(view: TableView, last: CleanFacts | None) -> int:
     return len(commits) if last is None else sum(found.requested_time > last.last_completed for found in commits)
 
 
-def newest_commit(view: TableView) -> str:
+def _newest_commit(view: TableView) -> str:
     """Return the greatest requested time of a completed commit; empty without commits."""
     newest = view.timeline.writes().completed().latest()
     return "" if newest is None else newest.requested_time
@@ -221,7 +221,7 @@ def plan_clean(
     is_quiet = not view.timeline.writes().pending().instants
     plan = CleanerPlan(
         earliest_instant_to_retain=None if earliest is None else _action_instant(earliest),
-        last_completed_commit_timestamp=newest_commit(view),
+        last_completed_commit_timestamp=_newest_commit(view),
         policy=options.policy.value,
         files_to_be_deleted_per_partition={},
         file_paths_to_be_deleted_per_partition={

@@ -78,7 +78,7 @@ def plan_restore(view: TableView, target: Instant) -> tuple[Instant, ...]:
         _check_readable(view, target)
     else:
         _check_present(view, saved.files.items(), instants, target)
-        check_saved_state(view, saved.files, instants, target)
+        _check_saved_state(view, saved.files, instants, target)
     return instants
 
 
@@ -213,7 +213,7 @@ def _check_present(
             )
 
 
-def check_saved_state(
+def _check_saved_state(
     view: TableView, saved: Mapping[str, Collection[str]], gone: Collection[Instant], target: Instant
 ) -> None:
     """Refuse if the table without the instants `gone` has not the slices that the savepoint of `target` names.

@@ -36,7 +36,7 @@ from hoodie.view.table_view import TableView
 OPERATION = "rollback"
 
 
-def roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = False) -> ServiceResult:
+def _roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = False) -> ServiceResult:
     """Roll back a pending instant: delete its data files and its instant files.
 
     The plan of a compaction or clustering is deleted too, so that another plan can include its file slices. With
@@ -116,7 +116,7 @@ def roll_back_instant(call: ServiceCall, instant_time: str, options: RollbackOpt
     view = TableView.load(call.state)
     instant = _instant(view, instant_time)
     if not instant.is_completed:
-        return roll_back_pending(call.state, instant_time, dry_run=options.dry_run)
+        return _roll_back_pending(call.state, instant_time, dry_run=options.dry_run)
     check_version(view, "rolls back completed commits")
     check_no_exclusive_service(view)
     instants = plan_chain(view, instant, chain=options.chain)

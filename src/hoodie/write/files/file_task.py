@@ -1,33 +1,187 @@
-"""Write a new base file: stream the existing base file, merge the changes, append the inserts. Runs in a worker."""
+"""Merge the changes of one file group into the pieces of its base file, and count what became of them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-
+from collections.abc import Iterator
+from dataclasses import dataclass
+import numpy as np
 import pyarrow as pa
-
+import pyarrow.compute as pc
+from hoodie.files.base_file import BaseFileWriter
+from hoodie.files.slices import BaseFile
+from hoodie.files.stamping import Stamper
+from hoodie.format.instants.commit_metadata import NULL_COMMIT
+from hoodie.format.instants.commit_metadata import RuntimeStats
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.index.record import EntryWriter
+from hoodie.records.change import KIND
+from hoodie.records.change import RECORD_KEY
+from hoodie.records.change import Kind
+from hoodie.records.merging.merge import Merged
+from hoodie.write.files.context import WriteContext
+from hoodie.write.files.cdc_log import CdcLog
+from hoodie.write.files.first_change import unordered_rows
+from hoodie.write.files.context import RowCounts
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from contextlib import nullcontext
+from dataclasses import replace
 from hoodie.engine import TaskContext
-from hoodie.files.base_file import BaseFileWriter, open_base_file
+from hoodie.files.base_file import open_base_file
 from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
-from hoodie.files.slices import BaseFile, join_path
-from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
-from hoodie.format.filenames import BaseFileName, IoType, write_token
-from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.files.slices import join_path
+from hoodie.files.stamping import COMMIT_TIME
+from hoodie.files.stamping import FILE_NAME
+from hoodie.files.stamping import SequenceNumbers
+from hoodie.format.filenames import BaseFileName
+from hoodie.format.filenames import IoType
+from hoodie.format.filenames import write_token
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.index.record import EntryWriter
 from hoodie.records.change import PARTITION_PATH
-from hoodie.storage import Store, open_store
-from hoodie.write.context import WriteContext
-from hoodie.write.files.cdc_log import CdcLog
-from hoodie.write.files.file_merge import FileMerge, Locations
-from hoodie.write.files.first_change import ChangeProbe, ReadAhead, all_lose, changes_surely
+from hoodie.storage import Store
+from hoodie.storage import open_store
+from hoodie.write.files.first_change import ChangeProbe
+from hoodie.write.files.first_change import ReadAhead
+from hoodie.write.files.first_change import all_lose
+from hoodie.write.files.first_change import changes_surely
 from hoodie.write.files.task_changes import changes_of
-from hoodie.write.files.written import RowCounts, Written
-from hoodie.write.plan import FileTask, TaggedRows
+from hoodie.write.files.context import Written
+from hoodie.write.plan import FileTask
+from hoodie.write.plan import TaggedRows
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Note locations: record the keys that are added to or removed from the file group, if there is a record index."""
+
+    entries: EntryWriter | None
+    partition_path: str
+    file_id: str
+
+    def put(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        """Record that these keys are in the file group now."""
+        if self.entries is not None:
+            self.entries.put(keys, self.partition_path, self.file_id)
+
+    def delete(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        """Record that these keys are not in the file group any more."""
+        if self.entries is not None:
+            self.entries.delete(keys, self.partition_path)
+
+
+class FileMerge:
+    """The merge of one base file: marks the changes whose key has a stored row, and counts the outcomes."""
+
+    def __init__(
+        self,
+        context: WriteContext,
+        changes: pa.Table,
+        stamper: Stamper,
+        locations: Locations,
+        cdc: CdcLog | None = None,
+    ) -> None:
+        self._context = context
+        self._cdc = cdc
+        self._locations = locations
+        self._changes = changes
+        self._keys = changes[RECORD_KEY].combine_chunks()
+        self._met = np.zeros(changes.num_rows, np.bool_)
+        self._won = np.zeros(changes.num_rows, np.bool_)
+        self._data = context.schema.names
+        self._stamper = stamper
+        self.updated = 0
+        self.deleted = 0
+        self.inserted = 0
+
+    def merge(self, stored: pa.Table) -> pa.Table:
+        """Return the rows that replace the rows of `stored`, in the order of `stored`."""
+        if not self._context.merge_stored:
+            return stored
+        places = pc.index_in(stored[RECORD_KEY].combine_chunks(), value_set=self._keys)
+        here = np.flatnonzero(np.asarray(pc.is_valid(places)))
+        if not len(here):
+            return stored
+        incoming = np.asarray(places.drop_null())
+        self._met[incoming] = True
+        older = stored.select(self._data).take(pa.array(here))
+        merged = self._context.merger.merge(older, self._changes.take(pa.array(incoming)))
+        self._won[incoming[merged.replaced | merged.deleted]] = True
+        self.updated += int(merged.replaced.sum())
+        self.deleted += int(merged.deleted.sum())
+        if self._cdc is not None:
+            self._log(self._cdc, self._keys.take(pa.array(incoming)), older, merged)
+        source = np.arange(stored.num_rows)
+        source[here[merged.replaced]] = stored.num_rows + np.arange(merged.rows.num_rows)
+        if merged.deleted.any():
+            self._locations.delete(self._keys.take(pa.array(incoming[merged.deleted])))
+            source = np.delete(source, here[merged.deleted])
+        return pa.concat_tables([stored, self._stamper.new_rows(merged.rows)]).take(pa.array(source))
+
+    def inserts(self) -> Iterator[pa.Table]:
+        """Yield the rows whose key no stored row has; deletes of unknown keys are skipped."""
+        kinds = np.asarray(self._changes[KIND].combine_chunks())
+        new = np.flatnonzero(~self._met & (kinds == Kind.ROW))
+        self.inserted += len(new)
+        step = 256 * 1024
+        for start in range(0, len(new), step):
+            rows = self._changes.take(pa.array(new[start : start + step]))
+            yield self._new(rows)
+
+    def append(self, changes: pa.Table) -> pa.Table:
+        """Return further inserts, whose keys no stored row has."""
+        rows = changes.filter(pc.equal(changes[KIND], int(Kind.ROW)))
+        self.inserted += rows.num_rows
+        return self._new(rows)
+
+    def _new(self, rows: pa.Table) -> pa.Table:
+        """Return inserts as rows of the file, and note their locations and the change."""
+        self._locations.put(rows[RECORD_KEY])
+        if self._cdc is not None:
+            self._cdc.inserted(rows[RECORD_KEY].combine_chunks(), rows)
+        return self._stamper.new_rows(rows)
+
+    def _log(self, cdc: CdcLog, keys: pa.StringArray, older: pa.Table, merged: Merged) -> None:
+        """Log the stored rows that a piece of changes replaces or deletes; `older` are the stored rows of the keys."""
+        replaced, deleted = pa.array(merged.replaced), pa.array(merged.deleted)
+        cdc.updated(keys.filter(replaced), older.filter(replaced), merged.rows)
+        cdc.deleted(keys.filter(deleted), older.filter(deleted))
+
+    def count_ignored(self, counts: RowCounts) -> None:
+        """Count the changes that lost against their stored row, and the deletes that met no stored row."""
+        kinds = np.asarray(self._changes[KIND].combine_chunks())
+        lost = self._met & ~self._won
+        counts.ignored += int((lost | (~self._met & (kinds != Kind.ROW))).sum())
+        counts.unordered += unordered_rows(self._changes.filter(pa.array(lost)), self._context.merger)
+
+    def stat(
+        self,
+        base_file: BaseFile | None,
+        partition_path: str,
+        path: str,
+        writer: BaseFileWriter,
+        file_id: str,
+        started: float,
+    ) -> WriteStat:
+        """Return the write statistic of the new file."""
+        millis = int((time.monotonic() - started) * 1000)
+        runtime = RuntimeStats(total_upsert_time_ms=millis) if base_file else RuntimeStats(total_create_time_ms=millis)
+        return WriteStat(
+            file_id=file_id,
+            path=path,
+            prev_commit=base_file.instant_time if base_file else NULL_COMMIT,
+            prev_base_file=base_file.name if base_file else None,
+            num_writes=writer.rows,
+            num_deletes=self.deleted,
+            num_update_writes=self.updated,
+            num_inserts=self.inserted,
+            total_write_bytes=writer.size_bytes,
+            file_size_bytes=writer.size_bytes,
+            partition_path=partition_path,
+            runtime_stats=runtime,
+            column_ranges=writer.ranges,
+        )
+
 
 _HELD_BYTES_MAX = 64 * 1024 * 1024
 """Arrow bytes of stored rows that are held until the first change; a writer holds as many, for a row group."""

@@ -1,46 +1,109 @@
-"""Append to one file group: write updates, inserts and deletes as blocks of one log file. Runs in a worker.
+"""Count the logged rows of deleted records that the merge will hide, for indexes that keep a record in its file group.
 
-On-disk format: docs/format/table.md §4. Stored rows are read only if ordering values require it: if a delete has an
-ordering value and the record index must store whether the delete is effective, and if a record is inserted whose delete
-is logged.
+If a log deletes a record without an ordering value, a later row replaces this delete and is then merged with the row of
+the base file (docs/format/table.md §6.4). If the base row has the higher ordering value, the base row is visible again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from hoodie.files.base_file import read_base_file
+from hoodie.files.merged_slice import SliceRead
+from hoodie.files.merged_slice import deleted_keys
+from hoodie.files.merged_slice import read_file_slice
+from hoodie.files.slices import FileSlice
+from hoodie.records.change import RECORD_KEY
+from hoodie.storage import Store
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-
-import numpy as np
+from dataclasses import dataclass
+from dataclasses import field
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from hoodie.engine import TaskContext
 from hoodie.files.base_file import open_base_file
-from hoodie.files.column_ranges import empty_ranges, joined_ranges, table_ranges, typed_columns
-from hoodie.files.logs.log_file import LogFileWriter, delete_blocks
+from hoodie.files.column_ranges import empty_ranges
+from hoodie.files.column_ranges import joined_ranges
+from hoodie.files.column_ranges import table_ranges
+from hoodie.files.column_ranges import typed_columns
+from hoodie.files.logs.log_file import LogFileWriter
+from hoodie.files.logs.log_file import delete_blocks
 from hoodie.files.markers import write_marker
-from hoodie.files.merged_slice import deleted_keys, read_file_slice
-from hoodie.files.slices import FileSlice, join_path
-from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
-from hoodie.format.filenames import IoType, LogFileName, new_file_id
+from hoodie.files.slices import join_path
+from hoodie.files.stamping import COMMIT_TIME
+from hoodie.files.stamping import FILE_NAME
+from hoodie.files.stamping import SequenceNumbers
+from hoodie.files.stamping import Stamper
+from hoodie.format.filenames import IoType
+from hoodie.format.filenames import LogFileName
+from hoodie.format.filenames import new_file_id
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import data_block
 from hoodie.format.log.log_block import HeaderKey
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.index.record import EntryWriter
-from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
-from hoodie.storage import Store, open_store
-from hoodie.write.context import LogOptions, WriteContext
-from hoodie.write.files.file_merge import Locations
-from hoodie.write.files.file_task import NewBaseFile, token_of
-from hoodie.write.files.first_change import all_lose, changes_surely, may_all_lose, unordered_rows
-from hoodie.write.files.hidden_rows import hidden_rows
-from hoodie.write.files.task_changes import inserts_of, updates_of
-from hoodie.write.files.written import RowCounts, Written
-from hoodie.write.plan import FileTask, TaggedRows
+from hoodie.records.change import KIND
+from hoodie.records.change import LEADING
+from hoodie.records.change import PARTITION_PATH
+from hoodie.records.change import Kind
+from hoodie.storage import open_store
+from hoodie.write.files.context import LogOptions
+from hoodie.write.files.context import WriteContext
+from hoodie.write.files.file_task import Locations
+from hoodie.write.files.file_task import NewBaseFile
+from hoodie.write.files.file_task import token_of
+from hoodie.write.files.first_change import all_lose
+from hoodie.write.files.first_change import changes_surely
+from hoodie.write.files.first_change import may_all_lose
+from hoodie.write.files.first_change import unordered_rows
+from hoodie.write.files.task_changes import inserts_of
+from hoodie.write.files.task_changes import updates_of
+from hoodie.write.files.context import RowCounts
+from hoodie.write.files.context import Written
+from hoodie.write.plan import FileTask
+from hoodie.write.plan import TaggedRows
+from hoodie.storage import explained
+from hoodie.write.files.file_task import rewrite
+
+def hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.Table) -> int:
+    """Count the rows, one per key, that will be hidden by the base row of their deleted record.
+
+    The logs are scanned for deletes; stored rows are read only if one of the keys was deleted.
+    """
+    ordering = read.merger.ordering_columns
+    base = file_slice.base_file
+    if (
+        not ordering
+        or read.merger.function is not None
+        or base is None
+        or not file_slice.log_files
+        or not rows.num_rows
+    ):
+        return 0
+    deleted = deleted_keys(store, file_slice, read, in_order=False)
+    returning = rows.filter(pc.is_in(rows[RECORD_KEY], value_set=deleted))
+    if not returning.num_rows:
+        return 0
+    read = replace(read, columns=(RECORD_KEY, *ordering))
+    visible = _with_keys(read_file_slice(store, file_slice, read), read.output_schema, returning[RECORD_KEY])
+    returning = returning.filter(pc.invert(pc.is_in(returning[RECORD_KEY], value_set=visible[RECORD_KEY])))
+    names = read.stored.names_at(base.instant_time)
+    rows_of_base = read_base_file(store, base, read.schema, columns=read.columns, names=names)
+    stored = _with_keys(rows_of_base, read.output_schema, returning[RECORD_KEY])
+    places = pc.index_in(returning[RECORD_KEY].combine_chunks(), value_set=stored[RECORD_KEY].combine_chunks())
+    returning = returning.filter(places.is_valid())
+    return int(np.count_nonzero(~read.merger.newer_wins(stored.take(places.drop_null()), returning)))
+
+
+def _with_keys(parts: Iterable[pa.Table], schema: pa.Schema, keys: pa.ChunkedArray) -> pa.Table:
+    """Return the rows with one of the keys."""
+    found = [part.filter(pc.is_in(part[RECORD_KEY], value_set=keys)) for part in parts]
+    return pa.concat_tables([schema.empty_table(), *found])
+
 
 _FIRST_VERSION = 1
 _LOOK_BYTES = 4 * 1024 * 1024
@@ -324,3 +387,19 @@ class _Append:
             self._deleted_before = deleted_keys(self.store, self.file_slice, self.options.read)
         found = np.asarray(pc.is_in(rows[RECORD_KEY].combine_chunks(), value_set=self._deleted_before))
         return found if found.any() else None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFileGroup:
+    """Callable for `Engine.run`: write the changes of a task's file group; `rows` contains these changes.
+
+    Memory: as `file_task.rewrite` and `log_task.append`.
+    """
+
+    context: WriteContext
+    rows: TaggedRows
+
+    def __call__(self, task: FileTask, attempt: TaskContext) -> Written:
+        """Write the file and return its write statistics; the result is empty if there is nothing to write."""
+        with explained(self.context.store.uri):
+            return (append if task.appends else rewrite)(self.context, self.rows, task, attempt)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from dataclasses import dataclass
+from dataclasses import field
 import pyarrow as pa
-
 from hoodie.files.base_file import ParquetOptions
 from hoodie.files.merged_slice import SliceRead
-from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
+from hoodie.files.stored_columns import SAME_COLUMNS
+from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.log.data_block import DataFormat
 from hoodie.index.record import EntryStage
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec
-
+from collections.abc import Iterable
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.index.record import StagedEntries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSizing:
@@ -69,3 +71,56 @@ class WriteContext:
     """How changes are appended to log files; None for copy-on-write tables."""
     cdc: CdcOptions | None = None
     """How the changes of rewritten base files are logged; None without change data capture."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RowCounts:
+    """Counts of the rows of a batch that no write statistic counts; a task adds to its own."""
+
+    ignored: int = 0
+    """Rows that changed nothing: they lost against the stored row, or delete a key that the table does not have."""
+    equal: int = 0
+    """Rows that equal their stored row, in file groups that were not written."""
+    duplicates: int = 0
+    """Rows that were merged into another row of the batch with the same key."""
+    undecided: int = 0
+    """Rows logged for a known key, of which the ordering values decide at the next read whether they win."""
+    unordered: int = 0
+    """Ignored or undecided rows without an ordering value."""
+    hidden: int = 0
+    """Logged rows that reads will not show."""
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        """Return the sum of both counts."""
+        return RowCounts(
+            ignored=self.ignored + other.ignored,
+            equal=self.equal + other.equal,
+            duplicates=self.duplicates + other.duplicates,
+            undecided=self.undecided + other.undecided,
+            unordered=self.unordered + other.unordered,
+            hidden=self.hidden + other.hidden,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Written files, staged entries and counts; all may be empty."""
+
+    stats: tuple[WriteStat, ...] = ()
+    entries: tuple[StagedEntries, ...] = ()
+    counts: RowCounts = field(default_factory=RowCounts)
+
+    @classmethod
+    def of(cls, stats: Iterable[WriteStat], entries: StagedEntries | None, counts: RowCounts) -> Written:
+        """Return the result of one task."""
+        return cls(tuple(stats), () if entries is None else (entries,), counts)
+
+    @classmethod
+    def together(cls, parts: Iterable[Written]) -> Written:
+        """Return the joined result of several tasks, in their order."""
+        found = list(parts)
+        return cls(
+            tuple(stat for part in found for stat in part.stats),
+            tuple(entries for part in found for entries in part.entries),
+            sum((part.counts for part in found), RowCounts()),
+        )

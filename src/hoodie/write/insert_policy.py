@@ -7,17 +7,21 @@ without: the index has one location for each key. So small inserts are looked up
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
+from dataclasses import dataclass
+from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
 from hoodie import config as options
 from hoodie.engine import ArrowDataset
-from hoodie.errors import RecordKeyError, UnsupportedError
-from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
-from hoodie.index import index_kind, index_of
+from hoodie.errors import RecordKeyError
+from hoodie.errors import UnsupportedError
+from hoodie.files.staging.staged import StagedHits
+from hoodie.files.staging.staged import StagedRun
+from hoodie.files.staging.staged import StageReader
+from hoodie.files.staging.staged import write_hits
+from hoodie.index import index_kind
+from hoodie.index import index_of
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 from hoodie.write.setup import WriteSetup
