@@ -31,7 +31,7 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.index.table_facts import TableFacts
 from hoodie.storage import LocalStore, Store
 from hoodie.table import Table
-from hoodie.write.known_keys import known_row_count
+from hoodie.write.insert_policy import known_row_count
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import stage
 from tests.support.fault_store import FaultStore

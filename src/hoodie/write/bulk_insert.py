@@ -19,24 +19,19 @@ from hoodie.progress import PhaseTimes
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.timeline import Action
-from hoodie.write.context import WriteContext
 from hoodie.write.distribution import TASKS_PER_CORE, Distribution, PiecePlanner, tasks_of
-from hoodie.write.files.bulk_task import BulkWrite
-from hoodie.write.files.file_group_task import WriteFileGroup
-from hoodie.write.files.stage_task import StagedOrWritten, StageOrWrite, WritePieces
-from hoodie.write.files.written import Written
+from hoodie.write.files.bulk_task import BulkWrite, StagedOrWritten, StageOrWrite, WritePieces
+from hoodie.write.files.context import WriteContext, Written
+from hoodie.write.files.log_task import WriteFileGroup
 from hoodie.write.indexed import bulk_insert_in_place
 from hoodie.write.key_source import key_source
 from hoodie.write.outcome import result_of, services_after
-from hoodie.write.placement import SizePlacement
-from hoodie.write.plan import TaggedRows, plan_files
-from hoodie.write.prepare import ROW_NUMBER, Preparation
-from hoodie.write.record_size import known_record_bytes, record_bytes
+from hoodie.write.plan import SizePlacement, TaggedRows, known_record_bytes, plan_files, record_bytes
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.retry import not_repeated
 from hoodie.write.setup import WriteCall, WriteSetup
-from hoodie.write.staging import stage
+from hoodie.write.staging import ROW_NUMBER, Preparation, stage
 from hoodie.write.write_instant import WriteInstant
 
 SORTS = ("none", "partition", "global")

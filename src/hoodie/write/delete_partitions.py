@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hoodie.errors import InvalidConfigError
 from hoodie.progress import PhaseTimes
-from hoodie.write.files.written import Written
+from hoodie.write.files.context import Written
 from hoodie.write.outcome import result_of, services_after
 from hoodie.write.partition_removal import Removed, remove_partitions
 from hoodie.write.result import WRITE_PHASES, WriteResult

@@ -24,8 +24,8 @@ from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamp
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.records.change import PARTITION_PATH
 from hoodie.storage import MemoryStore, Store
-from hoodie.write.context import WriteContext
-from hoodie.write.files.stage_task import Piece
+from hoodie.write.files.bulk_task import Piece
+from hoodie.write.files.context import WriteContext
 
 _FILL: Final = 0.9
 """Planned share of a full file: with an estimate that is 10% low, a piece still makes one file."""

@@ -28,9 +28,8 @@ from hoodie.services.indexing.verify import IndexedState, consistent_state
 from hoodie.services.results import EXAMPLES_MAX, Finding, Report
 from hoodie.storage import Store
 from hoodie.view.table_view import TableView
-from hoodie.write.prepare import Preparation
 from hoodie.write.setup import WriteCall, WriteSetup
-from hoodie.write.staging import Staged, stage
+from hoodie.write.staging import Preparation, Staged, stage
 
 COMPARABLE = tuple(kind.name for kind in (RECORD, SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, BUCKET))
 

@@ -17,10 +17,9 @@ from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.view.busy_groups import groups_being_clustered
-from hoodie.write.files.file_group_task import WriteFileGroup
-from hoodie.write.files.written import RowCounts, Written
-from hoodie.write.key_source import key_source
-from hoodie.write.known_keys import (
+from hoodie.write.files.context import RowCounts, Written
+from hoodie.write.files.log_task import WriteFileGroup
+from hoodie.write.insert_policy import (
     KnownKeys,
     apply_policy,
     for_look_up,
@@ -28,10 +27,9 @@ from hoodie.write.known_keys import (
     known_row_count,
     looks_up_keys,
 )
+from hoodie.write.key_source import key_source
 from hoodie.write.outcome import Tagging, result_of, services_after
-from hoodie.write.placement import SizePlacement
-from hoodie.write.plan import FileTask, TaggedRows, plan_files
-from hoodie.write.record_size import record_bytes
+from hoodie.write.plan import FileTask, SizePlacement, TaggedRows, plan_files, record_bytes
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import Staged, stage

@@ -1,4 +1,4 @@
-"""Rows of an insert whose keys the table has: count them, ignore them, or refuse the write.
+"""The policy of an insert for rows whose keys the table has: count them, ignore them, or refuse the write.
 
 JVM Hudi has the same option, and stores such rows as further rows by default. With a record index that is worse than
 without: the index has one location for each key. So small inserts are looked up, and the result says what was found.
@@ -7,21 +7,17 @@ without: the index has one location for each key. So small inserts are looked up
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
 from hoodie import config as options
 from hoodie.engine import ArrowDataset
-from hoodie.errors import RecordKeyError
-from hoodie.errors import UnsupportedError
-from hoodie.files.staging.staged import StagedHits
-from hoodie.files.staging.staged import StagedRun
-from hoodie.files.staging.staged import StageReader
-from hoodie.files.staging.staged import write_hits
-from hoodie.index import index_kind
-from hoodie.index import index_of
+from hoodie.errors import RecordKeyError, UnsupportedError
+from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
+from hoodie.index import index_kind, index_of
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 from hoodie.write.setup import WriteSetup

@@ -19,7 +19,7 @@ from hoodie.services.call import ServiceCall
 from hoodie.services.compaction.run import compact_inline
 from hoodie.services.results import ServiceResult
 from hoodie.view.table_view import TableView
-from hoodie.write.files.written import RowCounts, Written
+from hoodie.write.files.context import RowCounts, Written
 from hoodie.write.partition_removal import remove_by_service
 from hoodie.write.result import WriteResult
 from hoodie.write.setup import WriteSetup

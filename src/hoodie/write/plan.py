@@ -4,34 +4,29 @@ The plan is a pure function of the staged runs, the index's hits and the file sl
 docs/format/table.md §9.1. On copy-on-write tables a changed file group gets a new base file. On merge-on-read tables
 updates are appended to log files, and new file groups start with a base file; inserts are appended to log files only if
 the index finds keys in log files.
+
+The default placement of inserts, `SizePlacement`, follows the sizes of the files. It estimates the bytes of a record
+from earlier commits, else from the data of the write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
-from enum import auto
-from typing import TypeVar
-from hoodie.errors import UnsupportedError
-from hoodie.files.slices import BaseFile
-from hoodie.files.slices import FileSlice
-from hoodie.files.staging.staged import StagedHits
-from hoodie.files.staging.staged import StagedRun
-from hoodie.index.placement import HashRange
-from hoodie.index.placement import InsertShare
-from hoodie.index.placement import PlacedRows
-from hoodie.index.placement import Placement
 import uuid
-from collections.abc import Callable
-from hoodie.format.filenames import new_file_id
-from hoodie.records.keys.sorting import HASH_END
-from hoodie.write.files.context import FileSizing
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeVar
+
 from hoodie import config as options
+from hoodie.errors import UnsupportedError
+from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.staging.staged import StagedHits, StagedRun
+from hoodie.format.filenames import new_file_id
+from hoodie.index.placement import HashRange, InsertShare, PlacedRows, Placement
+from hoodie.records.keys.sorting import HASH_END
 from hoodie.view.table_view import TableView
+from hoodie.write.files.context import FileSizing
+
 
 class Storage(Enum):
     """How changes of existing file groups are stored."""

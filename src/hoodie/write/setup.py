@@ -61,11 +61,10 @@ from hoodie.view.statistics import ignores_statistics_option, lost_statistics, w
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
-from hoodie.write.context import CdcOptions, FileSizing, LogOptions, WriteContext
+from hoodie.write.files.context import CdcOptions, FileSizing, LogOptions, WriteContext
 from hoodie.write.plan import Storage
-from hoodie.write.prepare import Preparation
 from hoodie.write.retry import Retries
-from hoodie.write.staging import Staged
+from hoodie.write.staging import Preparation, Staged
 from hoodie.write.write_instant import WriteInstant, write_instant
 
 LOST_STATISTICS_NOTE: Final = (

@@ -1,4 +1,4 @@
-"""Prepare the rows of a write: convert the caller's batches to change batches. This is the first step of every write.
+"""Stage a write's changes: prepare the caller's rows, evaluated once, and write them to runs of one partition each.
 
 Columns are converted to the table's schema, record keys and partition paths are generated, and each row gets its kind
 of change. Invalid rows raise an error here, before the timeline changes.
@@ -6,41 +6,26 @@ of change. Invalid rows raise an error here, before the timeline changes.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from hoodie.engine import TaskContext
+
+from hoodie.engine import Dataset, Engine, Exchange, TaskContext
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.table_schema import META_FIELDS
-from hoodie.format.schema.table_schema import OPERATION_FIELD
-from hoodie.format.schema.table_schema import conform
-from hoodie.records.change import IS_DELETED
-from hoodie.records.change import KIND
-from hoodie.records.change import LEADING
-from hoodie.records.change import RECORD_KEY
-from hoodie.records.change import Kind
-from hoodie.records.change import change_schema
-from hoodie.records.keys.automatic_keys import KeySource
+from hoodie.files.staging.staged import StagedRun, StageWriter
+from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, KeyWriter, StagedKeys
+from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, conform
+from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, change_schema
+from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.keys.sorting import spread
-import dataclasses
-from hoodie.engine import Dataset
-from hoodie.engine import Engine
-from hoodie.engine import Exchange
-from hoodie.files.staging.staged import StagedRun
-from hoodie.files.staging.staged import StageWriter
-from hoodie.files.staging.staged_keys import KeyGroups
-from hoodie.files.staging.staged_keys import KeyStage
-from hoodie.files.staging.staged_keys import KeyWriter
-from hoodie.files.staging.staged_keys import StagedKeys
-from hoodie.records.keys.automatic_keys import consumer_of
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.storage import StoreSpec
-from hoodie.storage import explained
-from hoodie.storage import open_store
+from hoodie.storage import StoreSpec, explained, open_store
 
 BUCKET = "#bucket"
 ROW_NUMBER = "#row"

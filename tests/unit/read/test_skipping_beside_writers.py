@@ -18,7 +18,7 @@ from hoodie.metadata.kinds.column_stats import statistics_columns
 from hoodie.read import plan
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.write import placement
+from hoodie.write import plan as write_plan
 from hoodie.write.files import file_task
 from tests.support.fault_store import FaultStore
 
@@ -83,7 +83,7 @@ def test_a_read_keeps_the_rows_that_a_write_replaces_meanwhile(
 
 def test_files_of_one_name_in_two_partitions_have_their_own_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_task, "token_of", lambda _: "0-0-0")
-    monkeypatch.setattr(placement, "new_file_id", lambda *_: f"{UUID(int=0)}-0")
+    monkeypatch.setattr(write_plan, "new_file_id", lambda *_: f"{UUID(int=0)}-0")
     table = table_of(rows(("a", 1, "p"), ("b", 2, "q")))
     names = table.to_arrow("_hoodie_file_name")["_hoodie_file_name"].to_pylist()
     assert len(names) == 2

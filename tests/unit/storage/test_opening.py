@@ -11,7 +11,7 @@ from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import LocalStore, MemoryStore, ObjectStore, StoreSpec, open_store
-from hoodie.write.context import WriteContext
+from hoodie.write.files.context import WriteContext
 from tests.support.fault_store import CrashError, FaultStore
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import hoodie
 from hoodie.view.table_view import TableView
-from hoodie.write.record_size import record_bytes
+from hoodie.write.plan import record_bytes
 
 _FILES = 700
 

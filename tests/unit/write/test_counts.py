@@ -15,7 +15,7 @@ from hoodie.errors import InvalidConfigError, RecordKeyError
 from hoodie.files.staging.staged import write_hits
 from hoodie.storage import open_store
 from hoodie.table import Table
-from hoodie.write import known_keys
+from hoodie.write import insert_policy
 from tests.unit.write.tables import trips
 
 SCHEMA = trips(("a", 1, 1.0, "sf")).schema
@@ -129,7 +129,7 @@ def test_a_small_insert_of_known_keys_is_noted(index: str, type: str) -> None:
 
 
 def test_a_large_insert_says_that_it_looked_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_keys, "ROWS_MAX", 1)
+    monkeypatch.setattr(insert_policy, "ROWS_MAX", 1)
     table = new_table()
     assert table.insert(trips(("e", 9, 9.0, "sf"))).notes == ()
     (note,) = table.insert(trips(("f", 9, 9.0, "sf"), ("g", 9, 9.0, "sf"))).notes
@@ -138,7 +138,7 @@ def test_a_large_insert_says_that_it_looked_up_nothing(monkeypatch: pytest.Monke
 
 
 def test_a_large_insert_into_an_empty_table_has_no_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_keys, "ROWS_MAX", 1)
+    monkeypatch.setattr(insert_policy, "ROWS_MAX", 1)
     table = hoodie.create(f"memory://counts-{next(_numbers)}", SCHEMA, record_key="id", spark=False)
     assert table.insert(trips(("f", 9, 9.0, "sf"), ("g", 9, 9.0, "sf"))).notes == ()
 
@@ -149,8 +149,8 @@ def test_a_row_with_hits_in_several_files_counts_once(tmp_path: Path) -> None:
     hits = write_hits(
         store, "h.arrow", [("", str(n), rows, np.zeros(len(rows), np.int8)) for n, rows in enumerate(found)]
     )
-    assert known_keys.known_row_count(store, hits) == len(np.unique(np.concatenate(found)))
-    assert known_keys.known_row_count(store, []) == 0
+    assert insert_policy.known_row_count(store, hits) == len(np.unique(np.concatenate(found)))
+    assert insert_policy.known_row_count(store, []) == 0
 
 
 @pytest.mark.parametrize("index", INDEXES)

@@ -23,10 +23,10 @@ from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import MemoryStore, open_store
 from hoodie.table import Table
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
-from hoodie.write.context import FileSizing, WriteContext
 from hoodie.write.distribution import PiecePlanner, tasks_of
-from hoodie.write.files import stage_task
-from hoodie.write.files.stage_task import Piece
+from hoodie.write.files import bulk_task
+from hoodie.write.files.bulk_task import Piece
+from hoodie.write.files.context import FileSizing, WriteContext
 from hoodie.write.result import WriteResult
 from hoodie.write.setup import WriteCall
 from tests.support.rows import assert_same_rows
@@ -112,7 +112,7 @@ def test_rows_keep_their_order_in_the_file() -> None:
 
 def test_tasks_with_many_rows_of_one_partition_write_them_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks 0 and 1 have one city, 2 and 3 have two: these stage. No two rows get the same sequence number."""
-    monkeypatch.setattr(stage_task, "_SEEN_BYTES", 1_000)
+    monkeypatch.setattr(bulk_task, "_SEEN_BYTES", 1_000)
     rows = pa.concat_tables([rows_of(["sf"], 400), rows_of(["nyc", "la"])])
     rows = rows.set_column(0, "id", pc.cast(pa.array(range(len(rows))), pa.string()))
     table = new_table(rows)

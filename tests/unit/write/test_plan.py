@@ -10,9 +10,8 @@ from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.index.placement import HashRange
 from hoodie.records.keys.sorting import HASH_END
-from hoodie.write.context import FileSizing
-from hoodie.write.placement import SizePlacement
-from hoodie.write.plan import FileTask, TaggedRows, plan_files
+from hoodie.write.files.context import FileSizing
+from hoodie.write.plan import FileTask, SizePlacement, TaggedRows, plan_files
 
 SIZING = FileSizing(max_file_bytes=1000, small_file_bytes=600)
 TENS = SizePlacement(SIZING, 10)

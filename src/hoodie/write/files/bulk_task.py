@@ -1,47 +1,35 @@
-"""Write the rows of a bulk write directly from the caller's data to new base files, in one pass. Runs in workers."""
+"""Write the rows of a bulk write from the caller's data to new base files. Runs in workers.
+
+`BulkWrite` writes them directly, in one pass. `StageOrWrite` stages rows, so that rows of several tasks share a file;
+then `WritePieces` writes the staged rows to files. Rows keep the order in which the tasks got them.
+"""
 
 from __future__ import annotations
 
+import itertools
 import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
 import pyarrow as pa
+import pyarrow.compute as pc
+
 from hoodie.engine import TaskContext
 from hoodie.files.base_file import BaseFileWriter
 from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import join_path
-from hoodie.files.staging.staged import split_by_partition
-from hoodie.files.stamping import COMMIT_TIME
-from hoodie.files.stamping import FILE_NAME
-from hoodie.files.stamping import SequenceNumbers
-from hoodie.files.stamping import Stamper
-from hoodie.format.filenames import BaseFileName
-from hoodie.format.filenames import IoType
-from hoodie.format.filenames import new_file_id
-from hoodie.format.filenames import write_token
-from hoodie.format.instants.commit_metadata import RuntimeStats
-from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.files.staging.staged import StagedRun, StageReader, StageWriter, split_by_partition
+from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
+from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
+from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
-from hoodie.records.change import PARTITION_PATH
-from hoodie.records.change import RECORD_KEY
-from hoodie.records.change import change_schema
-from hoodie.storage import Store
-from hoodie.storage import explained
-from hoodie.storage import open_store
-from hoodie.write.files.context import WriteContext
-from hoodie.write.files.context import RowCounts
-from hoodie.write.files.context import Written
-from hoodie.write.prepare import without_deletes
-import itertools
-from collections.abc import Sequence
-from dataclasses import field
-import pyarrow.compute as pc
-from hoodie.files.staging.staged import StagedRun
-from hoodie.files.staging.staged import StageReader
-from hoodie.files.staging.staged import StageWriter
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
+from hoodie.storage import Store, explained, open_store
+from hoodie.write.files.context import RowCounts, WriteContext, Written
+from hoodie.write.staging import without_deletes
 
 _GATHER_BYTES = 16 * 1024 * 1024
 _HELD_BYTES_MAX = 256 * 1024 * 1024
@@ -61,7 +49,7 @@ class BulkWrite:
     def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[Written]:
         """Write all rows; deletes are skipped, because there are no stored rows to delete."""
         counts = RowCounts()
-        with BulkFiles(open_store(self.context.store), self.context, attempt, counts) as files:
+        with _BulkFiles(open_store(self.context.store), self.context, attempt, counts) as files:
             schema = change_schema(self.context.schema)
             gathered: list[pa.RecordBatch] = []
             gathered_bytes = 0
@@ -79,7 +67,7 @@ class BulkWrite:
                 return [files.close()]
 
 
-class BulkFiles:
+class _BulkFiles:
     """The open files of one task, by partition path. A context manager: files that are still open are abandoned.
 
     `numbers`: the number of the task in the sequence numbers of its rows; default is that of the attempt.
@@ -153,7 +141,7 @@ class BulkFiles:
         self._done.append(self._open[partition_path].close())
         del self._open[partition_path]
 
-    def __enter__(self) -> BulkFiles:
+    def __enter__(self) -> _BulkFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -265,7 +253,7 @@ class WritePieces:
         with (
             explained(self.context.store.uri),
             StageReader(store) as reader,
-            BulkFiles(store, self.context, attempt, counts, numbers=task) as files,
+            _BulkFiles(store, self.context, attempt, counts, numbers=task) as files,
         ):
             for piece in pieces:
                 for rows in _rows(reader, piece):

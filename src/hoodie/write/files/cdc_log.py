@@ -12,7 +12,7 @@ from hoodie.files.slices import join_path
 from hoodie.format.filenames import CDC_SUFFIX, IoType, LogFileName
 from hoodie.format.log.cdc_block import CdcOperation, cdc_block
 from hoodie.storage import Store
-from hoodie.write.context import CdcOptions
+from hoodie.write.files.context import CdcOptions
 
 _VERSION = 1
 

@@ -1,21 +1,24 @@
-"""The facts of one write that all its workers use: frozen and picklable."""
+"""What all workers of one write use and return: its facts, and the written files, index entries and counts of rows.
+
+The facts are frozen and picklable.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
 import pyarrow as pa
+
 from hoodie.files.base_file import ParquetOptions
 from hoodie.files.merged_slice import SliceRead
-from hoodie.files.stored_columns import SAME_COLUMNS
-from hoodie.files.stored_columns import StoredColumns
+from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
+from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import DataFormat
-from hoodie.index.record import EntryStage
+from hoodie.index.record import EntryStage, StagedEntries
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec
-from collections.abc import Iterable
-from hoodie.format.instants.commit_metadata import WriteStat
-from hoodie.index.record import StagedEntries
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSizing:

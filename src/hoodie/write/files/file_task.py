@@ -1,55 +1,38 @@
-"""Merge the changes of one file group into the pieces of its base file, and count what became of them."""
+"""Write a new base file: stream the existing base file, merge the changes, append the inserts. Runs in a worker.
+
+The changes of one file group are merged into the pieces of its base file, and what became of them is counted.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from hoodie.files.base_file import BaseFileWriter
-from hoodie.files.slices import BaseFile
-from hoodie.files.stamping import Stamper
-from hoodie.format.instants.commit_metadata import NULL_COMMIT
-from hoodie.format.instants.commit_metadata import RuntimeStats
-from hoodie.format.instants.commit_metadata import WriteStat
-from hoodie.index.record import EntryWriter
-from hoodie.records.change import KIND
-from hoodie.records.change import RECORD_KEY
-from hoodie.records.change import Kind
-from hoodie.records.merging.merge import Merged
-from hoodie.write.files.context import WriteContext
-from hoodie.write.files.cdc_log import CdcLog
-from hoodie.write.files.first_change import unordered_rows
-from hoodie.write.files.context import RowCounts
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
-from contextlib import nullcontext
-from dataclasses import replace
+
 from hoodie.engine import TaskContext
-from hoodie.files.base_file import open_base_file
+from hoodie.files.base_file import BaseFileWriter, open_base_file
 from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
-from hoodie.files.slices import join_path
-from hoodie.files.stamping import COMMIT_TIME
-from hoodie.files.stamping import FILE_NAME
-from hoodie.files.stamping import SequenceNumbers
-from hoodie.format.filenames import BaseFileName
-from hoodie.format.filenames import IoType
-from hoodie.format.filenames import write_token
+from hoodie.files.slices import BaseFile, join_path
+from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
+from hoodie.format.filenames import BaseFileName, IoType, write_token
+from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.records.change import PARTITION_PATH
-from hoodie.storage import Store
-from hoodie.storage import open_store
-from hoodie.write.files.first_change import ChangeProbe
-from hoodie.write.files.first_change import ReadAhead
-from hoodie.write.files.first_change import all_lose
-from hoodie.write.files.first_change import changes_surely
+from hoodie.index.record import EntryWriter
+from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.records.merging.merge import Merged
+from hoodie.storage import Store, open_store
+from hoodie.write.files.cdc_log import CdcLog
+from hoodie.write.files.context import RowCounts, WriteContext, Written
 from hoodie.write.files.task_changes import changes_of
-from hoodie.write.files.context import Written
-from hoodie.write.plan import FileTask
-from hoodie.write.plan import TaggedRows
+from hoodie.write.files.unchanged import ChangeProbe, ReadAhead, all_lose, changes_surely, unordered_rows
+from hoodie.write.plan import FileTask, TaggedRows
+
 
 @dataclass(frozen=True, slots=True)
 class Locations:
@@ -70,7 +53,7 @@ class Locations:
             self.entries.delete(keys, self.partition_path)
 
 
-class FileMerge:
+class _FileMerge:
     """The merge of one base file: marks the changes whose key has a stored row, and counts the outcomes."""
 
     def __init__(
@@ -277,7 +260,7 @@ class NewBaseFile:
         write_marker(store, instant_time, path, IoType.MERGE if base_file else IoType.CREATE)
         locations = Locations(self.entries, self.partition_path, file_id)
         with self._cdc_log(base_file) as cdc:
-            merge = FileMerge(self.context, changes, stamper, locations, cdc)
+            merge = _FileMerge(self.context, changes, stamper, locations, cdc)
             with BaseFileWriter(store, path, self._schema, self.context.parquet, same) as writer:
                 for stored in stored_rows:
                     writer.write(merge.merge(stored))

@@ -1,75 +1,51 @@
-"""Count the logged rows of deleted records that the merge will hide, for indexes that keep a record in its file group.
+"""Write the changes of one file group: a new base file, or blocks of one more log file. Runs in a worker.
 
-If a log deletes a record without an ordering value, a later row replaces this delete and is then merged with the row of
-the base file (docs/format/table.md §6.4). If the base row has the higher ordering value, the base row is visible again.
+On-disk format: docs/format/table.md §4. Stored rows are read only if ordering values require it: if a delete has an
+ordering value and the record index must store whether the delete is effective, and if a record is inserted whose delete
+is logged.
+
+For indexes that keep a record in its file group, the logged rows of deleted records that the merge will hide are
+counted. If a log deletes a record without an ordering value, a later row replaces this delete and is then merged with
+the row of the base file (docs/format/table.md §6.4). If the base row has the higher ordering value, the base row is
+visible again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from hoodie.files.base_file import read_base_file
-from hoodie.files.merged_slice import SliceRead
-from hoodie.files.merged_slice import deleted_keys
-from hoodie.files.merged_slice import read_file_slice
-from hoodie.files.slices import FileSlice
-from hoodie.records.change import RECORD_KEY
-from hoodie.storage import Store
 import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from hoodie.engine import TaskContext
-from hoodie.files.base_file import open_base_file
-from hoodie.files.column_ranges import empty_ranges
-from hoodie.files.column_ranges import joined_ranges
-from hoodie.files.column_ranges import table_ranges
-from hoodie.files.column_ranges import typed_columns
-from hoodie.files.logs.log_file import LogFileWriter
-from hoodie.files.logs.log_file import delete_blocks
+from hoodie.files.base_file import open_base_file, read_base_file
+from hoodie.files.column_ranges import empty_ranges, joined_ranges, table_ranges, typed_columns
+from hoodie.files.logs.log_file import LogFileWriter, delete_blocks
 from hoodie.files.markers import write_marker
-from hoodie.files.slices import join_path
-from hoodie.files.stamping import COMMIT_TIME
-from hoodie.files.stamping import FILE_NAME
-from hoodie.files.stamping import SequenceNumbers
-from hoodie.files.stamping import Stamper
-from hoodie.format.filenames import IoType
-from hoodie.format.filenames import LogFileName
-from hoodie.format.filenames import new_file_id
+from hoodie.files.merged_slice import SliceRead, deleted_keys, read_file_slice
+from hoodie.files.slices import FileSlice, join_path
+from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
+from hoodie.format.filenames import IoType, LogFileName, new_file_id
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import data_block
 from hoodie.format.log.log_block import HeaderKey
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.index.record import EntryWriter
-from hoodie.records.change import KIND
-from hoodie.records.change import LEADING
-from hoodie.records.change import PARTITION_PATH
-from hoodie.records.change import Kind
-from hoodie.storage import open_store
-from hoodie.write.files.context import LogOptions
-from hoodie.write.files.context import WriteContext
-from hoodie.write.files.file_task import Locations
-from hoodie.write.files.file_task import NewBaseFile
-from hoodie.write.files.file_task import token_of
-from hoodie.write.files.first_change import all_lose
-from hoodie.write.files.first_change import changes_surely
-from hoodie.write.files.first_change import may_all_lose
-from hoodie.write.files.first_change import unordered_rows
-from hoodie.write.files.task_changes import inserts_of
-from hoodie.write.files.task_changes import updates_of
-from hoodie.write.files.context import RowCounts
-from hoodie.write.files.context import Written
-from hoodie.write.plan import FileTask
-from hoodie.write.plan import TaggedRows
-from hoodie.storage import explained
-from hoodie.write.files.file_task import rewrite
+from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.storage import Store, explained, open_store
+from hoodie.write.files.context import LogOptions, RowCounts, WriteContext, Written
+from hoodie.write.files.file_task import Locations, NewBaseFile, rewrite, token_of
+from hoodie.write.files.task_changes import inserts_of, updates_of
+from hoodie.write.files.unchanged import all_lose, changes_surely, may_all_lose, unordered_rows
+from hoodie.write.plan import FileTask, TaggedRows
 
-def hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.Table) -> int:
+
+def _hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.Table) -> int:
     """Count the rows, one per key, that will be hidden by the base row of their deleted record.
 
     The logs are scanned for deletes; stored rows are read only if one of the keys was deleted.
@@ -112,7 +88,7 @@ _LOOK_SHARE = 4
 these, and so many times the bytes of the changes."""
 
 
-def append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: TaskContext) -> Written:
+def _append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: TaskContext) -> Written:
     """Write the task's log file and return its write statistics; empty if there is nothing to write.
 
     Memory: the task's updates, 64 MiB of its inserts, and one block. If ordering values require stored rows, also the
@@ -177,7 +153,7 @@ class _Append:
         self._count_undecided(changes, kinds)
         rows = changes.filter(pa.array(kinds == Kind.ROW))
         if self.entries is None and not self.options.is_partial:
-            self.counts.hidden += hidden_rows(self.store, self.file_slice, self.options.read, rows)
+            self.counts.hidden += _hidden_rows(self.store, self.file_slice, self.options.read, rows)
         self.updated += rows.num_rows
         self._write_rows(rows)
         gone = changes.filter(pa.array(kinds != Kind.ROW))
@@ -393,7 +369,7 @@ class _Append:
 class WriteFileGroup:
     """Callable for `Engine.run`: write the changes of a task's file group; `rows` contains these changes.
 
-    Memory: as `file_task.rewrite` and `log_task.append`.
+    Memory: as `file_task.rewrite` and `_append`.
     """
 
     context: WriteContext
@@ -402,4 +378,4 @@ class WriteFileGroup:
     def __call__(self, task: FileTask, attempt: TaskContext) -> Written:
         """Write the file and return its write statistics; the result is empty if there is nothing to write."""
         with explained(self.context.store.uri):
-            return (append if task.appends else rewrite)(self.context, self.rows, task, attempt)
+            return (_append if task.appends else rewrite)(self.context, self.rows, task, attempt)

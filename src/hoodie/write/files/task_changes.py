@@ -18,8 +18,7 @@ from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.records.keys.automatic_keys import with_commit_time
 from hoodie.records.keys.sorting import HASH_END, spread
 from hoodie.storage import Store
-from hoodie.write.context import WriteContext
-from hoodie.write.files.written import RowCounts
+from hoodie.write.files.context import RowCounts, WriteContext
 from hoodie.write.plan import FileTask, TaggedRows
 
 Rows = npt.NDArray[np.int64]

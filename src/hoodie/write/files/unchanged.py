@@ -7,25 +7,21 @@ row that equals it in all columns, as those of a batch that was sent again. docs
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
 from hoodie.files.slices import BaseFile
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.records.change import KIND
-from hoodie.records.change import RECORD_KEY
-from hoodie.records.change import Kind
+from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store
-from hoodie.write.files.context import WriteContext
-from hoodie.write.files.context import RowCounts
+from hoodie.write.files.context import RowCounts, WriteContext
 
 _BITS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 

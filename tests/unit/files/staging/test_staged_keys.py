@@ -13,8 +13,7 @@ from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, change_schema
 from hoodie.records.keys.key_generator import key_generator_for
 from hoodie.storage import MemoryStore
-from hoodie.write.prepare import Preparation
-from hoodie.write.staging import stage
+from hoodie.write.staging import Preparation, stage
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 KEYS = st.lists(st.text(st.characters(codec="utf-8"), max_size=4), max_size=40)
