@@ -10,12 +10,8 @@ import typer
 
 import hoodie
 from hoodie.cli.input import InputOptions, open_files
-from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, pairs
-from hoodie.cli.terminal import print_json, progress_bar
+from hoodie.cli.options import Call, NullTexts, Properties, pairs, table_command
 from hoodie.services.results import Report, ServiceResult
-
-DIFFERENT = 1
-"""Exit code of a check that found differences."""
 
 app = typer.Typer(
     help="Switch indexes; build, drop, check and compare the record index and column statistics.",
@@ -42,8 +38,9 @@ class Comparable(StrEnum):
 
 
 @app.command("build")
+@table_command("index build")
 def build(
-    path: TablePath,
+    call: Call,
     name: Name = RECORD,
     columns: Annotated[
         list[str] | None,
@@ -59,31 +56,23 @@ def build(
     ] = None,
     option: Properties = None,
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for JVM writes that began before.")] = 600.0,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> ServiceResult:
     """Build the record index, HBase index (with --option) or column statistics. Repeat it after a crash."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    with progress_bar("index build"):
-        properties = pairs(option)
-        result = table.index.build(name, buckets=buckets, columns=columns, properties=properties, wait_seconds=wait)
-    _print_result(result, as_json)
+    index = call.table.index
+    return index.build(name, buckets=buckets, columns=columns, properties=pairs(option), wait_seconds=wait)
 
 
 @app.command("drop")
-def drop(
-    path: TablePath,
-    name: Name = RECORD,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+@table_command()
+def drop(call: Call, name: Name = RECORD) -> ServiceResult:
     """Drop the record or HBase index (the table then finds records by `global_simple`), or column statistics."""
-    _print_result(hoodie.open(path, storage_options=pairs(storage_option)).index.drop(name), as_json)
+    return call.table.index.drop(name)
 
 
 @app.command("switch")
+@table_command("index switch")
 def switch(
-    path: TablePath,
+    call: Call,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new index, such as record, simple or bucket.")],
     buckets: Annotated[int | None, typer.Option("--buckets", min=1, help="bucket: the number of buckets.")] = None,
     hash_field: Annotated[
@@ -95,47 +84,37 @@ def switch(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check whether the table can be switched.")] = False,
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for JVM writes that began before.")] = 600.0,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> ServiceResult:
     """Switch to another index, after a check that keys stay unique; writers can run. Repeat it after a crash."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    with progress_bar("index switch"):
-        result = table.index.switch(
-            name, buckets=buckets, hash_field=hash_field, key_keeps_partition=key_keeps_partition, dry_run=dry_run,
-            wait_seconds=wait,
-        )  # fmt: skip
-    _print_result(result, as_json)
+    return call.table.index.switch(
+        name, buckets=buckets, hash_field=hash_field, key_keeps_partition=key_keeps_partition, dry_run=dry_run,
+        wait_seconds=wait,
+    )  # fmt: skip
 
 
 @app.command("rebuild")
-def rebuild(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
+@table_command("index rebuild")
+def rebuild(call: Call) -> ServiceResult:
     """Build a damaged metadata table anew, with its record index; it holds derived data only."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    with progress_bar("index rebuild"):
-        result = table.index.rebuild()
-    _print_result(result, as_json)
+    return call.table.index.rebuild()
 
 
 @app.command("verify")
+@table_command("index verify")
 def verify(
-    path: TablePath,
+    call: Call,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="As for build; default: the table's index of its keys.")
     ] = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Report:
     """Check the record index, HBase index or column statistics against the data; exit code 1 if they differ."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    with progress_bar("index verify"):
-        report = table.index.verify(name)
-    _print_report(report, as_json)
+    return call.table.index.verify(name)
 
 
 @app.command("compare")
+@table_command("index compare")
 def compare(
-    path: TablePath,
+    call: Call,
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="[FILE...]", help="Files with the key columns of the records to look up."),
@@ -149,17 +128,12 @@ def compare(
         ),
     ] = None,
     null: NullTexts = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Report:
     """Look up keys in two indexes, or check the entries of commits since an instant; exit code 1 if they differ."""
     if bool(files) == (since is not None):
         raise typer.BadParameter("pass either files with keys, or --since")
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    with progress_bar("index compare"):
-        rows = _keys(table, files, null) if files else None
-        report = table.index.compare(first.value, second.value, data=rows, since=since)
-    _print_report(report, as_json)
+    rows = _keys(call.table, files, null) if files else None
+    return call.table.index.compare(first.value, second.value, data=rows, since=since)
 
 
 def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:
@@ -167,19 +141,3 @@ def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.R
     names = {name.split(".")[0] for name in table.view().config.record_key_fields}
     types = pa.schema([field for field in table.schema if field.name in names])
     return open_files(files, InputOptions(types=types, null_texts=tuple(null or ())))
-
-
-def _print_result(result: ServiceResult, as_json: bool) -> None:
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        typer.echo(str(result))
-
-
-def _print_report(report: Report, as_json: bool) -> None:
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        typer.echo(str(report))
-    if not report.ok:
-        raise typer.Exit(DIFFERENT)

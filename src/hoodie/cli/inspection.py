@@ -10,8 +10,8 @@ import pyarrow as pa
 import typer
 
 import hoodie
-from hoodie.cli.options import AsJson, StorageOptions, TablePath, pairs
-from hoodie.cli.terminal import output, print_json, print_rows, print_table, to_json
+from hoodie.cli.options import Call, table_command
+from hoodie.cli.terminal import output, print_json, to_json
 
 
 class Part(StrEnum):
@@ -29,78 +29,68 @@ _INDEX_ROWS = 20
 """Entries of the record index printed to a terminal; `--json` prints all entries."""
 
 
+@table_command(own=True)
 def timeline(
-    path: TablePath,
+    call: Call,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of instants.")] = 20,
     archived: Annotated[bool, typer.Option("--archived", help="Go on with archived instants.")] = False,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> pa.Table:
     """Print the newest instants: time, operation, and numbers of records, files and bytes."""
-    history = hoodie.open(path, storage_options=pairs(storage_option)).history(limit, archived=archived)
-    _print(history if as_json else _summary(history), as_json)
+    history = call.table.history(limit, archived=archived)
+    return history if call.as_json else _summary(history)
 
 
+@table_command()
 def show(
-    path: TablePath,
+    call: Call,
     instant: Annotated[str | None, typer.Argument(help="Requested time of the instant; default: the newest.")] = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
 ) -> None:
     """Print the content of the file of one instant."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
+    table = call.table
     if instant is None:
         newest = table.timeline.latest()
         if newest is None:
             raise hoodie.InstantNotFoundError(f"the timeline of {table.path} is empty: the table has no instant yet")
         instant = newest.requested_time
     content = table.inspect.instant(instant)
-    if as_json:
+    if call.as_json:
         print_json(content)
     else:
         output().print_json(to_json(content), ensure_ascii=False)
 
 
+@table_command(own=True)
 def inspect(
-    path: TablePath,
+    call: Call,
     part: Annotated[Part, typer.Argument(help="Part of the table to print.")] = Part.PARTITIONS,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> pa.Table:
     """Print files, file slices, partitions, column statistics, locks, or the first entries of the record index.
 
     With --json all entries of the record index are printed.
     """
-    inspection = hoodie.open(path, storage_options=pairs(storage_option)).inspect
+    inspection = call.table.inspect
     tables: Mapping[Part, Callable[[], pa.Table]] = {
         Part.FILES: inspection.files,
         Part.SLICES: inspection.slices,
         Part.PARTITIONS: inspection.partitions,
         Part.STATISTICS: inspection.statistics,
         Part.LOCKS: inspection.locks,
-        Part.INDEX: lambda: inspection.index(limit=None if as_json else _INDEX_ROWS),
+        Part.INDEX: lambda: inspection.index(limit=None if call.as_json else _INDEX_ROWS),
     }
-    _print(tables[part](), as_json)
+    return tables[part]()
 
 
-def schema(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
+@table_command(own=True)
+def schema(call: Call) -> pa.Table:
     """Print the columns of the table: name, type, and whether values can be null."""
-    fields = hoodie.open(path, storage_options=pairs(storage_option)).schema
-    rows = pa.table(
+    fields = call.table.schema
+    return pa.table(
         {
             "column": [field.name for field in fields],
             "type": [str(field.type) for field in fields],
             "nullable": [field.nullable for field in fields],
         }
     )
-    _print(rows, as_json)
-
-
-def _print(rows: pa.Table, as_json: bool) -> None:
-    if as_json:
-        print_rows(rows.to_batches())
-    else:
-        print_table(output(), rows, own=True)
 
 
 def _summary(history: pa.Table) -> pa.Table:

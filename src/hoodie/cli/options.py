@@ -1,11 +1,23 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and the frame of a command on a table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import Annotated, Any
 
 import typer
+
+import hoodie
+from hoodie.cli.terminal import print_answer, progress_bar
+from hoodie.services.results import Report
+
+DIFFERENT = 1
+"""Exit code of a check that found differences."""
 
 
 def _noted(context: typer.Context, path: str) -> str:
@@ -72,3 +84,51 @@ def pairs(texts: Sequence[str] | None) -> dict[str, str]:
             raise typer.BadParameter(f"expected KEY=VALUE, found {text!r}")
         found[name] = value
     return found
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a command on a table."""
+
+    path: str
+    storage_options: Sequence[str] | None
+    as_json: bool
+
+    @functools.cached_property
+    def table(self) -> hoodie.Table:
+        """The table. It is opened when it is first used: what is wrong with the arguments is told before."""
+        return hoodie.open(self.path, storage_options=pairs(self.storage_options), spark=False)
+
+
+def table_command(
+    title: str | None = None, *, own: bool = False, failed: int = DIFFERENT
+) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Make a command of a function of a `Call` that returns a result, a table, an `Answer`, or None: nothing to print.
+
+    The command has the arguments of the function, TABLE, --storage-option and --json. `title`: a progress bar with it
+    is shown while the function runs. `own` as for `print_table`. `failed`: exit code for a report of problems.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def command(path: str, storage_option: list[str] | None, as_json: bool, **arguments: Any) -> None:
+            with nullcontext() if title is None else progress_bar(title):
+                found = function(Call(path, storage_option, as_json), **arguments)
+            if found is not None:
+                print_answer(found, as_json, own=own)
+            if isinstance(found, Report) and not found.ok:
+                raise typer.Exit(failed)
+
+        _, *given = inspect.signature(function, eval_str=True).parameters.values()
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        parameters = (
+            Parameter("path", kind, annotation=TablePath),
+            *given,
+            Parameter("storage_option", kind, annotation=StorageOptions, default=None),
+            Parameter("as_json", kind, annotation=AsJson, default=False),
+        )
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return command
+
+    return decorate

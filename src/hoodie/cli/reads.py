@@ -10,8 +10,8 @@ import pyarrow as pa
 import typer
 
 import hoodie
-from hoodie.cli.options import AsJson, AsOf, Columns, StorageOptions, TablePath, Where, names_of, pairs
-from hoodie.cli.terminal import output, print_json, print_note, print_rows, print_table
+from hoodie.cli.options import AsOf, Call, Columns, Where, names_of, table_command
+from hoodie.cli.terminal import Answer, print_answer, print_json, print_note, print_rows
 
 if TYPE_CHECKING:
     from hoodie.read.changes import ChangesPlan
@@ -27,60 +27,48 @@ class Fallback(StrEnum):
     SNAPSHOT = "snapshot"
 
 
+@table_command()
 def head(
-    path: TablePath,
+    call: Call,
     limit: Limit = 10,
     column: Columns = None,
     where: Where = None,
     as_of: AsOf = None,
     meta: Meta = False,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> pa.Table:
     """Print a few rows, in no defined order."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    _print_rows(table.head(limit, columns=_columns(table, column, meta), where=where, as_of=as_of), as_json)
+    return call.table.head(limit, columns=_columns(call.table, column, meta), where=where, as_of=as_of)
 
 
-def count(
-    path: TablePath,
-    where: Where = None,
-    as_of: AsOf = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+@table_command()
+def count(call: Call, where: Where = None, as_of: AsOf = None) -> Answer:
     """Count the rows, or the rows that match a condition."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    rows = table.count(where, as_of=as_of)
-    if as_json:
-        print_json({"rows": rows})
-    else:
-        typer.echo(str(rows))
+    rows = call.table.count(where, as_of=as_of)
+    return Answer(str(rows), [{"rows": rows}])
 
 
+@table_command()
 def get(
-    path: TablePath,
+    call: Call,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Record keys; several columns as in id:1,day:2.")],
     column: Columns = None,
     meta: Meta = False,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
 ) -> None:
     """Print the records with these keys. Exit code 1 if a key is unknown."""
     from hoodie.read.plan import checked_columns
     from hoodie.records.change import RECORD_KEY
 
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    found = table.read_keys(keys)
+    found = call.table.read_keys(keys)
     unknown = set(keys) - set(found[RECORD_KEY].to_pylist())
-    chosen = _columns(table, column, meta)
-    _print_rows(found.select(list(checked_columns(found.schema, chosen))), as_json)
+    chosen = _columns(call.table, column, meta)
+    print_answer(found.select(list(checked_columns(found.schema, chosen))), call.as_json)
     if unknown:
         raise hoodie.RecordKeyError(f"no record has the key {', '.join(sorted(unknown))}")
 
 
+@table_command()
 def changes(
-    path: TablePath,
+    call: Call,
     since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="After this instant or time.")] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to this instant or time.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")] = None,
@@ -88,8 +76,6 @@ def changes(
     meta: Meta = False,
     place: Annotated[bool, typer.Option("--place", help="Print all rows, then the next --since.")] = False,
     fallback: Annotated[Fallback, typer.Option("--fallback", help="What to do if history is lost.")] = Fallback.ERROR,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
 ) -> None:
     """Print the rows changed by commits after --since and up to --until, each row once, as of --until.
 
@@ -101,18 +87,17 @@ def changes(
 
     if place and limit is not None:
         raise typer.BadParameter("--place goes past all rows of the span, so --limit would lose rows: leave out one")
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    batch = planned_again(table.view, lambda view: plan_batch(view, since, until, fallback=fallback.value))
-    plan = batch.scan.with_columns(_columns(table, column, meta))
-    if as_json and limit is None:
+    batch = planned_again(call.table.view, lambda view: plan_batch(view, since, until, fallback=fallback.value))
+    plan = batch.scan.with_columns(_columns(call.table, column, meta))
+    if call.as_json and limit is None:
         print_rows(stream(plan))
     else:
         rows = count_rows(plan)
-        _print_rows(first_rows(plan, limit if limit is not None else rows if place else 100), as_json)
-        if not as_json:
+        print_answer(first_rows(plan, limit if limit is not None else rows if place else 100), call.as_json)
+        if not call.as_json:
             typer.echo(f"{rows:,} rows " + ("in the table" if batch.is_snapshot else "changed"))
     if place:
-        _print_place(batch, as_json)
+        _print_place(batch, call.as_json)
 
 
 def _print_place(batch: ChangesPlan, as_json: bool) -> None:
@@ -130,10 +115,3 @@ def _columns(table: hoodie.Table, columns: Sequence[str] | None, meta: bool) -> 
     if chosen:
         return chosen
     return None if meta else table.schema.names
-
-
-def _print_rows(rows: pa.Table, as_json: bool) -> None:
-    if as_json:
-        print_rows(rows.to_batches())
-    else:
-        print_table(output(), rows)

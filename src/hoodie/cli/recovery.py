@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-import hoodie
-from hoodie.cli.options import AsJson, StorageOptions, TablePath, pairs
-from hoodie.cli.services import print_result
-from hoodie.cli.terminal import print_json, progress_bar
+from hoodie.cli.options import Call, table_command
+from hoodie.cli.terminal import Answer
+from hoodie.services.results import Report, ServiceResult
 
 FOUND = 3
 """Exit code of `hoodie verify` if it found errors. Warnings alone do not fail."""
@@ -17,21 +16,15 @@ FOUND = 3
 Full = Annotated[bool, typer.Option("--full", help="Read every file, every key and the record index too.")]
 
 
-def verify(path: TablePath, full: Full = False, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
+@table_command("verify", failed=FOUND)
+def verify(call: Call, full: Full = False) -> Report:
     """Check a table. Exit code 0: sound, warnings included; 1: the table cannot be checked; 3: errors were found."""
-    table = hoodie.open(path, storage_options=pairs(storage_option), spark=False)
-    with progress_bar("verify"):
-        report = table.verify(full)
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        typer.echo(str(report))
-    if not report.ok:
-        raise typer.Exit(FOUND)
+    return call.table.verify(full)
 
 
+@table_command("repair")
 def repair(
-    path: TablePath,
+    call: Call,
     execute: Annotated[
         bool, typer.Option("--execute", "--no-dry-run", help="Do it; without this option nothing is changed.")
     ] = False,
@@ -39,39 +32,30 @@ def repair(
     min_age: Annotated[
         float, typer.Option("--min-age", min=0, help="Keep orphaned and temporary files that are younger, in seconds.")
     ] = 3600.0,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> ServiceResult:
     """Mend what `hoodie verify` found; by default only say what would be done."""
-    table = hoodie.open(path, storage_options=pairs(storage_option), spark=False)
-    with progress_bar("repair"):
-        result = table.repair(not execute, full=full, min_age_seconds=min_age)
-    print_result(result, as_json)
+    return call.table.repair(not execute, full=full, min_age_seconds=min_age)
 
 
+@table_command()
 def rollback(
-    path: TablePath,
+    call: Call,
     instant: Annotated[str, typer.Argument(help="Requested time of a write or compaction, pending or completed.")],
     chain: Annotated[bool, typer.Option("--chain", help="Roll back all later commits too.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled back.")] = False,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> ServiceResult:
     """Roll back a write or compaction: delete its files, and its instant from the timeline."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    print_result(table.rollback(instant, chain=chain, dry_run=dry_run), as_json)
+    return call.table.rollback(instant, chain=chain, dry_run=dry_run)
 
 
+@table_command()
 def restore(
-    path: TablePath,
+    call: Call,
     savepoint: Annotated[str, typer.Argument(help="Requested time of a savepoint, or of another completed commit.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled back.")] = False,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> ServiceResult:
     """Restore the table to a savepoint: roll back everything after it. Completes a restore whose process died."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    print_result(table.restore(savepoint, dry_run=dry_run), as_json)
+    return call.table.restore(savepoint, dry_run=dry_run)
 
 
 app = typer.Typer(
@@ -80,44 +64,37 @@ app = typer.Typer(
 
 
 @app.command("create")
+@table_command()
 def create(
-    path: TablePath,
+    call: Call,
     instant: Annotated[
         str | None, typer.Argument(help="Requested time of a completed commit; default: the newest.")
     ] = None,
     user: Annotated[str, typer.Option(help="Name of the user, for the list.")] = "",
     comment: Annotated[str, typer.Option(help="Comment, for the list.")] = "",
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> ServiceResult:
     """Create a savepoint of a commit."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    print_result(table.savepoint(instant, user=user, comment=comment), as_json)
+    return call.table.savepoint(instant, user=user, comment=comment)
 
 
 @app.command("list")
-def list_(path: TablePath, storage_option: StorageOptions = None, as_json: AsJson = False) -> None:
+@table_command()
+def list_(call: Call) -> Answer:
     """Print the savepoints."""
-    found = hoodie.open(path, storage_options=pairs(storage_option)).savepoints()
-    for savepoint in found:
+    lines, documents = [], []
+    for savepoint in call.table.savepoints():
         told = savepoint.to_dict()
-        if as_json:
-            print_json(told)
-        else:
-            named = " ".join(text for text in (savepoint.user, savepoint.comment) if text)
-            typer.echo(
-                f"{savepoint.instant}  {told['files']} files in {told['partitions']} partitions  {named}".rstrip()
-            )
-    if not found and not as_json:
-        typer.echo("no savepoints")
+        named = " ".join(text for text in (savepoint.user, savepoint.comment) if text)
+        lines.append(f"{savepoint.instant}  {told['files']} files in {told['partitions']} partitions  {named}".rstrip())
+        documents.append(told)
+    return Answer("\n".join(lines) or "no savepoints", documents)
 
 
 @app.command("delete")
+@table_command()
 def delete(
-    path: TablePath,
+    call: Call,
     instant: Annotated[str, typer.Argument(help="Requested time of the savepoint's commit.")],
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> ServiceResult:
     """Delete a savepoint; its files stay until a clean finds them obsolete."""
-    print_result(hoodie.open(path, storage_options=pairs(storage_option)).delete_savepoint(instant), as_json)
+    return call.table.delete_savepoint(instant)

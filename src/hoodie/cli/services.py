@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -12,12 +12,11 @@ from typing import Annotated, Any
 import typer
 
 import hoodie
-from hoodie.cli.options import AsJson, Properties, StorageOptions, TablePath, pairs
-from hoodie.cli.terminal import print_error, print_json, progress_bar
+from hoodie.cli.options import Call, Properties, pairs, table_command
+from hoodie.cli.terminal import Answer, print_answer, print_error, progress_bar
 from hoodie.format.table.call_options import check_call_options
 from hoodie.services.planned.listing import PendingPlans
 from hoodie.services.results import ServiceResult
-from hoodie.table import Table
 
 Instant = Annotated[
     str | None, typer.Option("--instant", metavar="TIME", help="Execute the plan with this requested time.")
@@ -31,69 +30,6 @@ Strategy = Annotated[
 Metadata = Annotated[
     list[str] | None, typer.Option("--metadata", metavar="KEY=VALUE", help="Extra metadata of the compaction.")
 ]
-
-
-def compact(
-    path: TablePath,
-    plan: Annotated[bool, typer.Option("--plan", help="Only plan, and print the instant.")] = False,
-    run: Annotated[bool, typer.Option("--run", help="Only execute the pending plans.")] = False,
-    pending: Annotated[bool, typer.Option("--pending", help="Only print the pending plans.")] = False,
-    instant: Instant = None,
-    strategy: Strategy = None,
-    metadata: Metadata = None,
-    option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
-    """Merge log files with base files: execute the pending plans, or a new plan if none is pending."""
-    if plan + run + pending > 1 or (instant is not None and (plan or pending)):
-        raise typer.BadParameter(
-            "use at most one of --plan, --run and --pending; --instant cannot be combined with --plan or --pending"
-        )
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    properties = pairs(option)
-    check_call_options(properties)
-    if pending:
-        print_plans(table.pending_compactions(), as_json)
-        return
-    waits = table.pending_compactions().instants
-    if plan or not (waits or run or instant):
-        planned = table.schedule_compaction(strategy, pairs(metadata), properties=properties)
-        if plan:
-            print_scheduled(planned, as_json, nothing="nothing to compact")
-            return
-        waits = [] if planned is None else [planned]
-    with progress_bar("compaction"):
-        results = [table.compact(found, properties=properties) for found in ([instant] if instant else waits)]
-    for result in results or [ServiceResult(operation="compaction")]:
-        print_result(result, as_json)
-
-
-def print_plans(found: PendingPlans[Any], as_json: bool) -> None:
-    """Print the pending plans of a table service."""
-    if as_json:
-        for plan in found.to_dicts():
-            print_json(plan)
-    else:
-        typer.echo(str(found))
-
-
-def print_scheduled(instant: str | None, as_json: bool, *, nothing: str) -> None:
-    """Print the instant of a new plan; `nothing` is the text if there is none."""
-    if as_json:
-        print_json({"instant": instant})
-    else:
-        typer.echo(instant or nothing)
-
-
-def print_result(result: ServiceResult, as_json: bool) -> None:
-    """Print the result of a table service."""
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        typer.echo(str(result))
-
-
 By = Annotated[
     list[str] | None,
     typer.Option("--by", metavar="COLUMN", help="Sort by this column; repeat the option for several columns."),
@@ -102,10 +38,53 @@ Layout = Annotated[str | None, typer.Option("--layout", help="linear, zorder or 
 Partitions = Annotated[
     list[str] | None, typer.Option("--partition", metavar="PATH", help="Cluster only this partition; may be repeated.")
 ]
+_LOOK_SECONDS = 1.0
+"""How often the command looks whether its thread still runs."""
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; tell what would be deleted.")]
+
+app = typer.Typer(help="Run table services beside the writers.", no_args_is_help=True, rich_markup_mode=None)
 
 
+@table_command()
+def compact(
+    call: Call,
+    plan: Annotated[bool, typer.Option("--plan", help="Only plan, and print the instant.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="Only execute the pending plans.")] = False,
+    pending: Annotated[bool, typer.Option("--pending", help="Only print the pending plans.")] = False,
+    instant: Instant = None,
+    strategy: Strategy = None,
+    metadata: Metadata = None,
+    option: Properties = None,
+) -> Answer:
+    """Merge log files with base files: execute the pending plans, or a new plan if none is pending."""
+    if plan + run + pending > 1 or (instant is not None and (plan or pending)):
+        raise typer.BadParameter(
+            "use at most one of --plan, --run and --pending; --instant cannot be combined with --plan or --pending"
+        )
+    table = call.table
+    properties = pairs(option)
+    check_call_options(properties)
+    if pending:
+        return _plans(table.pending_compactions())
+    waits = table.pending_compactions().instants
+    if plan or not (waits or run or instant):
+        planned = table.schedule_compaction(strategy, pairs(metadata), properties=properties)
+        if plan:
+            return Answer(planned or "nothing to compact", [{"instant": planned}])
+        waits = [] if planned is None else [planned]
+    with progress_bar("compaction"):
+        results = [table.compact(found, properties=properties) for found in ([instant] if instant else waits)]
+    return Answer.of(*(results or [ServiceResult(operation="compaction")]))
+
+
+def _plans(found: PendingPlans[Any]) -> Answer:
+    return Answer(str(found), found.to_dicts())
+
+
+@table_command()
 def cluster(
-    path: TablePath,
+    call: Call,
     by: By = None,
     layout: Layout = None,
     partition: Partitions = None,
@@ -115,104 +94,57 @@ def cluster(
     advice: Annotated[bool, typer.Option("--advice", help="Only tell whether a clustering is needed.")] = False,
     instant: Instant = None,
     option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Rewrite small files into larger ones, sorted by columns if there are any: pending plans, then a new plan."""
     if plan + run + pending + advice + (instant is not None) > 1:
         raise typer.BadParameter("use at most one of --plan, --run, --pending, --advice and --instant")
     if (by or layout or partition) and (run or pending or advice or instant):
         raise typer.BadParameter("--by, --layout and --partition are for a new plan; a pending plan has its own")
-    table = hoodie.open(path, storage_options=pairs(storage_option))
+    table = call.table
     properties = pairs(option)
     check_call_options(properties)
     if pending:
-        print_plans(table.pending_clusterings(), as_json)
-    elif advice:
-        _show_advice(table, as_json)
-    elif plan:
+        return _plans(table.pending_clusterings())
+    if advice:
+        found = table.clustering_advice()
+        return Answer(str(found), [{"is_advised": found.is_advised, **asdict(found)}])
+    if plan:
         planned = table.schedule_clustering(by, layout=layout, partitions=partition, properties=properties)
-        print_scheduled(planned, as_json, nothing="nothing to cluster")
-    elif run:
-        with progress_bar("clustering"):
-            results = [
-                table.cluster(instant=found, properties=properties) for found in table.pending_clusterings().instants
-            ]
-        for result in results:
-            print_result(result, as_json)
-    else:
-        with progress_bar("clustering"):
-            done = table.cluster(by, layout=layout, partitions=partition, instant=instant, properties=properties)
-        print_result(done, as_json)
+        return Answer(planned or "nothing to cluster", [{"instant": planned}])
+    with progress_bar("clustering"):
+        if run:
+            waits = table.pending_clusterings().instants
+            return Answer.of(*(table.cluster(instant=found, properties=properties) for found in waits))
+        return Answer.of(table.cluster(by, layout=layout, partitions=partition, instant=instant, properties=properties))
 
 
-def _show_advice(table: Table, as_json: bool) -> None:
-    found = table.clustering_advice()
-    if as_json:
-        print_json({"is_advised": found.is_advised, **asdict(found)})
-    else:
-        typer.echo(str(found))
-
-
-_LOOK_SECONDS = 1.0
-"""How often the command looks whether its thread still runs."""
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; tell what would be deleted.")]
-
-app = typer.Typer(help="Run table services beside the writers.", no_args_is_help=True, rich_markup_mode=None)
-
-
-def clean(
-    path: TablePath,
-    dry_run: DryRun = False,
-    option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+@table_command()
+def clean(call: Call, dry_run: DryRun = False, option: Properties = None) -> Answer:
     """Delete the files that no retained snapshot needs; pending cleans are finished first."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    result = table.clean(dry_run, properties=pairs(option))
-    print_result(result, as_json)
-    if not as_json:
-        _print_names(result.files)
-        if result.oldest_readable is not None:
-            typer.echo(f"  snapshots from {result.oldest_readable} on stay readable")
-        for saved in result.readable_savepoints:
-            typer.echo(f"  the snapshot of {saved} stays readable: it has a savepoint")
+    result = call.table.clean(dry_run, properties=pairs(option))
+    lines = [
+        f"  {partition}/{name}" if partition else f"  {name}"
+        for partition, names in result.files.items()
+        for name in names
+    ]
+    if result.oldest_readable is not None:
+        lines.append(f"  snapshots from {result.oldest_readable} on stay readable")
+    lines += [f"  the snapshot of {saved} stays readable: it has a savepoint" for saved in result.readable_savepoints]
+    return Answer("\n".join([str(result), *lines]), [result.to_dict()])
 
 
-def archive(
-    path: TablePath,
-    dry_run: DryRun = False,
-    option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+@table_command()
+def archive(call: Call, dry_run: DryRun = False, option: Properties = None) -> ServiceResult:
     """Move the oldest instants of the timeline to its archive, if there are more than hoodie.keep.max.commits."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    print_result(table.archive(dry_run, properties=pairs(option)), as_json)
+    return call.table.archive(dry_run, properties=pairs(option))
 
 
-def expire_partitions(
-    path: TablePath,
-    dry_run: DryRun = False,
-    option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+@table_command()
+def expire_partitions(call: Call, dry_run: DryRun = False, option: Properties = None) -> Answer:
     """Delete the partitions whose time to live is over, in one commit."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    result = table.expire_partitions(dry_run, properties=pairs(option))
-    print_result(result, as_json)
-    if not as_json:
-        for partition, since in result.partitions.items():
-            typer.echo(f"  {partition}  since {since}")
-
-
-def _print_names(files: Mapping[str, Sequence[str]]) -> None:
-    for partition, names in files.items():
-        for name in names:
-            typer.echo(f"  {partition}/{name}" if partition else f"  {name}")
+    result = call.table.expire_partitions(dry_run, properties=pairs(option))
+    lines = [f"  {partition}  since {since}" for partition, since in result.partitions.items()]
+    return Answer("\n".join([str(result), *lines]), [result.to_dict()])
 
 
 def _service(name: str, text: str) -> Any:
@@ -220,8 +152,9 @@ def _service(name: str, text: str) -> Any:
 
 
 @app.command("run")
+@table_command()
 def run(
-    path: TablePath,
+    call: Call,
     compact: Annotated[bool, _service("compact", "Compact log files.")] = False,
     log_compact: Annotated[bool, _service("log-compact", "Fold many small log blocks into one.")] = False,
     cluster: Annotated[bool, _service("cluster", "Sort rows, and join small files.")] = False,
@@ -240,8 +173,6 @@ def run(
         ),
     ] = None,
     option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
 ) -> None:
     """Run the services that are due until interrupted; running work is finished first.
 
@@ -259,14 +190,13 @@ def run(
     names = [name for name, is_wanted in flags.items() if is_wanted]
     properties = pairs(option)
     check_call_options(properties)
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    runner = table.services(
+    runner = call.table.services(
         names or None,
         interval=interval,
         schedule=schedule,
         coordinator=None if zookeeper is None else f"zookeeper://{zookeeper}",
         properties=properties,
-        report=lambda result: print_result(result, as_json),
+        report=lambda result: print_answer(result, call.as_json),
         on_error=lambda name, error: print_error(hoodie.HoodieError(f"{name}: {error}")),
     )
     if once:

@@ -17,9 +17,10 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -210,6 +211,42 @@ def _plain(value: Any) -> Any:
             return base64.b64encode(value).decode()
         case _:
             return value
+
+
+class Printable(Protocol):
+    """A result of the library: its text is for people, its plain values for JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command answers: a text for people, and JSON documents."""
+
+    text: str
+    documents: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, *results: Printable) -> Answer:
+        """Return the texts of results one below the other, and a document for each."""
+        return cls("\n".join(map(str, results)), [result.to_dict() for result in results])
+
+
+def print_answer(found: Answer | Printable | pa.Table, as_json: bool, *, own: bool = False) -> None:
+    """Print rows, a result or an answer; an empty text is not printed. `own` as for `print_table`."""
+    if isinstance(found, pa.Table):
+        if as_json:
+            print_rows(found.to_batches())
+        else:
+            print_table(output(), found, own=own)
+        return
+    answer = found if isinstance(found, Answer) else Answer.of(found)
+    if as_json:
+        for document in answer.documents:
+            print_json(document)
+    elif answer.text:
+        typer.echo(answer.text)
 
 
 def print_table(console: Console, rows: pa.Table, *, own: bool = False) -> None:

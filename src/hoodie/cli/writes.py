@@ -9,8 +9,18 @@ import typer
 
 import hoodie
 from hoodie.cli.input import InputOptions, infers_types, open_files
-from hoodie.cli.options import AsJson, InputFiles, NullTexts, Properties, StorageOptions, TablePath, Where, pairs
-from hoodie.cli.terminal import output, print_json, print_rows, print_table, progress_bar
+from hoodie.cli.options import (
+    AsJson,
+    Call,
+    InputFiles,
+    NullTexts,
+    Properties,
+    StorageOptions,
+    Where,
+    pairs,
+    table_command,
+)
+from hoodie.cli.terminal import print_answer
 from hoodie.engine import ArrowDataset
 from hoodie.format.avro.schema import META_FIELDS
 from hoodie.write.result import WriteResult
@@ -21,24 +31,16 @@ OptionalFiles = Annotated[
 ]
 
 
-def upsert(
-    path: TablePath,
-    files: InputFiles,
-    null: NullTexts = None,
-    option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+@table_command("upsert")
+def upsert(call: Call, files: InputFiles, null: NullTexts = None, option: Properties = None) -> WriteResult:
     """Insert records with new keys and merge records with known keys."""
     properties = pairs(option)
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    with progress_bar("upsert"):
-        result = table.upsert(_rows(table, files, null), properties=properties)
-    print_result(result, as_json)
+    return call.table.upsert(_rows(call.table, files, null), properties=properties)
 
 
+@table_command("insert")
 def insert(
-    path: TablePath,
+    call: Call,
     files: InputFiles,
     bulk: Annotated[bool, typer.Option("--bulk", help="Write new files only, in one pass.")] = False,
     sort: Annotated[
@@ -46,44 +48,33 @@ def insert(
     ] = None,
     null: NullTexts = None,
     option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> WriteResult:
     """Add records without looking up their keys."""
     if sort and not bulk:
         raise typer.BadParameter("--sort requires --bulk")
     properties = pairs(option)
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    with progress_bar("insert"):
-        rows = _rows(table, files, null)
-        if bulk:
-            order = sort[0] if sort and len(sort) == 1 else sort
-            result = table.bulk_insert(rows, order, properties=properties)
-        else:
-            result = table.insert(rows, properties=properties)
-    print_result(result, as_json)
+    rows = _rows(call.table, files, null)
+    if bulk:
+        order = sort[0] if sort and len(sort) == 1 else sort
+        return call.table.bulk_insert(rows, order, properties=properties)
+    return call.table.insert(rows, properties=properties)
 
 
+@table_command("delete")
 def delete(
-    path: TablePath,
+    call: Call,
     files: OptionalFiles = None,
     where: Where = None,
     null: NullTexts = None,
     option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> WriteResult:
     """Delete the records whose keys are in files, or the records that match a condition."""
     if bool(files) == (where is not None):
         raise typer.BadParameter("pass either files with keys, or --where")
     properties = pairs(option)
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    with progress_bar("delete"):
-        if where is not None:
-            result = table.delete_where(where, properties=properties)
-        else:
-            result = table.delete(_keys(table, files or [], null), properties=properties)
-    print_result(result, as_json)
+    if where is not None:
+        return call.table.delete_where(where, properties=properties)
+    return call.table.delete(_keys(call.table, files or [], null), properties=properties)
 
 
 def _rows(table: hoodie.Table, files: list[str], null: list[str] | None) -> ArrowDataset:
@@ -110,42 +101,28 @@ def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.R
     return open_files(files, InputOptions(types=types, ignores_others=True, null_texts=tuple(null or ())))
 
 
-def print_result(result: WriteResult, as_json: bool) -> None:
-    """Print the result of a write."""
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        typer.echo(str(result))
-
-
+@table_command("update")
 def update(
-    path: TablePath,
+    call: Call,
     assignment: Annotated[
         list[str],
         typer.Option("--set", metavar="COLUMN=EXPRESSION", help="New value in Spark SQL; may be repeated."),
     ],
     where: Where = None,
     option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> WriteResult:
     """Set columns of all records, or of the records that match a condition."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    with progress_bar("update"):
-        result = table.update(pairs(assignment), where, properties=pairs(option))
-    print_result(result, as_json)
+    return call.table.update(pairs(assignment), where, properties=pairs(option))
 
 
+@table_command()
 def delete_partitions(
-    path: TablePath,
+    call: Call,
     partitions: Annotated[list[str], typer.Argument(metavar="PARTITION...", help="Partition paths, as in city=sf.")],
     option: Properties = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
+) -> WriteResult:
     """Remove whole partitions from the table."""
-    table = hoodie.open(path, storage_options=pairs(storage_option))
-    print_result(table.delete_partitions(partitions, properties=pairs(option)), as_json)
+    return call.table.delete_partitions(partitions, properties=pairs(option))
 
 
 def sql(
@@ -169,9 +146,4 @@ def sql(
         properties=pairs(option),
         storage_options=pairs(storage_option),
     )
-    if not isinstance(result, pa.Table):
-        print_result(result, as_json)
-    elif as_json:
-        print_rows(result.to_batches())
-    else:
-        print_table(output(), result)
+    print_answer(result, as_json)
