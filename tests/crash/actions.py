@@ -20,7 +20,7 @@ from hoodie.timeline import InstantClock, forget_all
 from tests.crash.tables import Rows, Write, copy_of, new_table, run_until, trips
 from tests.support.archived import OFTEN
 from tests.support.fault_store import CrashPoint, FaultStore
-from tests.support.samples import draw
+from tests.support.samples import IS_WHOLE, draw
 
 DAY_MS = 86_400_000
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
@@ -580,6 +580,11 @@ class Cell:
 
 
 CELLS: tuple[Cell, ...] = tuple(Cell(action, kind) for action in ACTIONS for kind in KINDS if action.fits(kind))
+
+
+def sampled_cells(name: str) -> list[Cell]:
+    """The cells of a run: half of the actions, drawn for this name, each on one kind of table; all in test-all."""
+    return list(CELLS) if IS_WHOLE else draw(one_kind_each(), len(ACTIONS) // 2, name)
 
 
 def one_kind_each() -> list[Cell]:

@@ -21,11 +21,11 @@ from hoodie.storage import MemoryStore, ObjectStore, Store, StoreSpec
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
-from tests.crash.actions import CELLS, Cell, is_restoring, one_kind_each
+from tests.crash.actions import Cell, is_restoring, sampled_cells
 from tests.crash.tables import new_table, rows_of, trips
 from tests.crash.test_every_action_that_dies import LAST, NEXT, recover, without
 from tests.support.fault_store import SCHEME, register, unregister
-from tests.support.samples import IS_WHOLE, sample_of
+from tests.support.samples import sample_of
 
 pytestmark = pytest.mark.timeout(900)  # for all requests of a cell in `make test-all`
 
@@ -191,7 +191,7 @@ CHECKS: tuple[tuple[Event, Callable[[Cell, ObjectStore, Service, int], None]], .
 )
 
 
-@pytest.mark.parametrize("cell", CELLS if IS_WHOLE else one_kind_each(), ids=str)
+@pytest.mark.parametrize("cell", sampled_cells("actions whose answers are lost"), ids=str)
 def test_a_lost_answer(cell: Cell) -> None:
     start = prepared(cell)
     requests = requests_of(cell, start)

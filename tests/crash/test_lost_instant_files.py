@@ -16,10 +16,10 @@ from hoodie.errors import CorruptFileError
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, State, forget_all
-from tests.crash.actions import CELLS, Cell, moved, one_kind_each
+from tests.crash.actions import Cell, moved, sampled_cells
 from tests.crash.tables import Rows, new_table, rows_of, run_until, trips
 from tests.crash.test_every_action_that_dies import LAST, NEXT
-from tests.support.samples import IS_WHOLE, sample_of
+from tests.support.samples import sample_of
 
 pytestmark = pytest.mark.timeout(900)  # for all files of a cell in `make test-all`
 
@@ -129,7 +129,7 @@ def check_loss(cell: Cell, store: MemoryStore, lost: Loss, earlier: dict[str, Ro
     assert rows_of(store) == {**(expected["now"] or {}), **NEXT}
 
 
-@pytest.mark.parametrize("cell", CELLS if IS_WHOLE else one_kind_each(), ids=str)
+@pytest.mark.parametrize("cell", sampled_cells("actions whose files are lost"), ids=str)
 def test_a_lost_file_of_an_instant(cell: Cell) -> None:
     start = MemoryStore()
     cell.make(start)
