@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 SEED = int(os.environ.get("HOODIE_TEST_SEED", "1"))
 _WHOLE = ("surface", "matrix")
-_REPEATED = 0.25
+REPEATED = 0.25
 """Part of the tests of the contract that Spark Connect and Spark 3.5 repeat."""
 _SURFACE = 0.5
 """Part of the tests marked `surface` that Connect of Spark 4.0 repeats: its classic session runs all of them."""
@@ -53,7 +53,7 @@ def sample_matrices(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def sample_lane(items: Sequence[pytest.Item], lane: str) -> list[pytest.Item]:
-    """The items that a lane runs which repeats the contract: its samples of the matrices, and `_REPEATED` of the rest.
+    """The items that a lane runs which repeats the contract: its samples of the matrices, and `REPEATED` of the rest.
 
     Tests that are marked `surface` or `connect(only=True)` are about one Spark: all of them run. Each lane has a sample
     of its own.
@@ -62,7 +62,7 @@ def sample_lane(items: Sequence[pytest.Item], lane: str) -> list[pytest.Item]:
     if IS_WHOLE:
         return kept
     alike = [item for item in kept if not (_is_only_connect(item) or any(map(item.get_closest_marker, _WHOLE)))]
-    chosen = draw(alike, round(len(alike) * _REPEATED), lane)
+    chosen = draw(alike, round(len(alike) * REPEATED), lane)
     dropped = set(alike) - set(chosen)
     return [item for item in kept if item not in dropped]
 

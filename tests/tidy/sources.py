@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,13 +34,39 @@ class Source:
         first = self.path.relative_to(PACKAGE).parts[0].removesuffix(".py")
         return PUBLIC if first in {"__init__", "__main__"} else first
 
+    @property
+    def module(self) -> str:
+        """The name by which a module of the package is imported."""
+        return ".".join(self.path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+
     def imports(self) -> Iterator[tuple[int, str]]:
         """Line and full name of all that is imported, inside functions too: `from a import b` gives `a.b`."""
+        return iter(self._loads[0])
+
+    def imports_by_name(self) -> Iterator[tuple[int, str]]:
+        """Line and name of each call of `import_module`; `*` stands for what is put into the name."""
+        return iter(self._loads[1])
+
+    @cached_property
+    def _loads(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+        imports, by_name = [], []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
-                yield from ((node.lineno, alias.name) for alias in node.names)
+                imports += [(node.lineno, alias.name) for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
-                yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+                imports += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                parts = node.args[0].values if isinstance(node.args[0], ast.JoinedStr) else node.args[:1]
+                by_name.append(
+                    (
+                        node.lineno,
+                        "".join(
+                            str(getattr(part, "value", "*")) if isinstance(part, ast.Constant) else "*"
+                            for part in parts
+                        ),
+                    )
+                )
+        return imports, by_name
 
 
 @cache

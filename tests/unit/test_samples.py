@@ -36,7 +36,7 @@ def test_lanes_that_repeat_the_contract_run_a_part_of_it(
     items = [item for item in request.session.items if not any(map(item.get_closest_marker, marks))]
     found = samples.sample_lane(items, "connect")
     assert found == samples.sample_lane(items, "connect")
-    assert len(found) == round(len(items) * 0.4)
+    assert len(found) == round(len(items) * samples.REPEATED)
     assert [item for item in items if item in set(found)] == found
     monkeypatch.setattr(samples, "IS_WHOLE", True)
     assert samples.sample_lane(items, "connect") == items
