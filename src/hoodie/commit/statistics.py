@@ -7,6 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import BaseFile, LogFile
 from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
 from hoodie.format.filenames import BaseFileName, LogFileName, name_of
@@ -16,7 +17,6 @@ from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.metadata.definitions import write_definition
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
-from hoodie.view.rules import slice_read
 from hoodie.view.statistics import has_statistics, indexed_columns, written_columns
 from hoodie.view.table_view import TableView
 

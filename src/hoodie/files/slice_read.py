@@ -14,10 +14,12 @@ from hoodie.files.logs.log_scan import ScanRule
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.avro.schema import OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
+from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.change import IS_DELETED, RECORD_KEY
 from hoodie.records.merging.fold import FoldRule
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.timeline import Timeline
+from hoodie.records.merging.mergers import check_ordering, table_merger
+from hoodie.timeline import Timeline, layout_for
 
 _MEMORY_BYTES: Final = 128 * 1024 * 1024
 
@@ -97,3 +99,34 @@ class SliceRead:
         """Columns of logged rows that mark a row as a delete; blocks need not have them."""
         own = () if self.delete_field is None else (self.delete_field,)
         return (IS_DELETED, OPERATION_FIELD, *own)
+
+
+def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | None = None) -> SliceRead:
+    """Return the options to read file slices of a table with all columns of `schema`, which includes the meta columns.
+
+    `merger` is the table's merger, if the caller already has it. On copy-on-write tables nothing is merged, whatever
+    the merge rule is.
+
+    Raises: as `table_merger`, on merge-on-read tables; as `check_ordering`.
+    """
+    if merger is None:
+        is_merged = config.table_type is TableType.MERGE_ON_READ
+        merger = table_merger(config) if is_merged else RecordMerger(MergeMode.COMMIT_TIME_ORDERING)
+    check_ordering(merger, schema, config)
+    rule = config.merge_rule
+    return SliceRead(
+        schema=schema,
+        columns=tuple(schema.names),
+        merger=merger,
+        delete_field=rule.delete_field,
+        delete_marker=rule.delete_marker,
+        partial_update_mode=rule.partial_update_mode,
+        unavailable_value=rule.unavailable_value,
+        commits=_commit_records(config),
+        newest_meta_fields=rule.newest_meta_fields,
+    )
+
+
+def _commit_records(config: TableConfig) -> CommitRecords:
+    layout = layout_for(config.version, config.timeline_path, zone=config.timezone)
+    return CommitRecords(layout, history_path=config.history_path)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from hoodie import config as options
 from hoodie.engine import Engine, TaskContext
 from hoodie.engine.packing import chunks
+from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.schema.table_schema import with_meta_fields
@@ -27,7 +28,6 @@ from hoodie.index.placement import Placement
 from hoodie.index.table_facts import TableFacts
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, open_store
-from hoodie.view.rules import slice_read
 from hoodie.view.table_view import TableView
 
 _PROBE_BYTES_MIN = 16 * 1024 * 1024

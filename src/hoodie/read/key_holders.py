@@ -29,7 +29,7 @@ from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
-from hoodie.view.rules import table_key_generator
+from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 

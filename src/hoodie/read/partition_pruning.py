@@ -13,8 +13,7 @@ from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.index import partition_follows_columns
 from hoodie.metadata.files_listing import WantedPartitions
-from hoodie.records.keys.key_generator import KeyGenerator
-from hoodie.view.rules import table_key_generator
+from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:

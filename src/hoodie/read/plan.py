@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from hoodie.display import html_facts, size_text
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
+from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.schema.arrow_types import type_at
@@ -27,7 +28,6 @@ from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
-from hoodie.view.rules import slice_read
 from hoodie.view.still_there import check_still_there
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_view import TableView

@@ -22,9 +22,9 @@ from hoodie.format.schema.column_ids import (
     stored_names,
 )
 from hoodie.records.change import RECORD_KEY
+from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.storage import StoreSpec
 from hoodie.view.archived import with_archived_between
-from hoodie.view.rules import table_key_generator
 from hoodie.view.table_state import ColumnHistory
 from hoodie.view.table_view import TableView
 

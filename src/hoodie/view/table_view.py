@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from hoodie.errors import InstantNotFoundError, InvalidConfigError, MetadataTableMissingError
 from hoodie.files.merged_slice import SliceRead
+from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.files.table_properties import KEEP_FOLDER
 from hoodie.format.instants.commit_metadata import CommitMetadata
@@ -42,7 +43,6 @@ from hoodie.view.archived import (
 from hoodie.view.commit_cache import CommitFacts, WrittenBytes
 from hoodie.view.listing import list_from_storage
 from hoodie.view.lost_instants import check_slices
-from hoodie.view.rules import slice_read
 from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_state import TableState
 

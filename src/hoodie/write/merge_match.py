@@ -12,8 +12,8 @@ from sqlglot import exp
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.index import index_of
+from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.sql.parse import operands, parse_expression, to_sql, without_parens
-from hoodie.view.rules import table_key_generator
 from hoodie.view.table_view import TableView
 from hoodie.write.setup import effective_options
 

@@ -26,6 +26,8 @@ from hoodie.errors import (
     SchemaMismatchError,
     UnsupportedError,
 )
+from hoodie.files.logs.log_file import log_block_format
+from hoodie.files.slice_read import slice_read
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -50,13 +52,13 @@ from hoodie.index import (
 from hoodie.index.record import EntryStage
 from hoodie.index.record.building.plan import pending_indexing
 from hoodie.records.keys.automatic_keys import KeySource
-from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.records.merging.merge import RecordMerger
+from hoodie.records.merging.mergers import check_ordering, table_merger
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.parquet_options import filter_options, ignores_filters_option, lost_filters, parquet_options
-from hoodie.view.rules import check_ordering, log_block_format, slice_read, table_key_generator, table_merger
 from hoodie.view.statistics import ignores_statistics_option, lost_statistics, written_columns
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState

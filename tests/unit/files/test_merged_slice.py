@@ -20,10 +20,10 @@ from hoodie.format.log.data_block import DataFormat
 from hoodie.format.schema.table_schema import META_FIELDS, with_meta_fields
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.merging.merge import RecordMerger
+from hoodie.records.merging.mergers import table_merger
 from hoodie.storage import LocalStore, MemoryStore, open_store
 from hoodie.timeline import Action, Instant, State, Timeline
 from hoodie.view.listing import list_from_storage
-from hoodie.view.rules import table_merger
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from tests.support.logged_slices import SliceBuilder

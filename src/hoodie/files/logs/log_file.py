@@ -1,4 +1,4 @@
-"""Write log files: the blocks that one delta commit appends to one file group, and the delete blocks among them.
+"""Write log files: their format, the blocks that one delta commit appends to one file group, and delete blocks.
 
 On-disk format: docs/format/table.md §4.
 """
@@ -12,8 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.config import LOG_BLOCK_FORMAT
+from hoodie.format.log.data_block import DataFormat
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.table.table_config import TableConfig
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 
@@ -68,6 +71,22 @@ def delete_blocks(
     return [
         LogBlock(block_type=BlockType.DELETE, headers=headers, content=part.to_bytes()) for part in records.unmixed()
     ]
+
+
+def log_block_format(config: TableConfig, schema: pa.Schema, properties: Mapping[str, str]) -> DataFormat:
+    """Return the format of data blocks: the format that the properties set, else Parquet.
+
+    If an ordering field is a string, the default is Avro: when JVM Hudi 1.2.0 merges Parquet blocks with such a field,
+    it keeps the wrong versions.
+    """
+    by_text = any(
+        pa.types.is_string(schema.field(name).type)
+        for name in config.ordering_fields
+        if schema.get_field_index(name) >= 0
+    )
+    if by_text and LOG_BLOCK_FORMAT.key not in properties:
+        return DataFormat.AVRO
+    return DataFormat(LOG_BLOCK_FORMAT.get(properties))
 
 
 def _ordering(deletes: pa.Table, in_order: npt.NDArray[np.bool_], ordering_columns: Sequence[str]) -> pa.Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from hoodie import config as options
 from hoodie.errors import CorruptFileError, MetadataTableMissingError
+from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.format.schema.table_schema import with_meta_fields
@@ -27,7 +28,6 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.view.rules import slice_read
 from hoodie.view.table_view import TableView
 
 _FILTER_BYTES = 512 * 1024

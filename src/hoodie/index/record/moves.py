@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
 from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, staged_rows, write_hits
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Route, TagRequest
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
-from hoodie.view.rules import slice_read
 from hoodie.view.table_view import TableView
 
 

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from hoodie.errors import InvalidConfigError, PartitionPathError, RecordKeyError, UnsupportedError
 from hoodie.format.schema.java_text import java_text
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
+from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.table_keys import TIMEBASED_PREFIX
 from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.partition_path import check_paths, component_texts, partition_component
 from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format
@@ -38,7 +40,7 @@ _WRAPPERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyGenerator:
-    """Makes record keys and partition paths from columns; build it with `key_generator_for`."""
+    """Makes record keys and partition paths from columns; build it with `table_key_generator`."""
 
     record_key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
@@ -190,6 +192,29 @@ def key_generator_for(
         hive_style=hive_style,
         url_encode=url_encode,
         slash_separated_dates=slash_separated_dates,
+    )
+
+
+def table_key_generator(config: TableConfig, properties: Mapping[str, str] | None = None) -> KeyGenerator:
+    """Return the key generator of a table.
+
+    If the table does not store `hoodie.keygen.timebased.*`, these options are taken from `properties`, the options of a
+    write. The JVM stores them for the timestamp key generator, but not for the custom key generator.
+
+    Raises: UnsupportedError for a key generator that exists only in JVM Hudi.
+    """
+    prefix = TIMEBASED_PREFIX
+    given = {key.removeprefix(prefix): text for key, text in (properties or {}).items() if key.startswith(prefix)}
+    return key_generator_for(
+        kind=config.key_generator,
+        record_key_fields=config.record_key_fields,
+        partition_fields=config.partition_fields,
+        partition_field_types=config.partition_field_types,
+        hive_style=config.is_hive_style,
+        url_encode=config.is_url_encoded,
+        slash_separated_dates=config.has_slash_separated_dates,
+        table_version=config.version,
+        timestamp_options={**given, **config.timestamp_options},
     )
 
 

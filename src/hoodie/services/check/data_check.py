@@ -31,7 +31,7 @@ from hoodie.index.record.building.file_group_files import FileGroupEntries, Stag
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.services.call import ServiceCall
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
@@ -42,7 +42,6 @@ from hoodie.services.indexing.verify_hbase import verify_hbase_index
 from hoodie.services.indexing.verify_statistics import verify_statistics
 from hoodie.services.results import EXAMPLES_MAX, Report
 from hoodie.storage import Store, StoreSpec, open_store
-from hoodie.view.rules import table_key_generator
 from hoodie.view.statistics import has_statistics
 
 _TASK_BYTES = 256 * 1024 * 1024

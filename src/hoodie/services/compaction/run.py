@@ -19,6 +19,7 @@ from hoodie.commit.steps import Step, reached
 from hoodie.engine import EngineFor, LocalEngine, TaskContext
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.compaction_operation import slice_of
+from hoodie.files.logs.log_file import log_block_format
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
@@ -39,7 +40,6 @@ from hoodie.services.planned.schema import schema_at
 from hoodie.services.results import OnResult, ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.parquet_options import parquet_options
-from hoodie.view.rules import log_block_format
 from hoodie.view.statistics import written_columns
 from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState

@@ -27,9 +27,8 @@ from hoodie.index.record.building.file_group_files import FileGroupEntries, Stag
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.storage import StoreSpec, open_store
-from hoodie.view.rules import table_key_generator
 from hoodie.view.table_view import TableView
 
 _TASK_BYTES = 256 * 1024 * 1024

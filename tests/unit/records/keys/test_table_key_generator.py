@@ -9,7 +9,7 @@ from hoodie.errors import InvalidConfigError
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import NewTable, new_table_config
-from hoodie.view.rules import table_key_generator
+from hoodie.records.keys.key_generator import table_key_generator
 
 TIME = "hoodie.keygen.timebased."
 DAYS = {TIME + "timestamp.type": "EPOCHMILLISECONDS", TIME + "output.dateformat": "yyyy/MM/dd"}
