@@ -17,8 +17,7 @@ from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.change import IS_DELETED, RECORD_KEY
 from hoodie.records.merging.fold import FoldRule
-from hoodie.records.merging.merge import RecordMerger
-from hoodie.records.merging.mergers import check_ordering, table_merger
+from hoodie.records.merging.merge import RecordMerger, check_ordering, table_merger
 from hoodie.timeline import Timeline, layout_for
 
 _MEMORY_BYTES: Final = 128 * 1024 * 1024

@@ -53,8 +53,7 @@ from hoodie.index.record import EntryStage
 from hoodie.index.record.building.plan import pending_indexing
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
-from hoodie.records.merging.merge import RecordMerger
-from hoodie.records.merging.mergers import check_ordering, table_merger
+from hoodie.records.merging.merge import RecordMerger, check_ordering, table_merger
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action

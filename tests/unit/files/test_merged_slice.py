@@ -19,8 +19,7 @@ from hoodie.files.slices import latest_slices
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.schema.table_schema import META_FIELDS, with_meta_fields
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
-from hoodie.records.merging.merge import RecordMerger
-from hoodie.records.merging.mergers import table_merger
+from hoodie.records.merging.merge import RecordMerger, table_merger
 from hoodie.storage import LocalStore, MemoryStore, open_store
 from hoodie.timeline import Action, Instant, State, Timeline
 from hoodie.view.listing import list_from_storage

@@ -5,7 +5,6 @@ Implements docs/format/table.md §6.4. All functions work on aligned rows of who
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,17 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config import PYTHON_MERGER
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table.merge_config import MergeMode
+from hoodie.format.table.table_config import TableConfig
 from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.records.merging.mergers import MergeFunction, registered_merger
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
-MergeFunction = Callable[[pa.Table, pa.Table], "pa.Table | tuple[pa.Table, pa.BooleanArray]"]
-"""A custom merger: `(older, newer) -> merged`, or `(merged, deleted)`.
-
-Both tables have the table's data columns and the same number of rows; row i of both is the same record. The function
-returns as many rows in the same order. The record is deleted where the boolean array `deleted` is true.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,3 +259,41 @@ def _compare(newer: pa.ChunkedArray, older: pa.ChunkedArray) -> tuple[Mask, Mask
 
 def _mask(values: pa.ChunkedArray) -> Mask:
     return np.asarray(pc.fill_null(values, False))
+
+
+def table_merger(config: TableConfig) -> RecordMerger:
+    """Return the table's merge rule; a custom rule uses the function that this program registered.
+
+    Raises: UnsupportedError for a JVM merger, and for ordering fields inside structs; InvalidConfigError if the Python
+    merger is not registered.
+    """
+    mode = config.merge_rule.mode
+    nested = [name for name in config.ordering_fields if "." in name]
+    if nested and mode is not MergeMode.COMMIT_TIME_ORDERING:
+        raise UnsupportedError(
+            f"the ordering field {nested[0]!r} of table {config.name!r} is inside a struct, which this release does "
+            "not support; write to the table with JVM Hudi"
+        )
+    if mode is not MergeMode.CUSTOM:
+        ordering = config.ordering_fields if mode is MergeMode.EVENT_TIME_ORDERING else ()
+        return RecordMerger(mode, ordering)
+    name = PYTHON_MERGER.get(config.raw)
+    if not name:
+        raise UnsupportedError(
+            f"table {config.name!r} merges with {config.merge_rule.merger or config.payload_class!r}, which exists "
+            "only in JVM Hudi; write to the table with JVM Hudi, or create a table with a Python merger"
+        )
+    return RecordMerger(mode, config.ordering_fields, registered_merger(name))
+
+
+def check_ordering(merger: RecordMerger, schema: pa.Schema, config: TableConfig) -> None:
+    """Check that the columns by which a merge orders exist.
+
+    Raises: InvalidConfigError that names the column.
+    """
+    missing = [name for name in merger.ordering_columns if schema.get_field_index(name) < 0]
+    if missing:
+        raise InvalidConfigError(
+            f"table {config.name!r}: ordering field {missing[0][:100]!r} expected among its columns, found "
+            f"{', '.join(schema.names)[:500]}; correct hoodie.table.ordering.fields, or add the column"
+        )
