@@ -28,6 +28,7 @@ from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
 from hoodie.storage import LocalStore
 from hoodie.table import Table
+from hoodie.view.slices import list_files
 from tests.support.fault_store import FaultStore
 
 _REAL = "real"
@@ -85,7 +86,7 @@ def make_table(folder: Path, partitions: int, files: int) -> float:
     instant = made.bulk_insert(rows).instant
     view = made.view()
     began = time.perf_counter()
-    listing = {path: dict(found) for path, found in view.listing().items()}
+    listing = {path: dict(found) for path, found in list_files(view).items()}
     bits = random.Random(1)
     for number in range(partitions):
         names = (f"{uuid.UUID(int=bits.getrandbits(128))}-0_0-0-0_{instant}.parquet" for _ in range(files))

@@ -25,6 +25,7 @@ from bench.memory import peak_memory
 from bench.settings import Settings, machine
 from hoodie.files.merged_slice import read_file_slice
 from hoodie.storage import open_store
+from hoodie.view.slices import list_slices
 
 _LOGS = 5
 _FULL = {"hoodie.parquet.max.file.size": str(1 << 40), "hoodie.parquet.small.file.limit": str(1 << 30)}
@@ -71,13 +72,13 @@ def _build(folder: Path, rows: int) -> dict[str, Any]:
     built.upsert(narrow_rows(np.arange(rows), ts=0))
     for number in range(_LOGS):
         built.upsert(narrow_rows(np.arange(number, rows, 2 * _LOGS), ts=1 + number))
-    (found,) = built.view().slices()
+    (found,) = list_slices(built.view())
     return {"rows": rows, "logged": rows // 2, "slice_mib": found.size_bytes / 2**20}
 
 
 def _read(folder: Path, rows: int) -> dict[str, Any]:
     view = hoodie.open(folder, spark=False).view()
-    (found,) = view.slices()
+    (found,) = list_slices(view)
     read = view.slice_read()
     merged = 0
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.view.slices import list_slices
 from tests.contract.table_lanes import ON_WORKERS, Lane
 from tests.support.rows import assert_same_rows
 
@@ -39,7 +40,7 @@ def _table(spark: Any, path: Path, **options: Any) -> hoodie.Table:
 
 def _files(table: hoodie.Table) -> list[int]:
     """The number of base files of each partition."""
-    return sorted(Counter(found.partition_path for found in table.view().slices()).values())
+    return sorted(Counter(found.partition_path for found in list_slices(table.view())).values())
 
 
 def _check(table: hoodie.Table) -> None:

@@ -16,6 +16,7 @@ from hoodie.files.slices import BaseFile
 from hoodie.spark import SparkEngine, small_tables, stored_types, tasks
 from hoodie.spark.small_tables import to_arrow
 from hoodie.spark.stored_types import files_by_types
+from hoodie.view.slices import list_slices
 from tests.contract.table_lanes import TRIPS, Lane, trips
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def test_one_footer_tells_the_types_of_what_an_archived_commit_wrote(
     table = lane.create(partition_by="city")
     table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 2.0, "la")))
     view = table.view()
-    files = tuple(found.base_file for found in view.slices() if found.base_file)
+    files = tuple(found.base_file for found in list_slices(view) if found.base_file)
     monkeypatch.setattr(stored_types, "_schema_text", lambda *_: None)
     opened: list[str] = []
     real = base_file.open_base_file

@@ -10,6 +10,7 @@ import pytest
 
 from hoodie.format.buckets import bucket_of_keys
 from hoodie.format.filenames import bucket_of_file_id
+from hoodie.view.slices import list_slices
 from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane
 
 BUCKETS = 3
@@ -38,7 +39,7 @@ def check(lane: Lane, expected: dict[str, int]) -> None:
     assert dict(zip(keys.to_pylist(), found["ts"].to_pylist(), strict=True)) == expected
     stored = [bucket_of_file_id(name) for name in found["_hoodie_file_name"].to_pylist()]
     assert stored == bucket_of_keys(keys, ["id"], BUCKETS).tolist()
-    groups = [(part.partition_path, bucket_of_file_id(part.file_id)) for part in table.view().slices()]
+    groups = [(part.partition_path, bucket_of_file_id(part.file_id)) for part in list_slices(table.view())]
     assert len(set(groups)) == len(groups)
 
 

@@ -14,7 +14,7 @@ from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
-from hoodie.view.listing import list_from_storage
+from hoodie.view.slices import list_from_storage
 from hoodie.write.create import CreateOptions, create_table
 from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.index_check import check_index

@@ -11,7 +11,7 @@ from hoodie.services.compaction.planned import COMPACTION
 from hoodie.services.planned.rollback import roll_back_plan
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.view.listing import list_from_storage
+from hoodie.view.slices import list_files, list_from_storage
 from hoodie.view.table_state import TableState
 from tests.crash.tables import DEATHS_KEPT, Death, copy_of, deaths, run_until
 from tests.support.fault_store import CrashPoint
@@ -53,7 +53,7 @@ def check_tidy(store: MemoryStore, death: Death) -> None:
     view = Table(store).view()
     assert list(view.timeline.pending()) == [], death
     in_storage = list_from_storage(store, view.config, view.timeline, view.archive())
-    assert view.listing() == in_storage, death
+    assert list_files(view) == in_storage, death
     believed = {f"{path}/{name}" for path, files in in_storage.items() for name in files}
     for info in store.list("", recursive=True):
         if not info.path.startswith(".hoodie/") and (BaseFileName.parse(info.name) or LogFileName.parse(info.name)):

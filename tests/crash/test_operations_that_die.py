@@ -11,6 +11,7 @@ import pytest
 from hoodie.format.log.log_block import HeaderKey, parse_log_blocks
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
+from hoodie.view.slices import list_slices
 from tests.crash.tables import Rows, Write, check_recovery, check_tidy, copy_of, deaths, new_table, rows_of, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la")}
@@ -159,7 +160,7 @@ def test_the_update_logs_the_changed_columns_only(tables: Callable[[str], Memory
     UPDATE.write(Table(store))
     newest = Table(store).timeline.latest()
     assert newest is not None
-    logs = [log for found in Table(store).view().slices() for log in found.log_files]
+    logs = [log for found in list_slices(Table(store).view()) for log in found.log_files]
     written = [log.path for log in logs if log.name.instant_time == newest.requested_time]
     blocks = [block for path in written for block in parse_log_blocks(store.read(path), path=path)]
     assert [HeaderKey.IS_PARTIAL in block.headers for block in blocks] == [True, True]

@@ -15,6 +15,7 @@ from hoodie.index.hbase.versions import built_instant, location_cells
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import forget_all
+from hoodie.view.slices import list_slices
 from tests.crash.tables import Rows, new_table, rows_of, run_until, trips
 from tests.hbase.rows import QUIET, START, again, check, settings_of, started, table_of
 from tests.support.fault_store import FaultStore
@@ -93,7 +94,7 @@ def test_a_task_of_an_earlier_build_that_puts_late_changes_nothing(options: dict
     earlier = settings_of(table.view().store).identity
     table.upsert(trips({"a": (2, "la"), "d": (2, "nyc")}))
     table.delete(trips({"c": (9, "la")}).select(["id"]))
-    sf = next(found.file_id for found in table.view().slices(["city=sf"]))
+    sf = next(found.file_id for found in list_slices(table.view(), ["city=sf"]))
     table.index.build("hbase")
     with HBaseClient(settings_of(table.view().store)) as client:
         late = location_cells(built_instant(earlier), "city=sf", sf)

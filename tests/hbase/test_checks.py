@@ -12,6 +12,7 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.index import index_of_view
 from hoodie.index.hbase.client import HBaseClient
 from hoodie.index.hbase.versions import deleted_cells, location_cells
+from hoodie.view.slices import list_slices
 from tests.crash.tables import rows_of, trips
 from tests.hbase.rows import KINDS, START, again, check, settings_of, started
 from tests.support.steps import ONE_TRY, once_at
@@ -28,7 +29,7 @@ def test_a_full_check_asks_hbase(options: dict[str, str], table_type: str) -> No
     table.upsert(trips({"a": (2, "la"), "d": (2, "sf")}))
     assert str(table.verify(full=True)).count("hbase") == 0
     newest = table.timeline.completed().writes().instants[-1].requested_time
-    sf = next(found.file_id for found in table.view().slices(["city=sf"]))
+    sf = next(found.file_id for found in list_slices(table.view(), ["city=sf"]))
     with HBaseClient(settings_of(table.view().store)) as client:
         wrong = [(b"c", location_cells(newest, "city=sf", sf)), (b"z", location_cells(newest, "city=sf", sf))]
         client.put([(b"b", deleted_cells(newest)), *wrong], LATE)

@@ -10,6 +10,7 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step, watching
 from hoodie.errors import CommitConflictError, IndexIncompleteError, InvalidConfigError, RecordKeyError
+from hoodie.view.slices import list_slices
 from tests.crash.tables import Rows, rows_of, trips
 from tests.hbase.rows import KINDS, QUIET, START, again, all_cells, check, hbase_versions, started, table_of
 
@@ -52,7 +53,7 @@ def test_rows_are_found_moved_deleted_and_come_back(options: dict[str, str], tab
 def test_inserts_of_merge_on_read_go_to_logs(options: dict[str, str]) -> None:
     table = started(options, "merge_on_read")
     table.upsert(trips({"new": (2, "sf")}))
-    names = [log.name.name for found in table.view().slices() for log in found.log_files]
+    names = [log.name.name for found in list_slices(table.view()) for log in found.log_files]
     assert len(names) == 1
     check(table, {**START, "new": (2, "sf")})
 
@@ -75,7 +76,7 @@ def test_the_layout_is_that_of_the_jvm(options: dict[str, str], table_type: str)
     """Columns of SparkHoodieHBaseIndex: a reader that knows only the newest cells finds the location, or no commit."""
     table = started(options, table_type)
     first = table.timeline.completed().writes().instants[-1].requested_time
-    group = next(found.file_id for found in table.view().slices(["city=la"]))
+    group = next(found.file_id for found in list_slices(table.view(), ["city=la"]))
     cells = {(row, name): value for row, name, value, _ in all_cells(table)}
     assert cells[b"c", b"commit_ts"] == first.encode()
     assert cells[b"c", b"file_name"] == group.encode()
@@ -299,7 +300,7 @@ def test_verify_finds_wrong_missing_and_further_locations(options: dict[str, str
 
     table = started(options, "copy_on_write")
     newest = table.timeline.completed().writes().instants[-1].requested_time
-    sf = next(found.file_id for found in table.view().slices(["city=sf"]))
+    sf = next(found.file_id for found in list_slices(table.view(), ["city=sf"]))
     with HBaseClient(settings_of(table.view().store)) as client:
         client.put([(b"a", deleted_cells(newest))], 10**13)
         client.put(

@@ -18,6 +18,7 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
 from hoodie.metadata.slice_reader import SliceReader
 from hoodie.metadata.visible_instants import visible_instants
+from hoodie.view.slices import list_slices
 from tests.interop.judges import Jvm
 
 ON = {
@@ -86,7 +87,7 @@ def test_our_rows_of_the_jvms_files_have_the_jvms_bytes(jvm: Jvm, tmp_path: Path
     columns = statistics_columns(view.store)
     assert columns is not None
     theirs, compared = stored(path), 0
-    for found in view.slices():
+    for found in list_slices(view):
         ranges = {}
         if found.base_file is not None:
             ranges[found.base_file.name] = base_file_ranges(view.store, found.base_file, columns)

@@ -31,6 +31,7 @@ from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.index.simple import SimpleIndex
 from hoodie.records.merging.fold import VersionKind
 from hoodie.timeline import Action
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.write.write_instant import write_instant
 from tests.interop.judges import Jvm
@@ -100,7 +101,7 @@ class Logged:
         )
         rows = [{"id": key, "ord": row.ordering, **row.fields, IS_DELETED: False} for key, row in stored.items()]
         table.upsert(pa.Table.from_pylist(rows, schema=kind.schema))
-        (found,) = table.view().slices()
+        (found,) = list_slices(table.view())
         self._avro = arrow_to_avro(kind.schema, table_name=NAME)
         store = table.view().store
         with write_instant(TableState(store), Action.DELTA_COMMIT, WriteOperation.UPSERT, index=SimpleIndex()) as write:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import hoodie
 from hoodie.files.logs.log_scan import ScanRule, scan_blocks
+from hoodie.view.slices import list_slices
 from tests.interop.judges import QUICK_OPTIONS, Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
@@ -48,7 +49,7 @@ def _partial_blocks(path: Path) -> list[bool]:
     view = hoodie.open(path).view()
     return [
         block.is_partial
-        for file_slice in view.slices()
+        for file_slice in list_slices(view)
         for block in scan_blocks(view.store, file_slice.log_files, ScanRule())
     ]
 

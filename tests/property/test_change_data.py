@@ -11,6 +11,7 @@ import pytest
 
 import hoodie
 from hoodie.table import Table
+from hoodie.view.slices import list_files
 from tests.support.seeds import seeded
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("value", pa.float64())])
@@ -63,7 +64,7 @@ def _operation(table: Table, chance: random.Random, number: int) -> str | None:
         lambda: table.upsert(data),
         lambda: table.delete(data.select(key_columns)),
         lambda: table.insert_overwrite(data),
-        lambda: table.delete_partitions([chance.choice(sorted(table.view().listing()))]),
+        lambda: table.delete_partitions([chance.choice(sorted(list_files(table.view())))]),
         lambda: table.update({"value": "value + 1"}, where=f"city = '{chance.choice(CITIES)}'"),
     ]
     done = chance.choice(choices[:1] if number == 0 else choices)()

@@ -14,7 +14,7 @@ import pytest
 import hoodie
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.view.cleaned import oldest_readable_instant
+from hoodie.view.history import oldest_readable_instant
 from tests.crash.tables import check_tidy, run_until
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
 from tests.support.index_check import check_index

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.table import Table
-from hoodie.view.archived import archived_commits, archived_writes
 from tests.crash.tables import check_tidy
 from tests.stress.journal import DONE, INTENT, REFUSED, Line, read_journal
 from tests.stress.worker import OPERATION, rows_of
@@ -54,7 +53,7 @@ def completed_operations(table: Table) -> list[Completed]:
     view = table.view()
     found: list[Completed] = []
     active = ((instant, view.commit_metadata(instant)) for instant in view.whole_timeline().completed().writes())
-    for instant, commit in (*archived_commits(view, archived_writes(view)), *active):
+    for instant, commit in (*view.archived_commits(view.archived_writes()), *active):
         operation = commit.extra_metadata.get(OPERATION)
         # The compaction that a JVM writer runs after its write has the write's extra metadata.
         if operation is not None and commit.operation_type not in _SERVICES:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
-from hoodie.view.listing import list_from_storage
+from hoodie.view.slices import list_from_storage
 from tests.crash.tables import new_table, trips
 
 NO_CLEAN = {"hoodie.clean.automatic": "false"}

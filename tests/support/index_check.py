@@ -15,6 +15,7 @@ from hoodie.index.record.state import partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.storage import Store
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 Locations = dict[str, tuple[str, str]]
@@ -39,7 +40,7 @@ def stored(view: TableView, partition_path: str | None = None) -> Locations:
     """Where the data files hold each key; a key that two rows have lies where the index may find either."""
     found: Locations = {}
     read = replace(view.slice_read(), columns=("_hoodie_record_key",))
-    for file_slice in view.slices(None if partition_path is None else [partition_path]):
+    for file_slice in list_slices(view, None if partition_path is None else [partition_path]):
         for rows in read_file_slice(view.store, file_slice, read):
             here = (file_slice.partition_path, file_slice.file_id)
             found |= dict.fromkeys(rows["_hoodie_record_key"].to_pylist(), here)
@@ -56,7 +57,7 @@ def check_index(view: TableView) -> None:
     for path, own in (partitioned or {}).items():
         assert _differences(indexed(view.store, own), stored(view, path)) == {}
     if partitioned is not None:
-        assert {found.partition_path for found in view.slices()} <= partitioned.keys()
+        assert {found.partition_path for found in list_slices(view)} <= partitioned.keys()
     timeline = MetadataFolder(view.store, view.config).timeline()
     logs = [info.name for info in view.store.list(".hoodie/metadata/record_index") if LogFileName.parse(info.name)]
     orphans = [name for name in logs if not timeline.contains_or_before_start(_instant_of(name))]

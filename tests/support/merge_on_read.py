@@ -12,6 +12,7 @@ from hoodie.engine.api import Result, Task
 from hoodie.files.merged_slice import read_file_slice
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
+from hoodie.view.slices import list_slices
 from hoodie.write.create import CreateOptions, create_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("_hoodie_is_deleted", pa.bool_())])
@@ -63,7 +64,7 @@ def _merged(store: Store) -> list[tuple[str, int, str, str, str]]:
     read = view.slice_read()
     columns = ["id", "ts", "city", "_hoodie_commit_time", "_hoodie_commit_seqno"]
     found: list[tuple[str, int, str, str, str]] = []
-    for file_slice in view.slices():
+    for file_slice in list_slices(view):
         for rows in read_file_slice(view.store, file_slice, read):
             found += zip(*(rows[name].to_pylist() for name in columns), strict=True)
     assert len({row[0] for row in found}) == len(found), f"a key has two rows: {found}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 
 def saved_by_request(view: TableView, commit: str, **_: object) -> SavepointMetadata:
     """Name the files that the JVM names."""
     names: dict[str, list[str]] = {}
-    for found in view.slices(as_of=commit):
+    for found in list_slices(view, as_of=commit):
         names.setdefault(found.partition_path, []).extend(path.rpartition("/")[2] for path in found.paths)
     return SavepointMetadata(
         savepointed_by="",

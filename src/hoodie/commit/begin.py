@@ -23,7 +23,7 @@ from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import name_of
 from hoodie.storage import Store
 from hoodie.timeline import HOODIE_FOLDER, Action, TableLock, Timeline, delete_heartbeat, is_live
-from hoodie.view.archived import with_archived_between
+from hoodie.view.slices import with_archived_between
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 

@@ -22,7 +22,7 @@ from hoodie.format.schema.column_ids import (
     instant_of_history,
     is_history,
 )
-from hoodie.view.stored_columns import column_history, visible_schemas
+from hoodie.view.columns import column_history, visible_schemas
 from hoodie.view.table_view import TableView
 
 

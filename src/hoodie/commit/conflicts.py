@@ -25,9 +25,9 @@ from hoodie.index import breaks_new_index
 from hoodie.index.api import IndexUpdate
 from hoodie.timeline import Action, Instant, State, TimelineArchive, is_live
 from hoodie.timeline.owner import Owner
-from hoodie.view.busy_groups import FileGroup, groups_being_clustered
-from hoodie.view.cleaned import may_delete_before
-from hoodie.view.stored_columns import visible_schemas
+from hoodie.view.columns import visible_schemas
+from hoodie.view.history import may_delete_before
+from hoodie.view.pending_plans import FileGroup, groups_being_clustered
 from hoodie.view.table_view import TableView
 
 _KEYS_STAY_UNIQUE = frozenset(

@@ -22,8 +22,8 @@ from hoodie.metadata.places import INDEX_DEFINITIONS
 from hoodie.metadata.slice_reader import slices_of
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.visible_instants import visible_instants
-from hoodie.view.listing import list_from_storage
 from hoodie.view.parquet_options import filters_to_add
+from hoodie.view.slices import list_from_storage, list_slices
 from hoodie.view.statistics import outdated_statistics, statistics_to_add
 from hoodie.view.table_view import TableView
 
@@ -102,7 +102,7 @@ def lost_partitions(view: TableView) -> frozenset[str]:
         return frozenset()
     timeline = visible_instants(MetadataFolder(view.store, view.config).existing_timeline(), view.whole_timeline())
     lost = {kind.name for kind in found if not slices_of(view.store, kind, timeline)}
-    if RECORD_INDEX in lost and not _has_global_index(view) and not view.slices():
+    if RECORD_INDEX in lost and not _has_global_index(view) and not list_slices(view):
         lost.remove(RECORD_INDEX)
     return frozenset(lost)
 

@@ -17,6 +17,7 @@ from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.metadata.definitions import write_definition
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
+from hoodie.view.slices import list_slices
 from hoodie.view.statistics import has_statistics, indexed_columns, written_columns
 from hoodie.view.table_view import TableView
 
@@ -62,7 +63,7 @@ def replaced_partitions(now: TableView, metadata: CommitMetadata) -> frozenset[s
         return frozenset()
     left = {
         found.partition_path
-        for found in now.slices(tuple(replaced))
+        for found in list_slices(now, tuple(replaced))
         if found.file_id not in replaced[found.partition_path]
     }
     return frozenset(replaced) - left

@@ -28,6 +28,7 @@ from hoodie.index.placement import Placement
 from hoodie.index.table_facts import TableFacts
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, open_store
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 _PROBE_BYTES_MIN = 16 * 1024 * 1024
@@ -81,7 +82,7 @@ class SimpleTagger:
     def tag(self, request: TagRequest) -> Tagged:
         """See `Tagger.tag`. Each task searches a few file slices of one partition."""
         touched = None if self.index.is_global else {run.partition_path for run in request.runs}
-        slices = tuple(self.view.slices(touched))
+        slices = tuple(list_slices(self.view, touched))
         if not request.runs or not slices:
             return Tagged(slices=slices)
         engine = request.engine_for(sum(found.size_bytes for found in slices))

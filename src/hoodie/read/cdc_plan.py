@@ -32,10 +32,9 @@ from hoodie.read.times import When
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 from hoodie.timeline import Instant
-from hoodie.view.archived import archived_commits, archived_instants
-from hoodie.view.lost_instants import check_span
+from hoodie.view.columns import stored_columns
+from hoodie.view.slices import check_span, list_slices
 from hoodie.view.still_there import check_still_there
-from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_view import TableView
 
 _IMAGES = ("before", "after")
@@ -200,10 +199,10 @@ def _commits(
     view: TableView, at_end: TableView, start: str, end: str | None
 ) -> Iterator[tuple[Instant, CommitMetadata]]:
     """Yield the completed writes of the span with their metadata, in the order of their completion."""
-    found_archived = archived_instants(view, start, end)
+    found_archived = view.archived_instants(start, end)
     check_not_taken_back(view, start, end, found_archived)
     archived = [found for found in found_archived if found.action.writes_data]
-    commits = dict(archived_commits(view, archived))
+    commits = dict(view.archived_commits(archived))
     active = [found for found in at_end.completed_writes() if view.order_time(found) > start]
     check_no_write_between(at_end, [*archived, *active])
     for instant in sorted([*archived, *active], key=view.order_time):
@@ -255,7 +254,7 @@ def _of_commit(
 
 
 def _slices(view: TableView, partitions: set[str]) -> dict[tuple[str, str], FileSlice]:
-    found = view.slices(partitions)
+    found = list_slices(view, partitions)
     check_formats(view, found)
     return {(one.partition_path, one.file_id): one for one in found}
 

@@ -29,8 +29,7 @@ from hoodie.format.instants.service_metadata import (
 from hoodie.read.plan import ScanPlan, check_readable, plan_scan
 from hoodie.read.times import When, completion_of, warn_of_midnight
 from hoodie.timeline import Action, Instant, State, read_instant
-from hoodie.view.archived import archived_commits, archived_content, archived_instants, archived_writes
-from hoodie.view.lost_instants import check_span
+from hoodie.view.slices import check_span
 from hoodie.view.table_view import TableView
 
 
@@ -114,7 +113,7 @@ def _rolled_back(view: TableView, rollback: Instant) -> str:
     try:
         done = read_instant(view.store, view.layout, rollback)
     except InstantNotFoundError:
-        done = archived_content(view, rollback)
+        done = view.archived_content(rollback)
     metadata = RollbackMetadata.parse(done, path=view.path_of(rollback))
     return min(metadata.commits_rollback, default="")
 
@@ -206,14 +205,14 @@ def _plan(view: TableView, start: str | None, end: str | None, *, since: str | N
     if start is None:
         check_no_write_between(at_end, at_end.completed_writes())
         # A commit that completed last may be archived already, if it was requested long before.
-        archived = archived_instants(view, newest, end)
+        archived = view.archived_instants(newest, end)
         writes = (view.order_time(found) for found in archived if found.action.writes_data)
         scan = plan_scan(at_end)
         until = max((newest, *writes, _last_taken_back(at_end, newest, archived)))
         return ChangesPlan(
             scan=scan, since=since, until=until, is_snapshot=True, commits=len(at_end.completed_writes())
         )
-    found_archived = archived_instants(view, start, end)
+    found_archived = view.archived_instants(start, end)
     check_not_taken_back(view, start, end, found_archived)
     chosen = [found for found in at_end.completed_writes() if view.order_time(found) > start]
     archived = [found for found in found_archived if found.action.writes_data]
@@ -221,7 +220,7 @@ def _plan(view: TableView, start: str | None, end: str | None, *, since: str | N
     scan = plan_scan(at_end)
     check_span(at_end, start)
     groups = {group for found in chosen for group in _written(view.commit_metadata(found))}
-    for _, commit in archived_commits(view, archived):
+    for _, commit in view.archived_commits(archived):
         groups |= _written(commit)
     slices = tuple(found for found in scan.slices if (found.partition_path, found.file_id) in groups)
     instants = frozenset(instant.requested_time for instant in (*archived, *chosen))
@@ -247,7 +246,7 @@ def completed_between(view: TableView, since: When | None, until: When | None) -
     start, end = span_of(view, since, until)
     at_end = view if end is None else view.as_completed_by(end)
     active = [found for found in at_end.completed_writes() if view.order_time(found) > (start or "")]
-    return sorted([*archived_writes(view, start or "", end), *active], key=view.order_time)
+    return sorted([*view.archived_writes(start or "", end), *active], key=view.order_time)
 
 
 def span_of(view: TableView, since: When | None, until: When | None) -> tuple[str | None, str | None]:

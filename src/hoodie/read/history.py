@@ -13,7 +13,6 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperatio
 from hoodie.format.json_text import parse_json
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.timeline import Instant, parse_instant_time, read_instant
-from hoodie.view.archived import archived_commits
 from hoodie.view.table_view import TableView
 
 HISTORY_SCHEMA = pa.schema(
@@ -63,7 +62,7 @@ def _archived_rows(view: TableView, limit: int | None) -> list[Mapping[str, Any]
     known = {(instant.requested_time, instant.action) for instant in view.timeline}
     found = [instant for instant in view.archive().completed() if (instant.requested_time, instant.action) not in known]
     chosen = sorted(found, key=lambda instant: (instant.requested_time, instant.action), reverse=True)[:limit]
-    commits = dict(archived_commits(view, [instant for instant in chosen if instant.action.writes_data]))
+    commits = dict(view.archived_commits([instant for instant in chosen if instant.action.writes_data]))
     return [_row(view, instant, commits.get(instant)) for instant in chosen]
 
 

@@ -18,7 +18,7 @@ from hoodie.read.index_entries import entry_changes, first_entries
 from hoodie.read.times import When
 from hoodie.timeline import LockOptions, Timeline
 from hoodie.timeline.locks.inspection import found_locks
-from hoodie.view.archived import with_archived_between
+from hoodie.view.slices import list_files, list_slices, with_archived_between
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 
@@ -108,7 +108,7 @@ class Inspection:
         current = {path for found in self._slices() for path in found.paths}
         row_counts = _RowCounts(self.view)
         rows = []
-        listing = self.view.listing()
+        listing = list_files(self.view)
         times = {instant_of_data_file(name) or "" for names in listing.values() for name in names}
         timeline = with_archived_between(self.view, self.view.timeline, times)
         for partition_path, names in listing.items():
@@ -139,7 +139,7 @@ class Inspection:
 
     def _slices(self) -> list[FileSlice]:
         """Return the latest slices. Raises: ViewOvertakenError if a clean took files of them meanwhile."""
-        slices = self.view.slices()
+        slices = list_slices(self.view)
         check_still_there(self.view)
         return slices
 

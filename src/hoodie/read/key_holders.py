@@ -30,6 +30,7 @@ from hoodie.index.record.state import record_index
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.keys.key_generator import table_key_generator
+from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 
@@ -154,7 +155,7 @@ def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -
         return None
     found = look_up(LocalEngine(), view.store, state, keys)
     partitions = {path for path, _ in found.groups}
-    current = {(part.partition_path, part.file_id) for part in view.slices(partitions, as_of=as_of)}
+    current = {(part.partition_path, part.file_id) for part in list_slices(view, partitions, as_of=as_of)}
     check_still_there(view, as_of)
     return only_in(found, frozenset(current))
 

@@ -28,8 +28,9 @@ from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
+from hoodie.view.columns import stored_columns
+from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_still_there
-from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:
@@ -357,9 +358,9 @@ def _slices(
     For a read-optimised read they are without log files.
     """
     if holders is None:
-        slices = view.slices(partitions, as_of=as_of)
+        slices = list_slices(view, partitions, as_of=as_of)
     else:
-        slices = holders.among(view.slices(holders.partitions, as_of=as_of))
+        slices = holders.among(list_slices(view, holders.partitions, as_of=as_of))
     check_still_there(view, as_of)
     check_formats(view, slices)
     if kind == READ_OPTIMIZED:

@@ -11,7 +11,6 @@ from datetime import date, datetime, timedelta
 from typing import Final
 
 from hoodie.timeline import to_instant_time
-from hoodie.view.archived import archived_writes
 from hoodie.view.table_view import TableView
 
 When = str | datetime | date
@@ -46,13 +45,13 @@ def view_as_of(view: TableView, as_of: When) -> tuple[TableView, str | None]:
         instant_time = to_instant_time(when, view.layout.zone)
         requested = [instant.requested_time for instant in commits]
         if not warn_of_midnight(view, "as_of", when, requested) and requested and instant_time < min(requested):
-            known = any(instant.requested_time <= instant_time for instant in archived_writes(view))
+            known = any(instant.requested_time <= instant_time for instant in view.archived_writes())
             _warn_of_beginning(view, as_of, min(requested), known)
         return view, instant_time
     order_time = completion_of(view, when)
     completed = [view.order_time(instant) for instant in commits]
     if not warn_of_midnight(view, "as_of", when, completed) and completed and order_time < min(completed):
-        _warn_of_beginning(view, as_of, commits[0].requested_time, bool(archived_writes(view, until=order_time)))
+        _warn_of_beginning(view, as_of, commits[0].requested_time, bool(view.archived_writes(until=order_time)))
     return view.as_completed_by(order_time), None
 
 

@@ -27,6 +27,7 @@ from hoodie.services.inline import InlineService
 from hoodie.services.results import ServiceResult
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import to_instant_time
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 _BY_CREATION: Final = "keep_by_creation_time"
@@ -98,7 +99,7 @@ def _partition_times(
 ) -> dict[str, str]:
     """Return the time from which the time to live of each partition counts; partitions without rows are left out."""
     newest: dict[str, str] = {}
-    for found in view.slices(partitions if partitions is not None else (rule.partitions or None)):
+    for found in list_slices(view, partitions if partitions is not None else (rule.partitions or None)):
         times = [log.name.instant_time for log in found.log_files]
         if found.base_file is not None:
             times.append(found.base_file.instant_time)

@@ -31,6 +31,7 @@ from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.tasks import guarded
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
+from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 from hoodie.write.conditional import UpdatePlan
@@ -59,7 +60,7 @@ class FileGroupLookUp:
         state = index_for_reads(view, as_of=as_of)
         if state is None:
             return None
-        current = frozenset((found.partition_path, found.file_id) for found in view.slices(as_of=as_of))
+        current = frozenset((found.partition_path, found.file_id) for found in list_slices(view, as_of=as_of))
         check_still_there(view, as_of)
         return cls(view.store.spec, state, current)
 

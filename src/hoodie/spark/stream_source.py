@@ -23,7 +23,6 @@ from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partit
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table.context import TableContext
-from hoodie.view.archived import archived_commits
 from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:
@@ -248,7 +247,7 @@ def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
 def _stats(view: TableView, instant: Any) -> list[WriteStat]:
     if view.timeline.get(instant.requested_time) is not None:
         return list(view.commit_metadata(instant).write_stats())
-    return [stat for _, commit in archived_commits(view, [instant]) for stat in commit.write_stats()]
+    return [stat for _, commit in view.archived_commits([instant]) for stat in commit.write_stats()]
 
 
 def _newest(view: TableView) -> str:

@@ -11,7 +11,7 @@ from hoodie.table.context import Session, Spark, Text
 from hoodie.table.handle import Table
 
 if TYPE_CHECKING:
-    from hoodie.records.merging.merge import MergeFunction
+    from hoodie.records.merging.mergers import MergeFunction
 
 
 @check_arguments

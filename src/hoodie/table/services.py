@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hoodie.services.results import Report, ServiceResult
     from hoodie.services.runner import ServiceRunner
     from hoodie.services.ttl import ExpiredResult
-    from hoodie.view.savepoints import Savepoint
+    from hoodie.view.commit_cache import Savepoint
 
 
 @check_methods
@@ -153,7 +153,7 @@ class TableServices:
 
     def savepoints(self) -> tuple[Savepoint, ...]:
         """Return the savepoints in the order of their commits, with their users, comments and files."""
-        from hoodie.view.savepoints import savepoints
+        from hoodie.view.history import savepoints
 
         return savepoints(self._context.view())
 

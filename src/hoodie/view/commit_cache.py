@@ -17,7 +17,6 @@ from hoodie.format.schema.column_ids import LATEST_SCHEMA, parse_latest
 
 if TYPE_CHECKING:
     from hoodie.timeline import Instant
-    from hoodie.view.savepoints import Savepoint
 
 _COMMITS_KEPT = 64
 """Number of commits whose whole metadata is kept. The metadata has a write stat for each file that the commit wrote."""
@@ -129,13 +128,33 @@ class ArchivingHold:
         return self.causes == now.causes and 0 <= now.commits - self.commits < self.step
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Savepoint:
+    """A completed savepoint. `instant` is the requested time of the commit that it keeps.
+
+    `files` are the names of base and log files by partition path; `created_at_ms` is milliseconds since the epoch.
+    """
+
+    instant: str
+    user: str
+    comment: str
+    created_at_ms: int
+    files: Mapping[str, tuple[str, ...]] = field(repr=False, hash=False)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values, for JSON; `files` is the number of files."""
+        files = sum(map(len, self.files.values()))
+        named = {"instant": self.instant, "user": self.user, "comment": self.comment}
+        return {**named, "created_at_ms": self.created_at_ms, "partitions": len(self.files), "files": files}
+
+
 class CommitCache:
     """Metadata of the commits used last, and the facts of all commits that were read. Thread-safe.
 
     Memory: the metadata of 64 commits, and the facts of every commit that was read. `cleans` maps the requested time
     of a clean to its facts; `nothing_to_clean` are the facts of the last clean that this process planned and did not
     execute, because there was nothing to delete. `archiving_hold` is what held the last archiving back, if it archived
-    nothing. `savepoints` are parsed savepoints by their instants (see `view.savepoints`). `file_schemas` maps an
+    nothing. `savepoints` are parsed savepoints by their instants (see `view.history`). `file_schemas` maps an
     instant whose commit is archived to the schema stored in its files. `written` are the sums that writes asked for.
     """
 

@@ -6,28 +6,24 @@ The files that remain look like the files of a dead write, which the next writer
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError
 from hoodie.files.markers import marker_folder
-from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.instants.service_metadata import RollbackPlan
-from hoodie.metadata.files_listing import WantedPartitions
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.timeline.heartbeat import heartbeat_path
-
-if TYPE_CHECKING:
-    from hoodie.view.table_view import TableView
+from hoodie.view.table_view import TableView
 
 _SERVICES = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
 """Operations that begin without rolling back dead writes."""
 _PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 """Pending table services are executed again. Unless a later write is based on their files, no row depends on them."""
-_REPLACING = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
+REPLACING = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
+"""Actions after which files of other groups are gone too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,73 +104,25 @@ def check_no_write_is_lost(view: TableView, suspects: Sequence[Instant]) -> None
             raise lost.error(view)
 
 
-def check_slices(
-    view: TableView,
-    slices: Sequence[FileSlice],
-    unknown: Iterable[str],
-    *,
-    partitions: WantedPartitions | None,
-    as_of: str | None,
-) -> None:
-    """Refuse a read whose file slices lack files of a lost instant.
-
-    `unknown` are the instants of listed files that are neither on the timeline nor archived. Without them and without
-    pending writes that the last listing knew as recorded, it takes no request.
-
-    Raises: CorruptFileError.
-    """
-    lost = [
-        found
-        for found in (*_lost_and_recorded(view), *_gone(view, unknown))
-        if as_of is None or found.requested_time <= as_of
-    ]
-    if not lost:
-        return
-    gone = {found.requested_time: found.recorded_at or found.requested_time for found in lost}
-    timeline = view.timeline.filter(lambda instant: instant.requested_time not in gone)
-    mended = replace(view, timeline=replace(timeline, archived={**timeline.archived, **gone}))
-    needed = {path for found in mended.slices(partitions, as_of=as_of) for path in found.paths}
-    has = {path for found in slices for path in found.paths}
-    for one in lost:
-        names_it = any(instant_of_data_file(path) == one.requested_time for path in needed - has)
-        if names_it or (one.instant is not None and one.instant.action in _REPLACING):
-            raise one.error(view)
-
-
-def check_span(view: TableView, start: str) -> None:
-    """Refuse an incremental read of the writes of the view after `start` if one of them is lost.
-
-    Call it after the files were listed. `start` is an order time. Raises: CorruptFileError.
-    """
-    recorded = {time: at for time, at in _recorded_by_last_listing(view).items() if at > start}
-    gone: list[LostInstant] = []
-    if any(map(view.whole_timeline().is_missing, recorded)):
-        listed = {instant_of_data_file(name) or "" for names in view.listing().values() for name in names}
-        gone = _gone(view, listed & recorded.keys())
-    for lost in (*_lost_and_recorded(view), *gone):
-        if lost.requested_time in recorded:
-            raise lost.error(view)
-
-
-def _lost_and_recorded(view: TableView) -> list[LostInstant]:
+def lost_and_recorded(view: TableView) -> list[LostInstant]:
     """Return the pending writes up to the view's time that completed, of those that the last listing knew as recorded.
 
     It takes no request if there is no such pending write, and one listing if one completed: the listing of the view may
     have missed a file that was created meanwhile.
     """
-    recorded = _recorded_by_last_listing(view)
+    recorded = recorded_by_last_listing(view)
     pending = [found for found in view.whole_timeline().writes().pending() if found.requested_time in recorded]
     lost = lost_writes(view, pending, recorded) if pending else []
     still = {found.requested_time for found in view.refreshed().timeline.pending()} if lost else set()
     return [found for found in lost if found.requested_time in still]
 
 
-def _gone(view: TableView, unknown: Iterable[str]) -> list[LostInstant]:
+def gone_instants(view: TableView, unknown: Iterable[str]) -> list[LostInstant]:
     """Return the instants without any file on the timeline, of the unknown instants of listed files.
 
     The timeline is listed again if there are some: their writers may have begun after the view was loaded.
     """
-    recorded = _recorded_by_last_listing(view)
+    recorded = recorded_by_last_listing(view)
     times = {time for time in unknown if time in recorded and view.whole_timeline().is_missing(time)}
     times -= {found.requested_time for found in view.archive().find(times)} if times else set()
     now = view.refreshed().timeline if times else view.timeline
@@ -182,7 +130,7 @@ def _gone(view: TableView, unknown: Iterable[str]) -> list[LostInstant]:
     return [LostInstant(time, None, recorded[time], proof) for time in sorted(times) if now.get(time) is None]
 
 
-def _recorded_by_last_listing(view: TableView) -> dict[str, str]:
+def recorded_by_last_listing(view: TableView) -> dict[str, str]:
     table = view.state.metadata_table if view.lists_by_partition else None
     recorded = {} if table is None else table.recorded
     return {time: at for time, at in recorded.items() if view.until is None or time <= view.until}

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hoodie.errors import HistoryLostError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.timeline import Action, Instant
-from hoodie.view.archived import archived_commits, archived_writes
-from hoodie.view.cleaned import oldest_readable_instant, oldest_to_ask_for
-from hoodie.view.savepoints import read_savepoint, readable_savepoints
-
-if TYPE_CHECKING:
-    from hoodie.view.table_view import TableView
+from hoodie.view.history import oldest_readable_instant, oldest_to_ask_for, read_savepoint, readable_savepoints
+from hoodie.view.table_view import TableView
 
 _Group = tuple[str, str]
 """Partition path and file id."""
@@ -75,7 +70,7 @@ class SavedSnapshot:
             return None
         archived = [
             found
-            for found in archived_writes(view, last.requested_time)
+            for found in view.archived_writes(last.requested_time)
             if as_of is None or found.requested_time <= as_of
         ]
         snapshot = cls(view, last, savepoint, tuple(filter(lambda found: _overlap(view, last, found), archived)), as_of)
@@ -135,7 +130,7 @@ class SavedSnapshot:
             is_visible = self.as_of is None or instant.requested_time <= self.as_of
             if is_visible and instant != self.commit and (every or _overlap(self.view, self.commit, instant)):
                 yield from _files_of(instant, self.view.commit_metadata(instant))
-        for instant, commit in archived_commits(self.view, self.archived):
+        for instant, commit in self.view.archived_commits(self.archived):
             yield from _files_of(instant, commit)
 
     def _refused(self, group: _Group, what: str) -> HistoryLostError:
@@ -158,7 +153,7 @@ def _newest_before(view: TableView, later: str, as_of: str | None, earliest: str
     newest = max((time for found in view.timeline if (time := found.requested_time) < later), default="")
     if newest < earliest:
         since = earliest if view.config.version.has_completion_time_in_name else ""
-        archived = (found.requested_time for found in archived_writes(view, since))
+        archived = (found.requested_time for found in view.archived_writes(since))
         newest = max((time for time in archived if time < later), default=newest)
     return newest
 

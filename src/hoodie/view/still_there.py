@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from hoodie.errors import ViewOvertakenError
 from hoodie.timeline import Action
-from hoodie.view.cleaned import may_delete_before, oldest_to_ask_for
+from hoodie.view.history import may_delete_before, oldest_to_ask_for
 from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_view import TableView
 
@@ -36,11 +36,11 @@ def check_still_there(view: TableView, as_of: str | None = None) -> None:
     """Refuse a plan whose listing is newer than its view, if files may be missing in it; call it after the listing.
 
     It takes one listing of the timeline, unless the metadata table showed that nothing was committed since. `as_of` is
-    a requested time, as in `TableView.slices`.
+    a requested time, as in `list_slices`.
 
     Raises: ViewOvertakenError.
     """
-    if view.may_be_overtaken():
+    if _may_be_overtaken(view):
         check_files_stay(view, as_of)
 
 
@@ -75,3 +75,12 @@ def check_files_stay(view: TableView, as_of: str | None = None) -> None:
                 f"{view.store.uri('')}: {found} deleted files that this read had begun to read; read again",
                 oldest_instant=oldest_to_ask_for(now, as_of),
             )
+
+
+def _may_be_overtaken(view: TableView) -> bool:
+    """Return whether the last listing may have seen commits that this view has not. Takes no request.
+
+    The metadata table tells: it has a delta commit for each commit. Without one the answer is True.
+    """
+    table = view.state.metadata_table
+    return table is None or table.is_newer_than(view.whole_timeline())

@@ -8,9 +8,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hoodie.config import DURABLE
-from hoodie.errors import HoodieWarning
+from hoodie.errors import CorruptFileError, HoodieWarning
 from hoodie.files.table_properties import TablePropertiesReader
+from hoodie.format.filenames import name_of
 from hoodie.format.schema.column_ids import IdSchema
+from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
@@ -29,7 +31,9 @@ from hoodie.timeline import (
     is_lock_option,
 )
 from hoodie.view.commit_cache import CommitCache
-from hoodie.view.timeline_folder import check_timeline_folder
+
+_MARKER_SUFFIXES = ("_$folder$", "")
+"""Some object stores of the JVM mark an empty folder by an object beside it: EMRFS with this suffix, WASB without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ class TableState:
         if timeline.instants:
             self._is_known_empty = False
         elif not self._is_known_empty:
-            check_timeline_folder(self.store, config, layout)
+            _check_timeline_folder(self.store, config, layout)
             self._is_known_empty = True
         return timeline
 
@@ -150,3 +154,35 @@ class TableState:
                 else:
                     self._archive = ArchiveLogs(self.store, f"{HOODIE_FOLDER}/{config.archive_folder}")
             return self._archive
+
+
+def _check_timeline_folder(store: Store, config: TableConfig, layout: Layout) -> None:
+    """Refuse a table whose timeline has no instant if the folders that every new table has are missing.
+
+    It takes one listing, and two more if the table is damaged. Version 6 stores the instants next to
+    `hoodie.properties`, so that their folder always exists.
+
+    Raises: CorruptFileError; the message names the folder, the property, and the folders that exist.
+    """
+    folder = layout.instant_folder()
+    if folder == HOODIE_FOLDER or f"{folder}/{config.history_path}" in store.folders(folder):
+        return
+    if {f"{config.history_path}{suffix}" for suffix in _MARKER_SUFFIXES} & set(store.names(folder)):
+        return
+    names = ", ".join(name_of(path) for path in store.folders(HOODIE_FOLDER))
+    told = f"{keys.TIMELINE_PATH}={config.timeline_path} and {keys.HISTORY_PATH}={config.history_path}"
+    raise CorruptFileError(
+        f"expected the folder of the timeline with instants, or with the folder {config.history_path} of a new table; "
+        f"found neither. hoodie.properties has {told}, and {HOODIE_FOLDER} has these folders: {names or 'none'}. "
+        f"Restore the folder from a complete copy of the table, or correct the property; nothing was read or changed. "
+        f"{_mend_empty_table(store, f'{folder}/{config.history_path}')}",
+        path=store.uri(folder),
+    )
+
+
+def _mend_empty_table(store: Store, history: str) -> str:
+    """Return what to do about an empty table in an object store: copies of objects often lack the folder markers."""
+    return (
+        "If the table never had a commit, and a copy of its objects lost the markers of empty folders, create the "
+        f"empty object {store.uri(f'{history}/.keep')}"
+    )

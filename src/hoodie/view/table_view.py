@@ -1,4 +1,4 @@
-"""The table as of an instant: properties, timeline, schema, file slices.
+"""The table as of an instant: properties, timeline, commits, schema.
 
 Loading a view takes one read of the properties and one listing of the timeline. A view never changes. The views of one
 table share a cache of completed instants, which never change either.
@@ -6,21 +6,18 @@ table share a cache of completed instants, which never change either.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hoodie.errors import InstantNotFoundError, InvalidConfigError, MetadataTableMissingError
+from hoodie.errors import InstantNotFoundError, InvalidConfigError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slice_read import slice_read
-from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.files.table_properties import KEEP_FOLDER
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
-from hoodie.metadata.files_listing import WantedPartitions
-from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.timeline import (
     Action,
@@ -33,19 +30,11 @@ from hoodie.timeline import (
     layout_for,
     read_instant,
 )
-from hoodie.view.archived import (
-    archived_content,
-    archived_writes,
-    newest_archived_schema,
-    with_archived_between,
-    with_archived_logs,
-)
 from hoodie.view.commit_cache import CommitFacts, WrittenBytes
-from hoodie.view.listing import list_from_storage
-from hoodie.view.lost_instants import check_slices
-from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_state import TableState
 
+_SCHEMA_BATCH = 16
+"""Commits whose contents are read at once in search of a schema; nearly every commit stores one."""
 _WHOLE_BYTES_MAX = 64 * 1024
 """Of larger commit metadata, of about 300 files, only the facts are decoded if only they are asked for."""
 
@@ -140,7 +129,7 @@ class TableView:
         def is_later(instant: Instant) -> bool:
             return instant.is_completed and self.order_time(instant) > order_time
 
-        archived = archived_writes(self, order_time)
+        archived = self.archived_writes(order_time)
         later = tuple(filter(is_later, self.timeline.instants))
         timeline = self.timeline.filter(lambda instant: not is_later(instant))
         # A commit with a savepoint can be older than the timeline's start, as archived commits are.
@@ -157,6 +146,45 @@ class TableView:
     def archive(self) -> ArchivedTimeline:
         """Return the archived timeline of the table; it is read when it is used."""
         return self.state.archive(self.config, self.layout)
+
+    def archived_writes(self, after: str = "", until: str | None = None) -> list[Instant]:
+        """Return the archived write instants with an `order_time` in `(after, until]`, sorted by it.
+
+        An instant that is still on the active timeline of the view is left out: a writer archives instants first,
+        and then deletes their files.
+
+        Raises: CorruptFileError if the archive is damaged.
+        """
+        return [instant for instant in self.archived_instants(after, until) if instant.action.writes_data]
+
+    def archived_instants(self, after: str = "", until: str | None = None) -> list[Instant]:
+        """Return the archived instants of all actions; times and errors as for `archived_writes`."""
+        known = {instant.requested_time for instant in (*self.timeline, *self.completed_later) if instant.is_completed}
+        return [found for found in self.archive().completed(after, until) if found.requested_time not in known]
+
+    def archived_commits(self, instants: Collection[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
+        """Yield archived write instants and their commits, in no defined order. Memory: one row group of the archive.
+
+        Raises: CorruptFileError; InstantNotFoundError if one of them is not archived.
+        """
+        wanted = {(instant.requested_time, instant.action.value): instant for instant in instants}
+        if wanted:
+            for content in self.archive().contents(instants):
+                instant = wanted[content.requested_time, content.action]
+                yield instant, CommitMetadata.parse(content.metadata or b"", path=f"{instant} in the archived timeline")
+
+    def archived_content(self, instant: Instant) -> bytes:
+        """Return the content of a completed instant that a writer archived after the view was loaded.
+
+        Raises: InstantNotFoundError if it is not archived: it was rolled back; CorruptFileError.
+        """
+        found = [known for known in self.archive().find([instant.requested_time]) if known.action is instant.action]
+        for content in self.archive().contents(found):
+            return content.metadata or b""
+        raise InstantNotFoundError(
+            f"{instant} of {self.store.uri('')} is neither on the active nor on the archived timeline: it was rolled "
+            "back since the timeline was loaded; load the table again"
+        )
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """Return the metadata of a completed write instant; the cache keeps the metadata that was used last."""
@@ -200,7 +228,7 @@ class TableView:
         try:
             return read_instant(self.store, self.layout, instant)
         except InstantNotFoundError:
-            return archived_content(self, instant)
+            return self.archived_content(instant)
 
     def _parsed(self, instant: Instant, content: bytes) -> CommitMetadata:
         metadata = CommitMetadata.parse(content, path=self.path_of(instant))
@@ -233,7 +261,7 @@ class TableView:
 
         Raises: InvalidConfigError if neither exists.
         """
-        text = self._newest_schema(self.completed_writes(), as_of) or newest_archived_schema(self, until=as_of)
+        text = self._newest_schema(self.completed_writes(), as_of) or self._newest_archived_schema(until=as_of)
         if text is None and (as_of is not None or self.completed_later):
             known = (*self.completed_writes(), *(found for found in self.completed_later if found.action.writes_data))
             text = self._newest_schema(sorted(known, key=self.order_time, reverse=True))
@@ -255,6 +283,27 @@ class TableView:
                     return facts.schema
         return None
 
+    def _newest_archived_schema(self, *, until: str | None = None) -> str | None:
+        """Return the schema of the newest archived commit that stores one; `until` (inclusive) is a requested time.
+
+        Commits that completed after the time of the view are left out.
+        """
+        if not self.has_archived_instants():
+            return None
+        hidden = self.timeline.never_completed
+        found = [
+            instant
+            for instant in self.archived_writes()
+            if instant.requested_time not in hidden and (until is None or instant.requested_time <= until)
+        ]
+        while found:
+            batch, found = found[-_SCHEMA_BATCH:], found[:-_SCHEMA_BATCH]
+            facts = {instant: CommitFacts.of(commit) for instant, commit in self.archived_commits(batch)}
+            for instant in reversed(batch):
+                if facts[instant].schema and facts[instant].changes_schema:
+                    return facts[instant].schema
+        return None
+
     def _with_path_fields(self, schema: pa.Schema) -> pa.Schema:
         """Append the partition columns that data files do not have; as in JVM Hudi, they are text unless stored."""
         missing = [name for name in self.config.path_fields if schema.get_field_index(name) < 0]
@@ -265,37 +314,6 @@ class TableView:
         """Whether the files of some partitions are listed without the files of the others."""
         return self.config.version.has_known_metadata_table and self.config.has_metadata_table
 
-    def listing(self, partitions: WantedPartitions | None = None) -> Mapping[str, Mapping[str, int]]:
-        """Return the files by partition path: from the metadata table if the table has one, else from storage.
-
-        `partitions` are paths, or a function that chooses them among the paths of all partitions.
-
-        A metadata table that is missing is no error, as it holds derived data: a warning says so.
-
-        Raises: CorruptFileError if the metadata table is damaged.
-        """
-        if self.lists_by_partition:
-            with self.state.lock:
-                if self.state.metadata_table is None:
-                    self.state.metadata_table = MetadataTable.open(self.store, self.config)
-                if self.state.metadata_table is not None:
-                    try:
-                        return self.state.metadata_table.listing(self.whole_timeline(), partitions)
-                    except MetadataTableMissingError as error:
-                        self.state.warn(f"files are listed from storage, which is slower: {error}")
-        listing = list_from_storage(self.store, self.config, self.whole_timeline(), self.archive())
-        if partitions is None:
-            return listing
-        return {path: listing.get(path, {}) for path in (partitions(listing) if callable(partitions) else partitions)}
-
-    def may_be_overtaken(self) -> bool:
-        """Return whether the last listing may have seen commits that this view has not. Takes no request.
-
-        The metadata table tells: it has a delta commit for each commit. Without one the answer is True.
-        """
-        table = self.state.metadata_table
-        return table is None or table.is_newer_than(self.whole_timeline())
-
     def whole_timeline(self) -> Timeline:
         """Return all instants, also the instants that completed later: they determine which files exist."""
         if not self.completed_later:
@@ -304,40 +322,10 @@ class TableView:
         instants = Timeline.of((*self.timeline, *later)).instants
         return replace(self.timeline, instants=instants, never_completed=frozenset())
 
-    def slices(self, partitions: WantedPartitions | None = None, *, as_of: str | None = None) -> list[FileSlice]:
-        """Return the latest committed file slices of all or some partitions, now or as of a requested time (inclusive).
-
-        `partitions` as in `listing`. Behind a clean, the snapshots of commits with a savepoint are readable.
-
-        Raises: HistoryLostError if the cleaner removed files that `as_of` needs; CorruptFileError.
-        """
-        saved = SavedSnapshot.needed_by(self, as_of)
-        listing = self.listing(partitions)
-        slices = self._slices_of(listing, as_of, partitions)
-        if saved is not None:
-            saved.check(slices, None if partitions is None else listing.keys())
-        return slices
-
-    def existing_slices(self, partitions: Collection[str], *, as_of: str | None = None) -> list[FileSlice]:
-        """Return the slices as `slices`, made of the files that exist: the caller checks that none was cleaned."""
-        return self._slices_of(self.listing(partitions), as_of, partitions)
-
-    def _slices_of(
-        self, listing: Mapping[str, Mapping[str, int]], as_of: str | None, partitions: WantedPartitions | None
-    ) -> list[FileSlice]:
-        version, timeline = self.config.version, with_archived_logs(self, listing)
-        replaced, ignored = self.replaced_file_ids(as_of), set[str]()
-        slices = latest_slices(listing, timeline, replaced, as_of=as_of, version=version, ignored=ignored)
-        whole = with_archived_between(self, timeline, ignored)
-        if whole is not timeline:
-            slices = latest_slices(listing, whole, replaced, as_of=as_of, version=version)
-        check_slices(self, slices, ignored - whole.archived.keys(), partitions=partitions, as_of=as_of)
-        return slices
-
     def slice_read(self) -> SliceRead:
         """Return the options to read the newest file slices with all columns.
 
-        Raises: as `rules.table_merger`, on merge-on-read tables; as `schema`.
+        Raises: as `table_merger`, on merge-on-read tables; as `schema`.
         """
         read = slice_read(self.config, with_meta_fields(self.schema().arrow))
         return replace(read, timeline=self.whole_timeline()) if self.config.version.validates_log_blocks else read

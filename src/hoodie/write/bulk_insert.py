@@ -19,6 +19,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.timeline import Action
+from hoodie.view.slices import list_slices
 from hoodie.write.distribution import TASKS_PER_CORE, Distribution, PiecePlanner, tasks_of
 from hoodie.write.files.bulk_task import BulkWrite, StagedOrWritten, StageOrWrite, WritePieces
 from hoodie.write.files.context import WriteContext, Written
@@ -107,7 +108,9 @@ def insert_overwrite(
         if not written.stats and not whole_table:
             note = "the data has no rows, so it names no partition to replace: no row of the table changed"
             write.notes.append(note)
-        replaced = write.view.slices(None if whole_table else {stat.partition_path or "" for stat in written.stats})
+        replaced = list_slices(
+            write.view, None if whole_table else {stat.partition_path or "" for stat in written.stats}
+        )
         with watch.phase("index"):
             gone = write.index.stage_deletes(replaced, folder)
             index = write.index.note_locations((*gone, *written.entries))

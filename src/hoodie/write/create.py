@@ -27,8 +27,8 @@ from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.versions import TableVersion
 from hoodie.index import INDEXES, RECORD, SIMPLE, IndexKind, index_kind, table_index
 from hoodie.records.keys.key_generator import table_key_generator
-from hoodie.records.merging.merge import MergeFunction, RecordMerger
-from hoodie.records.merging.mergers import register_merger
+from hoodie.records.merging.merge import RecordMerger
+from hoodie.records.merging.mergers import MergeFunction, register_merger
 from hoodie.storage import Store
 from hoodie.view.parquet_options import filter_options
 from hoodie.write.key_source import check_no_duplicates

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hoodie.errors import InvalidConfigError
 from hoodie.progress import PhaseTimes
+from hoodie.view.slices import list_files
 from hoodie.write.files.context import Written
 from hoodie.write.outcome import result_of, services_after
 from hoodie.write.partition_removal import Removed, remove_partitions
@@ -23,7 +24,7 @@ def delete_partitions(call: WriteCall, partition_paths: Collection[str]) -> Writ
     wanted = set(partition_paths)
     if isinstance(partition_paths, str) or not wanted:
         raise InvalidConfigError(f"delete_partitions: expected a list of partition paths, got {partition_paths!r}")
-    known = set(setup.view.listing())
+    known = set(list_files(setup.view))
     if wanted - known:
         raise InvalidConfigError(
             f"no partitions {sorted(wanted - known)} in {setup.view.store.uri('')}; it has {sorted(known)[:10]}"

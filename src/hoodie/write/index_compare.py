@@ -27,6 +27,7 @@ from hoodie.records.change import RECORD_KEY
 from hoodie.services.indexing.verify import IndexedState, consistent_state
 from hoodie.services.results import EXAMPLES_MAX, Finding, Report
 from hoodie.storage import Store
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 from hoodie.write.setup import WriteCall, WriteSetup
 from hoodie.write.staging import Preparation, Staged, stage
@@ -99,7 +100,7 @@ def _bucket_rule(view: TableView) -> BucketRule:
 
 def _in_buckets(view: TableView, staged: Staged, other: _Located, rule: BucketRule) -> _Located:
     """Return the file groups of the buckets of the rows that another index found, in the partitions where it did."""
-    known = file_ids_by_bucket(view.slices(), rule, where=view.store.uri(""))
+    known = file_ids_by_bucket(list_slices(view), rule, where=view.store.uri(""))
     paths = [path for path, _ in other.names]
     names = list(dict.fromkeys((path, file_id) for path in paths for file_id in known.get(path, {}).values()))
     number_of = {name: number for number, name in enumerate(names)}

@@ -16,7 +16,8 @@ from hoodie.index import Purpose, Tagged
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.records.keys.automatic_keys import KeySource
-from hoodie.view.busy_groups import groups_being_clustered
+from hoodie.view.pending_plans import groups_being_clustered
+from hoodie.view.slices import list_slices
 from hoodie.write.files.context import RowCounts, Written
 from hoodie.write.files.log_task import WriteFileGroup
 from hoodie.write.insert_policy import (
@@ -220,7 +221,7 @@ def _tag(batch: _Batch, write: WriteInstant, folder: str) -> Tagged:
     if batch.looks_up or setup.places_rows:
         purpose = Purpose.MERGE if batch.is_indexed else Purpose.ADD
         return write.index.tag(setup.tag_request(staged, folder, purpose))
-    return Tagged(slices=tuple(write.view.slices({run.partition_path for run in staged.runs})))
+    return Tagged(slices=tuple(list_slices(write.view, {run.partition_path for run in staged.runs})))
 
 
 def _tagging(batch: _Batch, tagged: Tagged, known: KnownKeys) -> Tagging:

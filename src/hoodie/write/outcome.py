@@ -18,6 +18,7 @@ from hoodie.services.after_write import run_after_write
 from hoodie.services.call import ServiceCall
 from hoodie.services.compaction.run import compact_inline
 from hoodie.services.results import ServiceResult
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 from hoodie.write.files.context import RowCounts, Written
 from hoodie.write.partition_removal import remove_by_service
@@ -77,7 +78,7 @@ def _compact(
     notes: tuple[str, ...] = ()
     if compaction is not None and options.COMPACT_INLINE.get(setup.options):
         try:
-            now = TableView.load(setup.call.state).slices(partitions)
+            now = list_slices(TableView.load(setup.call.state), partitions)
             logs, groups = sum(len(found.log_files) for found in now), len(now)
         except Exception as error:
             notes = (

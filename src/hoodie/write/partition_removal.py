@@ -9,6 +9,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.progress import PhaseTimes
 from hoodie.timeline import Action
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES
@@ -34,7 +35,7 @@ def remove_partitions(setup: WriteSetup, choose: ChoosePartitions, watch: PhaseT
         if not wanted:
             write.undo()
             return None
-        replaced = write.view.slices(wanted)
+        replaced = list_slices(write.view, wanted)
         with watch.phase("index"):
             gone = write.index.stage_deletes(replaced, folder)
             write.index.note_locations(gone)

@@ -57,9 +57,9 @@ from hoodie.records.merging.merge import RecordMerger, check_ordering, table_mer
 from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
+from hoodie.view.columns import stored_columns
 from hoodie.view.parquet_options import filter_options, ignores_filters_option, lost_filters, parquet_options
 from hoodie.view.statistics import ignores_statistics_option, lost_statistics, written_columns
-from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.files.context import CdcOptions, FileSizing, LogOptions, WriteContext

@@ -16,7 +16,6 @@ from hoodie.errors import BatchWrittenError, HoodieWarning, InvalidConfigError, 
 from hoodie.format.instants.sink_checkpoint import SinkCheckpoint
 from hoodie.read.changes import last_undo
 from hoodie.timeline import Instant
-from hoodie.view.archived import archived_commits, archived_writes
 from hoodie.view.table_view import TableView
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.indexed import delete, insert, upsert
@@ -168,11 +167,11 @@ def newest_batch(view: TableView, identifier: str, *, after: str = "") -> tuple[
             return instant, found
     if not view.has_archived_instants():
         return None
-    left = list(archived_writes(view, after))
+    left = list(view.archived_writes(after))
     while left:
         some, left = left[-_ARCHIVED_READ:], left[:-_ARCHIVED_READ]
         extra: Mapping[Instant, Mapping[str, str]] = {
-            instant: commit.extra_metadata for instant, commit in archived_commits(view, some)
+            instant: commit.extra_metadata for instant, commit in view.archived_commits(some)
         }
         for instant in reversed(some):
             found = SinkCheckpoint.of(extra[instant], identifier, path=f"{instant} in the archived timeline")

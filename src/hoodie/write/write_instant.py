@@ -29,7 +29,7 @@ from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, W
 from hoodie.index import Index, index_kind
 from hoodie.index.session import IndexSession
 from hoodie.timeline import Action, Instant
-from hoodie.view.busy_groups import FileGroup
+from hoodie.view.pending_plans import FileGroup
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 

@@ -18,6 +18,7 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Timeline
 from hoodie.timeline.heartbeat import Heartbeat
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 from tests.crash.tables import check_tidy, new_table, rows_of, trips
 from tests.support.fault_store import FaultStore
@@ -115,7 +116,7 @@ def test_early_detection_costs_one_listing() -> None:
 
 def test_markers_of_a_timeline_server_are_read_while_its_writer_lives() -> None:
     store, table = table_of()
-    (found,) = [slice_ for slice_ in table.view().slices({"city=sf"}) if slice_.base_file is not None]
+    (found,) = [slice_ for slice_ in list_slices(table.view(), {"city=sf"}) if slice_.base_file is not None]
     other = str(int(table.view().timeline.instants[-1].requested_time) - 1)
     name = f"city=sf/{found.file_id}_0-0-0_{other}.parquet.marker.MERGE"
     with Heartbeat(store, other):
@@ -191,7 +192,7 @@ def test_a_write_is_made_again_if_files_that_it_reads_were_cleaned(phase: str, p
 
 def test_a_file_that_is_missing_without_a_clean_is_no_conflict() -> None:
     store, table = table_of()
-    (found,) = [slice_ for slice_ in table.view().slices({"city=sf"}) if slice_.base_file is not None]
+    (found,) = [slice_ for slice_ in list_slices(table.view(), {"city=sf"}) if slice_.base_file is not None]
     assert found.base_file is not None
     store.delete(found.base_file.path)
     with pytest.raises(MissingFileError):

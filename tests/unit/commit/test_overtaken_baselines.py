@@ -7,6 +7,7 @@ import pytest
 from hoodie.commit.steps import Step
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from hoodie.view.slices import list_files, list_slices
 from tests.crash.tables import new_table, rows_of, trips
 from tests.support.overtaken import held_before_commit
 from tests.support.steps import once_at
@@ -75,12 +76,12 @@ def test_what_an_overtaken_write_replaced_goes_in_its_turn() -> None:
     finish()
     before = table.view()
     kept = before.as_completed_by(before.completed_writes()[-2].completion_time or "")
-    old = min(found.base_instant_time for found in kept.slices() if found.partition_path == "city=sf")
+    old = min(found.base_instant_time for found in list_slices(kept) if found.partition_path == "city=sf")
     table.clean()
-    assert any(old in name for name in table.view().listing(["city=sf"])["city=sf"])
+    assert any(old in name for name in list_files(table.view(), ["city=sf"])["city=sf"])
     commits(store, 3)
     assert table.clean().counts["files_deleted"]
-    assert not any(old in name for name in table.view().listing(["city=sf"])["city=sf"])
+    assert not any(old in name for name in list_files(table.view(), ["city=sf"])["city=sf"])
 
 
 def test_an_index_build_ends_beside_writes_that_are_cleaned() -> None:

@@ -26,6 +26,7 @@ from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Timeline
+from hoodie.view.slices import list_files, list_slices
 from tests.unit.metadata.conftest import InMemory
 
 KINDS: dict[RecordType, PartitionKind] = {
@@ -49,7 +50,7 @@ def test_rows_of_the_jvm_are_encoded_again_byte_by_byte(
     folder, timeline = visible(table)
     kind = KINDS[record_type]
     contents = SliceReader(folder.store).read(kind, timeline)
-    partitions = table.view().listing()
+    partitions = list_files(table.view())
     count = 0
     for number, content in enumerate(contents):
         pieces = [(block.keys, block.values, block.schema_json) for block in content.blocks]
@@ -81,7 +82,7 @@ def test_ranges_are_those_of_the_jvm(in_memory: InMemory, name: str) -> None:
     folder, timeline = visible(table)
     reader = StatsReader(folder.store, ColumnStatsKind(), timeline)
     compared = 0
-    for found in view.slices():
+    for found in list_slices(view):
         files: list[BaseFile | LogFile] = [*found.log_files]
         files += [found.base_file] if found.base_file is not None else []
         for file in files:
@@ -154,7 +155,7 @@ def test_a_table_of_the_jvm_keeps_its_statistics(in_memory: InMemory) -> None:
     reader = StatsReader(folder.store, ColumnStatsKind(), timeline)
     columns = statistics_columns(view.store)
     assert columns is not None
-    for found in view.slices():
+    for found in list_slices(view):
         assert found.base_file is not None
         ranges = {one.column: one for one in base_file_ranges(view.store, found.base_file, columns)}
         keys = {column_stats_key(name, found.partition_path, found.base_file.name): name for name in ranges}

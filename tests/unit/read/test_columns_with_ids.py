@@ -11,7 +11,7 @@ import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedError
 from hoodie.timeline import archive_instants
-from hoodie.view.stored_columns import column_history, visible_schemas
+from hoodie.view.columns import column_history, visible_schemas
 from tests.support.altered import Columns, add_without_ids, alter
 from tests.support.steps import once_at
 from tests.unit.read.counted import counting

@@ -7,6 +7,7 @@ import pytest
 
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from hoodie.view.slices import list_slices
 from hoodie.write.create import CreateOptions, create_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("part", pa.string())])
@@ -24,6 +25,6 @@ def test_values_that_share_a_partition(index: str) -> None:
     table = Table(store)
     table.upsert(rows(("a", 10, ""), ("b", 10, "")))
     table.upsert(rows(("a", 5, None), ("b", 15, None)))
-    assert any(found.log_files for found in table.view().slices())
+    assert any(found.log_files for found in list_slices(table.view()))
     for where, kept in (("part is null", ["b"]), ("part = ''", ["a"]), ("part is null and id = 'a'", [])):
         assert table.to_arrow(where=where)["id"].to_pylist() == kept, where

@@ -14,6 +14,7 @@ import hoodie
 from hoodie.records.condition import Condition
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
+from hoodie.view.slices import list_slices
 
 NAN, INF = float("nan"), float("inf")
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -132,7 +133,7 @@ def test_bounds_without_nan_leave_out_no_row(type_: str) -> None:
     """Files of earlier versions have bounds that leave out NaN."""
     table = table_of(type_, "pair")
     view = table.view()
-    for found in view.slices():
+    for found in list_slices(view):
         assert found.base_file is not None
         with_first_footer(view.store, found.base_file.path)
     told = [row["max"] for row in table.inspect.statistics().to_pylist() if row["column"] in ("float", "double")]

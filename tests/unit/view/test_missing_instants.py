@@ -10,6 +10,7 @@ from hoodie.errors import HoodieWarning
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from hoodie.view.slices import list_slices
 from tests.crash.tables import Rows, new_table, rows_of, trips
 
 PROPERTIES = {
@@ -90,7 +91,7 @@ def test_a_file_that_was_never_committed_does_not_count_once_it_is_older_than_th
     table, instants, rows = archived_table(table_type)
     store = table.view().store
     assert isinstance(store, MemoryStore)
-    (found,) = [path for path in Table(store).view().slices() if path.partition_path == "city=p3"]
+    (found,) = [path for path in list_slices(Table(store).view()) if path.partition_path == "city=p3"]
     assert found.base_file is not None
     never = str(int(instants[4]) + 1)
     assert never not in instants

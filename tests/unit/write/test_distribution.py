@@ -22,6 +22,7 @@ from hoodie.records.change import change_schema
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import MemoryStore, open_store
 from hoodie.table import Table
+from hoodie.view.slices import list_slices
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.distribution import PiecePlanner, tasks_of
 from hoodie.write.files import bulk_task
@@ -67,7 +68,7 @@ def bulk(table: Table, rows: pa.Table, distribution: str = "auto", **properties:
 
 def files_of(table: Table) -> dict[str, int]:
     """The number of base files of each partition."""
-    return dict(Counter(found.partition_path for found in table.view().slices()))
+    return dict(Counter(found.partition_path for found in list_slices(table.view())))
 
 
 def stored(table: Table) -> pa.Table:
@@ -144,7 +145,7 @@ def test_a_full_file_is_continued_in_another() -> None:
     whole = bulk(new_table(rows), rows, "partition")
     most = whole.bytes_written // 3
     bulk(table, rows, "partition", **{"hoodie.parquet.max.file.size": str(most)})
-    sizes = sorted(found.size_bytes for found in table.view().slices())
+    sizes = sorted(found.size_bytes for found in list_slices(table.view()))
     assert len(sizes) in (4, 5)
     assert max(sizes) <= most
     assert min(sizes) > most / 2

@@ -14,6 +14,7 @@ from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.table import Table
+from hoodie.view.slices import list_slices
 from tests.support.index_check import check_index
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])
@@ -41,7 +42,7 @@ def rows_of(table: Table) -> dict[str, tuple[int, str, float | None]]:
 
 
 def only_slice(table: Table) -> FileSlice:
-    (found,) = table.view().slices()
+    (found,) = list_slices(table.view())
     return found
 
 

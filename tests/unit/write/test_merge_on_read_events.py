@@ -13,6 +13,7 @@ import hoodie
 from hoodie.files.logs.log_scan import ScanRule, scan_blocks
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.table import Table
+from hoodie.view.slices import list_slices
 from hoodie.write.files import task_changes
 from tests.support.index_check import check_index
 
@@ -112,7 +113,7 @@ def test_deletes_name_the_partition_that_they_are_in() -> None:
     table.upsert(data(("k", 2, "nyc", "a", 0)))
     table.delete(pa.table({"id": ["m"]}))
     view = table.view()
-    blocks = [block for found in view.slices() for block in scan_blocks(view.store, found.log_files, ScanRule())]
+    blocks = [block for found in list_slices(view) for block in scan_blocks(view.store, found.log_files, ScanRule())]
     deletes = [DeleteRecords.parse(block.read(view.store).content, path="") for block in blocks]
     assert [found.partition_paths.to_pylist() for found in deletes] == [["city=sf"], ["city=sf"]]
     assert table.to_arrow(columns=["id"]).to_pylist() == [{"id": "k"}]

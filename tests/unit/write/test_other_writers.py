@@ -19,6 +19,7 @@ from hoodie.format.instants.service_metadata import (
 )
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, create_inflight, create_requested
+from hoodie.view.slices import list_slices
 from tests.support.steps import ONE_TRY, once_at
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("p", pa.string())])
@@ -95,7 +96,7 @@ def test_a_column_added_meanwhile_is_not_taken_back(table: Table, write: str) ->
 
 def test_file_groups_that_are_being_clustered_are_not_updated(table: Table) -> None:
     view = table.view()
-    piece = next(found for found in view.slices() if found.partition_path == "p=x")
+    piece = next(found for found in list_slices(view) if found.partition_path == "p=x")
     group = ClusteringGroup(slices=(SliceInfo(file_id=piece.file_id, partition_path=piece.partition_path),))
     plan = RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=ClusteringPlan(input_groups=(group,)))
     time = view.clock.next_time(view.timeline)
@@ -103,7 +104,7 @@ def test_file_groups_that_are_being_clustered_are_not_updated(table: Table) -> N
     with pytest.raises(CommitConflictError, match="clustered"):
         table.upsert(rows(("a", 5, "x")))
     table.upsert(rows(("c", 5, "y"), ("new", 5, "x")))
-    homes = {found.file_id for found in table.view().slices() if found.partition_path == "p=x"}
+    homes = {found.file_id for found in list_slices(table.view()) if found.partition_path == "p=x"}
     assert len(homes) == 2, "an insert may not go to a file group that is being clustered"
     assert values(table) == {"a": 1, "b": 2, "c": 5, "new": 5}
 

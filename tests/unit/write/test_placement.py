@@ -13,6 +13,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.index.placement import HashRange, InsertShare, Placement
 from hoodie.index.record import RecordTagger
 from hoodie.records.keys.sorting import HASH_END
+from hoodie.view.slices import list_slices
 from tests.unit.write.tables import SCHEMA, trips
 
 
@@ -35,12 +36,12 @@ def test_inserts_go_where_the_index_says(tmp_path: Path, monkeypatch: pytest.Mon
     table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", type=kind, spark=False)
     for start in (0, 20, 40):
         table.upsert(trips(*((f"k{number}", number, 1.0, "sf") for number in range(start, start + 40))))
-    ids = {found.file_id for found in table.view().slices()}
+    ids = {found.file_id for found in list_slices(table.view())}
     assert ids == {f"0000000{half}-0000-0000-0000-000000000000-0" for half in range(2)}
     assert table.to_arrow().num_rows == 80
     if kind == "copy_on_write":
         table.insert(trips(("more", 1, 1.0, "sf")))
-        assert {found.file_id for found in table.view().slices()} == ids
+        assert {found.file_id for found in list_slices(table.view())} == ids
         assert table.to_arrow().num_rows == 81
         return
     with pytest.raises(UnsupportedError, match="which accept no inserts in this write"):

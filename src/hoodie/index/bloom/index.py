@@ -28,6 +28,7 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.records.merging.merge import RecordMerger
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 _FILTER_BYTES = 512 * 1024
@@ -84,7 +85,7 @@ class BloomTagger:
     def tag(self, request: TagRequest) -> Tagged:
         """See `Tagger.tag`. Keys are sorted, then compared with the files whose range contains them."""
         touched = None if self.index.is_global else {run.partition_path for run in request.runs}
-        slices = tuple(self.view.slices(touched))
+        slices = tuple(list_slices(self.view, touched))
         if not request.runs or not slices:
             return Tagged(slices=slices)
         search = KeySearch(

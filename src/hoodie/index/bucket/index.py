@@ -26,6 +26,7 @@ from hoodie.index.table_facts import TableFacts
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 _TASK_ROWS = 1_000_000
@@ -86,7 +87,7 @@ class BucketTagger:
         Raises: UnsupportedError if a touched partition has file groups that do not obey the rule.
         """
         paths = {run.partition_path for run in request.runs}
-        slices = tuple(self.view.slices(paths))
+        slices = tuple(list_slices(self.view, paths))
         known = {}
         if request.purpose is not Purpose.REPLACE:
             known = file_ids_by_bucket(slices, self.rule, where=self.view.store.uri(""))

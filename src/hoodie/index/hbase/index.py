@@ -50,6 +50,7 @@ from hoodie.index.table_facts import TableFacts
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import Instant, ms_of_instant_time
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 ENTRY_GROUPS = KeyGroups(16)
@@ -306,7 +307,7 @@ class HBaseTagger:
         parts = engine.run(resolve, resolving)
         found = [hit for part in parts for hit in part.hits]
         partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
-        slices = tuple(self.view.slices(partitions))
+        slices = tuple(list_slices(self.view, partitions))
         current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
         # A write that removes whole file groups leaves their entries: such a key is not found.
         hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]

@@ -28,6 +28,7 @@ from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER
 from hoodie.metadata.slice_reader import read_log
 from hoodie.timeline import Action, Instant, Timeline, ms_of_instant_time, read_instant
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 
@@ -79,7 +80,7 @@ def late_entries(
     """
     store = now.store
     touched = {stat.partition_path or "" for stat in metadata.write_stats()}
-    current = now.slices({*touched, *(metadata.partition_to_replace_file_ids or {})})
+    current = list_slices(now, {*touched, *(metadata.partition_to_replace_file_ids or {})})
     with stage_folder(store, in_process=True) as folder:
         stage = EntryStage(folder, KeyGroups(len(state.file_groups)))
         staged = stage_changes(local_engine, store.spec, changes_of(metadata, current), stage, now.slice_read())

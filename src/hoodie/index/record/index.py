@@ -55,6 +55,7 @@ from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.table import MetadataTable
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Instant, ms_of_instant_time
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 
@@ -265,7 +266,7 @@ class RecordTagger:
         parts = request.engine_for(sum(sizes)).run(tag_file_groups, tasks, sizes)
         found = [hit for part in parts for hit in part.hits]
         partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
-        slices = tuple(self.view.slices(partitions))
+        slices = tuple(list_slices(self.view, partitions))
         current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
         # An entry may contain a file group that does not exist, as after a failed clustering: its key is not found.
         hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]

@@ -30,6 +30,7 @@ from hoodie.metadata.places import partition_folder
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 
@@ -93,7 +94,7 @@ class PartitionedTagger:
         tasks = list(self._tasks(request, self.states))
         engine = request.engine_for(sum(file_group.size_bytes for task in tasks for file_group in task.file_groups))
         parts = engine.run(_tag_partition, tasks)
-        slices = tuple(self.view.slices({run.partition_path for run in request.runs}))
+        slices = tuple(list_slices(self.view, {run.partition_path for run in request.runs}))
         self._check_none_lost(slices, self.states)
         current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
         found = [hit for part in parts for hit in part.hits]

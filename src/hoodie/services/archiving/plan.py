@@ -21,6 +21,7 @@ from hoodie.services.clustering.inline import INLINE_CLUSTERING
 from hoodie.services.clustering.trigger import Trigger
 from hoodie.timeline import Action, Instant
 from hoodie.view.commit_cache import ArchivingHold
+from hoodie.view.slices import list_files
 from hoodie.view.table_view import TableView
 
 _BESIDE = frozenset({Action.CLEAN, Action.ROLLBACK})
@@ -250,7 +251,7 @@ def _replaced_bound(view: TableView, candidates: Sequence[Instant]) -> Iterator[
             continue
         replaced = view.commit_facts(instant).replaced
         gone = {(path, file_id) for path, file_ids in replaced.items() for file_id in file_ids}
-        for path, names in view.listing(sorted(replaced)).items():
+        for path, names in list_files(view, sorted(replaced)).items():
             if any((found := parse_data_file(name)) and (path, found.file_id) in gone for name in names):
                 yield _Bound(
                     instant.requested_time,

@@ -30,6 +30,7 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.view.lost_instants import LostInstant, lost_writes, recorded_commits
+from hoodie.view.slices import list_existing_slices, list_files
 from hoodie.view.table_view import TableView
 
 _SERVICES = {
@@ -81,7 +82,7 @@ class _Content:
         files = self._files()
         # A clean may have deleted slices since: the slices that are left count.
         past = self.view.as_completed_by(self.recorded_at or self.instant.requested_time)
-        slices = past.existing_slices(sorted(self.view.listing()))
+        slices = list_existing_slices(past, sorted(list_files(self.view)))
         before = {(found.partition_path, found.file_id): found for found in slices}
         stats = [stat for path, sizes in sorted(files.items()) for stat in self._stats(path, sizes, before)]
         return commit_metadata(
@@ -118,7 +119,7 @@ class _Content:
         """Return the files of the instant with their sizes: those of the metadata table, else those in storage."""
         time, found = self.instant.requested_time, dict[str, dict[str, int]]()
         if self.recorded_at is not None:
-            for partition_path, names in self.view.listing().items():
+            for partition_path, names in list_files(self.view).items():
                 own = {name: size for name, size in names.items() if instant_of_data_file(name) == time}
                 found |= {partition_path: own} if own else {}
             return found

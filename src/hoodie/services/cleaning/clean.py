@@ -43,9 +43,8 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.timeline.owner import Owner
-from hoodie.view.cleaned import last_clean, oldest_readable_instant, stable_since
 from hoodie.view.commit_cache import CleanFacts
-from hoodie.view.savepoints import readable_savepoints
+from hoodie.view.history import last_clean, oldest_readable_instant, readable_savepoints, stable_since
 from hoodie.view.table_view import TableView
 
 

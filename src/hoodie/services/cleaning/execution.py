@@ -31,6 +31,7 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.services.cleaning.partitions import LEFT, left_partitions
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.commit_cache import CleanFacts
+from hoodie.view.slices import list_files
 from hoodie.view.table_view import TableView
 
 _FILES_AT_ONCE = 1000
@@ -104,7 +105,7 @@ class CleanCompletion:
         planned = [path for path in self.plan.partitions_to_be_deleted or () if path]
         if not planned or now.timeline.writes().pending().instants:
             return
-        listing = now.listing(planned)
+        listing = list_files(now, planned)
         self.dropped = tuple(path for path in planned if not set(listing[path]) - set(self.files.get(path, ())))
 
     def update_metadata_table(self, now: TableView) -> None:

@@ -18,7 +18,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
 from hoodie.timeline import Action, Instant
 from hoodie.view.commit_cache import CleanFacts
-from hoodie.view.savepoints import savepointed_instants
+from hoodie.view.history import savepointed_instants
 from hoodie.view.table_view import TableView
 
 

@@ -17,9 +17,10 @@ from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
 from hoodie.format.instants.service_metadata import ActionInstant, CleanerPlan, CleanFileInfo
 from hoodie.services.cleaning.partitions import CleanOptions, Policy, extra_metadata, partitions_to_examine
 from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive, is_live, to_instant_time
-from hoodie.view.busy_groups import groups_being_clustered, stored_plan
 from hoodie.view.commit_cache import CleanFacts
-from hoodie.view.savepoints import savepoints
+from hoodie.view.history import savepoints
+from hoodie.view.pending_plans import groups_being_clustered, stored_plan
+from hoodie.view.slices import list_files
 from hoodie.view.table_view import TableView
 
 FileGroup = tuple[str, str]
@@ -254,11 +255,11 @@ def _listings(
 ) -> Iterator[Mapping[str, Mapping[str, int]]]:
     """Yield the files of the partitions to look at, some partitions at a time."""
     if partitions is None:
-        yield {path: files for path, files in view.listing().items() if options.selects(path)}
+        yield {path: files for path, files in list_files(view).items() if options.selects(path)}
         return
     paths = sorted(partitions)
     for start in range(0, len(paths), _PARTITIONS_AT_ONCE):
-        yield view.listing(paths[start : start + _PARTITIONS_AT_ONCE])
+        yield list_files(view, paths[start : start + _PARTITIONS_AT_ONCE])
 
 
 def _doomed(

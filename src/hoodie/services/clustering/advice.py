@@ -10,7 +10,8 @@ from hoodie.display import size_text
 from hoodie.files.slices import FileSlice
 from hoodie.services.clustering.plan import group_slices, output_files
 from hoodie.services.clustering.settings import PlanLimits
-from hoodie.view.busy_groups import FileGroup, groups_being_clustered, groups_being_compacted
+from hoodie.view.pending_plans import FileGroup, groups_being_clustered, groups_being_compacted
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 _FILES_MIN = 10
@@ -70,4 +71,4 @@ def clustering_advice(view: TableView) -> SmallFiles:
     Raises: CorruptFileError if a pending plan does not parse; InvalidConfigError for a wrong option of the table.
     """
     busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
-    return small_files(view.slices(), busy, PlanLimits.of(view.config.raw))
+    return small_files(list_slices(view), busy, PlanLimits.of(view.config.raw))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.timeline import Action, Instant
-from hoodie.view.busy_groups import stored_clustering
+from hoodie.view.pending_plans import stored_clustering
 from hoodie.view.table_view import TableView
 
 

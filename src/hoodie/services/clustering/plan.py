@@ -16,7 +16,7 @@ from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, READ_MIB, TO
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, ClusteringStrategy, SliceInfo
 from hoodie.services.clustering.settings import PlanLimits
-from hoodie.view.busy_groups import FileGroup
+from hoodie.view.pending_plans import FileGroup
 
 EXECUTION_STRATEGY: Final = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
 """The class that the JVM loads to execute a plan. On disk: do not change."""

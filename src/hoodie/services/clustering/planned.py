@@ -15,7 +15,8 @@ from hoodie.services.clustering.task import GroupTask
 from hoodie.services.planned.service import PlannedService
 from hoodie.services.planned.tables import check_rewritable
 from hoodie.timeline import Action
-from hoodie.view.busy_groups import FileGroup, stored_clustering
+from hoodie.view.pending_plans import FileGroup, stored_clustering
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 
@@ -93,7 +94,7 @@ def work_of(view: TableView, plan: ClusteringPlan) -> Work:
     The slices are those of the view: no path of the plan is opened. A file group whose newest slice is not the slice of
     the plan is left out: the plan does not know the rows that a later write added to it.
     """
-    slices = {(found.partition_path, found.file_id): found for found in view.slices(_partitions_of(plan))}
+    slices = {(found.partition_path, found.file_id): found for found in list_slices(view, _partitions_of(plan))}
     tasks: list[GroupTask] = []
     changed: list[FileGroup] = []
     for group in plan.input_groups:

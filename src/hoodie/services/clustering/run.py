@@ -41,9 +41,10 @@ from hoodie.services.planned.failures import Failures
 from hoodie.services.planned.rollback import roll_back_plan, take_back_metadata
 from hoodie.services.planned.schema import schema_at
 from hoodie.services.results import ServiceResult
+from hoodie.view.columns import stored_columns
 from hoodie.view.parquet_options import parquet_options
+from hoodie.view.slices import list_slices
 from hoodie.view.statistics import written_columns
-from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_view import TableView
 
 OPERATION = "clustering"
@@ -176,7 +177,7 @@ class _Execution:
     def _left_out(self) -> list[FileSlice]:
         """Return the newest slices of file groups that an earlier attempt at the plan may have rewritten."""
         changed = set(self.work.changed)
-        slices = self.view.slices({path for path, _ in changed}) if changed else []
+        slices = list_slices(self.view, {path for path, _ in changed}) if changed else []
         return [found for found in slices if (found.partition_path, found.file_id) in changed]
 
     def _rewrite(self, folder: str) -> list[Clustered]:

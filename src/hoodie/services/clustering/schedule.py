@@ -25,7 +25,8 @@ from hoodie.services.clustering.planned import check_clusterable
 from hoodie.services.clustering.settings import PartitionFilter, PlanLimits
 from hoodie.services.clustering.trigger import Trigger
 from hoodie.timeline import Action
-from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
+from hoodie.view.pending_plans import groups_being_clustered, groups_being_compacted
+from hoodie.view.slices import list_files, list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -114,7 +115,7 @@ def plan_of(view: TableView, properties: Mapping[str, str], *, is_incremental: b
     incremental plan. Costs a listing of the examined partitions.
     """
     changed = changed_partitions(view)
-    examined = sorted(changed) if is_incremental and changed is not None else list(view.listing())
+    examined = sorted(changed) if is_incremental and changed is not None else list(list_files(view))
     hour = datetime.now(UTC).astimezone().hour
     chosen = PartitionFilter.of(properties).choose(examined, hour=hour)
     request_ = PlanRequest(
@@ -124,7 +125,7 @@ def plan_of(view: TableView, properties: Mapping[str, str], *, is_incremental: b
         missing=frozenset(examined if changed is None else changed) - set(chosen),
     )
     busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
-    return plan_clustering(view.slices(chosen) if chosen else [], busy, request_)
+    return plan_clustering(list_slices(view, chosen) if chosen else [], busy, request_)
 
 
 def _joined(name: str, found: str | Sequence[str]) -> str:

@@ -37,7 +37,8 @@ from hoodie.records.merging.fold import LogFold, VersionKind
 from hoodie.services.compaction.schedule import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action
-from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
+from hoodie.view.pending_plans import groups_being_clustered, groups_being_compacted
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -63,7 +64,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
     rule = view.slice_read().scan_rule
     chosen = [
         found
-        for found in view.slices()
+        for found in list_slices(view)
         if _may_gain(found) and _gains(scan_blocks(view.store, found.log_files, rule), least)
     ]
     if not chosen:
@@ -73,7 +74,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
         view = TableView.load(state, lock)
         check_no_exclusive_service(view)
         busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
-        newest = {(found.partition_path, found.file_id): found for found in view.slices()}
+        newest = {(found.partition_path, found.file_id): found for found in list_slices(view)}
         operations = []
         for found in chosen:
             now = newest.get((found.partition_path, found.file_id))

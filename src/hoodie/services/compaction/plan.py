@@ -11,7 +11,7 @@ from hoodie.files.compaction_operation import operation_of
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.services.compaction.strategy import Strategy, StrategyOptions
-from hoodie.view.busy_groups import FileGroup
+from hoodie.view.pending_plans import FileGroup
 
 
 def plan_compaction(

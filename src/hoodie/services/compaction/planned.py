@@ -7,7 +7,7 @@ from typing import Final
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.services.planned.service import PlannedService
 from hoodie.timeline import Action
-from hoodie.view.busy_groups import stored_plan
+from hoodie.view.pending_plans import stored_plan
 
 
 def _partitions_of(plan: CompactionPlan) -> set[str]:

@@ -39,9 +39,10 @@ from hoodie.services.planned.failures import Failures
 from hoodie.services.planned.schema import schema_at
 from hoodie.services.results import OnResult, ServiceResult
 from hoodie.timeline import Action
+from hoodie.view.columns import stored_columns
 from hoodie.view.parquet_options import parquet_options
+from hoodie.view.slices import list_files, list_slices
 from hoodie.view.statistics import written_columns
-from hoodie.view.stored_columns import stored_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -272,11 +273,11 @@ def slices_to_compact(view: TableView, claimed: ClaimedCompaction) -> list[FileS
     """
     operations = claimed.plan.operations
     paths = {operation.partition_path for operation in operations}
-    sizes = dict(view.listing(paths))
+    sizes = dict(list_files(view, paths))
     if not view.config.version.validates_log_blocks:
         for path, recorded in _recorded_log_sizes(view, claimed).items():
             sizes[path] = {**sizes.get(path, {}), **recorded}
-    there = {(found.partition_path, found.file_id) for found in view.slices(paths)}
+    there = {(found.partition_path, found.file_id) for found in list_slices(view, paths)}
     return [
         slice_of(operation, operation.partition_path, sizes.get(operation.partition_path, {}))
         for operation in operations

@@ -20,7 +20,8 @@ from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
 from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.planned.tables import check_rewritable
 from hoodie.timeline import Action
-from hoodie.view.busy_groups import groups_being_clustered, groups_being_compacted
+from hoodie.view.pending_plans import groups_being_clustered, groups_being_compacted
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -61,7 +62,7 @@ def schedule_compaction(
         if trigger is not None and not trigger.is_due(view):
             return None
         busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
-        plan = plan_compaction(view.slices(), busy, chosen, limits, extra)
+        plan = plan_compaction(list_slices(view), busy, chosen, limits, extra)
         if not plan.operations:
             return None
         return request(view, Action.COMPACTION, plan.to_bytes()).requested_time

@@ -29,6 +29,7 @@ from hoodie.services.indexing.switch import (
 )
 from hoodie.timeline import Action, is_live
 from hoodie.timeline.owner import Owner
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -50,7 +51,7 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
     """Create a build on the timeline, or resume a build whose process died. Raises: as `build_record_index`."""
     view = TableView.load(state)
     check_buildable(view)
-    rows = rows_of_slices(engine_for, state.store.spec, view.slices(), view.slice_read())
+    rows = rows_of_slices(engine_for, state.store.spec, list_slices(view), view.slice_read())
     wanted = bucket_count(sum(rows.values()), view.config.raw, asked=buckets)
     with state.table_lock() as lock:
         abandoned = AbandonedFiles.find(state.store)
@@ -129,7 +130,7 @@ def _goes_on(view: TableView, build: IndexBuild, buckets: int | None) -> bool:
     if any(found.action in undone and found.requested_time > build.requested_time for found in view.timeline):
         return False
     try:
-        slices = view.as_completed_by(build.requested_time).slices()
+        slices = list_slices(view.as_completed_by(build.requested_time))
     except UnsupportedError:
         return False
     return all(view.store.head(path) is not None for found in slices for path in found.paths)

@@ -32,6 +32,7 @@ from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.file_builds import begin, check_buildable, drop_built, run
 from hoodie.services.results import Finding, Report, ServiceResult, few_of_each_kind
 from hoodie.storage import Store
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -178,4 +179,4 @@ def _text(row: FilterRow) -> str:
 
 
 def _base_files(view: TableView) -> list[BaseFile]:
-    return [found.base_file for found in view.slices() if found.base_file is not None]
+    return [found.base_file for found in list_slices(view) if found.base_file is not None]

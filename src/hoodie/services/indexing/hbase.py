@@ -30,6 +30,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import IndexCall, foreign_write, settled
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import ms_of_instant_time
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -153,7 +154,7 @@ class _Filling:
         Raises: RecordKeyError if several rows share a key; IndexUnavailableError.
         """
         moment_ms = ms_of_instant_time(view.clock.next_time(view.timeline), view.layout.zone)
-        slices = tuple(view.slices())
+        slices = tuple(list_slices(view))
         changes = changes_between(self.slices, slices)
         self.newest = newest_write(view)
         if not changes:

@@ -29,6 +29,7 @@ from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.storage import StoreSpec, open_store
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 _TASK_BYTES = 256 * 1024 * 1024
@@ -42,7 +43,7 @@ def check_one_partition_each(view: TableView, engine_for: EngineFor) -> int:
 
     Raises: RecordKeyError, with the number of such keys and three of them.
     """
-    slices = view.slices()
+    slices = list_slices(view)
     spec = view.store.spec
     parts = max(1, sum(found.size_bytes for found in slices) // _PART_BYTES)
     with stage_folder(view.store) as folder:
@@ -104,7 +105,7 @@ def check_buckets(view: TableView, engine_for: EngineFor, rule: BucketRule) -> i
     where = view.store.uri("")
     remedy = "create a table with index='bucket', and write the rows to it with bulk_insert"
     try:
-        file_ids_by_bucket(view.slices(), rule, where=where)
+        file_ids_by_bucket(list_slices(view), rule, where=where)
     except UnsupportedError as error:
         raise UnsupportedError(f"{error}. To get a bucket index: {remedy}") from error
     found = _read(view, engine_for, None, rule)
@@ -136,7 +137,7 @@ class _Task:
 
 def _read(view: TableView, engine_for: EngineFor, generator: KeyGenerator | None, rule: BucketRule | None) -> _Checked:
     """Read the keys of all rows, and count those in a wrong partition (`generator`) or a wrong bucket (`rule`)."""
-    slices = view.slices()
+    slices = list_slices(view)
     columns = [RECORD_KEY]
     if generator is not None:
         columns += dict.fromkeys(name.split(".")[0] for name in generator.partition_fields)

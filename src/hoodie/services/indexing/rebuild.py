@@ -27,6 +27,7 @@ from hoodie.services.indexing.switch import finish_dead, is_switched_on
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, is_live
 from hoodie.view.parquet_options import lost_filters
+from hoodie.view.slices import list_slices
 from hoodie.view.statistics import lost_statistics
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -190,7 +191,7 @@ def _finish_rollbacks(found: TableView) -> tuple[str, ...]:
 
 
 def _reason_to_wait(view: TableView, bytes_max: int) -> str | None:
-    size_bytes = sum(found.size_bytes for found in view.slices())
+    size_bytes = sum(found.size_bytes for found in list_slices(view))
     if size_bytes > bytes_max:
         return (
             f"the data has {size_bytes:,} bytes, more than {options.INDEX_REBUILD_BYTES_MAX.key}={bytes_max:,}, and "

@@ -29,6 +29,7 @@ from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.file_builds import begin, check_buildable, drop_built, run
 from hoodie.services.results import ServiceResult
 from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.view.slices import list_slices
 from hoodie.view.statistics import STATISTICS, chosen_columns, indexed_columns
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -71,7 +72,7 @@ class StatisticsFiles:
 
     def catch_up(self, view: TableView) -> int:
         """Read the files that are new since the last call, and forget those that left; return how many were read."""
-        files = {(file.partition_path, name): file for name, file in _files(view.slices())}
+        files = {(file.partition_path, name): file for name, file in _files(list_slices(view))}
         new = [file for place, file in files.items() if place not in self.ranges]
         engine = self.call.engine_for(
             sum(min(file.size_bytes, _FILE_BYTES) if isinstance(file, BaseFile) else file.size_bytes for file in new)

@@ -31,6 +31,7 @@ from hoodie.metadata.places import METADATA_FOLDER
 from hoodie.metadata.recorded_logs import check_recorded_logs
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.services.results import Finding, Report, few_of_each_kind
+from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_files_stay, planned_again
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -113,7 +114,7 @@ def _compared_since(
     found: IndexedState, state: TableState, since: str, engine_for: EngineFor, started: float
 ) -> Report:
     """Compare the index with the changes between two states of the table."""
-    old = found.view.as_completed_by(since).slices()
+    old = list_slices(found.view.as_completed_by(since))
     changes = changes_between(old, found.slices)
     with stage_folder(state.store) as folder:
         stage = EntryStage(folder, KeyGroups(len(found.index.file_groups)))
@@ -173,7 +174,7 @@ def _load(state: TableState) -> IndexedState:
         )
     if index is None:
         raise InvalidConfigError(f'{state.store.uri("")} has no record index; build it with t.index.build("record")')
-    return IndexedState(view, index, view.slices())
+    return IndexedState(view, index, list_slices(view))
 
 
 def _check_recorded(found: IndexedState) -> None:

@@ -34,6 +34,7 @@ from hoodie.index.record.entries import (
 from hoodie.services.indexing.verify import report_of
 from hoodie.services.results import Finding, Report
 from hoodie.storage import StoreSpec, open_store
+from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_files_stay, planned_again
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -92,7 +93,7 @@ class _Check:
     def report(self) -> Report:
         """Stage the keys of the data and the locations of HBase in the same groups, and compare the groups."""
         view = self.view
-        slices = view.slices()
+        slices = list_slices(view)
         changes = changes_between([], slices)
         with stage_folder(view.store) as folder:
             stage = EntryStage(folder, ENTRY_GROUPS)

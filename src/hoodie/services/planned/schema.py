@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie.view.stored_columns import visible_schemas
+from hoodie.view.columns import visible_schemas
 from hoodie.view.table_view import TableSchema, TableView
 
 

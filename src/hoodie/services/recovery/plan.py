@@ -20,9 +20,9 @@ from hoodie.services.indexing.pending import how_to_end
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.timeline import Action, Instant, TimelineArchive
 from hoodie.timeline.heartbeat import is_live
-from hoodie.view.cleaned import oldest_readable_instant
+from hoodie.view.history import oldest_readable_instant, savepointed_instants, savepoints
 from hoodie.view.saved_slices import named_groups
-from hoodie.view.savepoints import savepointed_instants, savepoints
+from hoodie.view.slices import list_existing_slices, list_files
 from hoodie.view.table_view import TableView
 
 _PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
@@ -203,7 +203,7 @@ def _check_present(
     """Refuse if a file that the savepoint names is missing."""
     times = {found.requested_time for found in gone}
     named = dict(saved)
-    listing = view.listing(sorted(named))
+    listing = list_files(view, sorted(named))
     for path, names in named.items():
         lost = [name for name in names if name not in listing[path] and instant_of_data_file(name) not in times]
         if lost:
@@ -227,7 +227,7 @@ def _check_saved_state(
     timeline = view.timeline.filter(lambda found: found.requested_time not in times)
     later = tuple(found for found in gone if found.is_completed)
     stays = replace(view, timeline=timeline, completed_later=(*view.completed_later, *later))
-    after = {(found.partition_path, found.file_id): found for found in stays.existing_slices(sorted(saved))}
+    after = {(found.partition_path, found.file_id): found for found in list_existing_slices(stays, sorted(saved))}
     for group in sorted({*named, *after}):
         found = after.get(group)
         if found is None or not _is_same(stays, found, named.get(group, set()), target):

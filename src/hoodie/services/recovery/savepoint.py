@@ -19,8 +19,8 @@ from hoodie.format.instants.service_metadata import SavepointMetadata, Savepoint
 from hoodie.progress import PhaseTimes
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, Instant, State, TimelineArchive, archive_instants, delete_instant_files
-from hoodie.view.cleaned import oldest_readable_instant
-from hoodie.view.savepoints import savepointed_instants
+from hoodie.view.history import oldest_readable_instant, savepointed_instants
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -37,7 +37,7 @@ def plan_savepoint(view: TableView, commit: str, *, user: str = "", comment: str
     """
     names: dict[str, list[str]] = {}
     try:
-        slices = view.as_completed_by(view.order_time(_commit(view, commit))).slices()
+        slices = list_slices(view.as_completed_by(view.order_time(_commit(view, commit))))
     except HistoryLostError as error:
         raise UnsupportedError(
             f"{view.store.uri('')} cannot keep {commit}: a clean deleted files of the table as it was when {commit} "

@@ -15,6 +15,7 @@ from hoodie.format.buckets import CONSISTENT_HASHING_FOLDER, HASHING_CONFIG_FOLD
 from hoodie.format.filenames import bucket_of_file_id
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from hoodie.view.slices import list_slices
 from hoodie.write.create import CreateOptions, create_table
 from tests.support.steps import once_at
 
@@ -54,7 +55,7 @@ def stored(table: Table) -> dict[str, int]:
 
 def check_places(table: Table, counts: Mapping[str, int] | int) -> None:
     """Each bucket has one file group at most, and each key is in that of its bucket."""
-    groups = [(found.partition_path, bucket_of_file_id(found.file_id)) for found in table.view().slices()]
+    groups = [(found.partition_path, bucket_of_file_id(found.file_id)) for found in list_slices(table.view())]
     assert len(set(groups)) == len(groups)
     meta = table.to_arrow(["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"])
     for key, path, name in zip(*(column.to_pylist() for column in meta.columns), strict=True):
@@ -74,14 +75,14 @@ def test_every_write_puts_rows_into_their_buckets(table_type: str) -> None:
     expected |= dict.fromkeys([f"k{n}" for n in range(30, 50)], 3)
     assert stored(table) == expected
     check_places(table, 4)
-    assert len(table.view().slices()) == 4
+    assert len(list_slices(table.view())) == 4
     table.update({"ts": "ts + 5"}, "id = 'k7'")
     assert stored(table) == {**expected, "k7": 6}
     if table_type == "merge_on_read":
-        assert any(found.log_files for found in table.view().slices())
+        assert any(found.log_files for found in list_slices(table.view()))
         assert table.schedule_compaction()
         table.compact()
-        assert not any(found.log_files for found in table.view().slices())
+        assert not any(found.log_files for found in list_slices(table.view()))
     assert stored(table) == {**expected, "k7": 6}
     check_places(table, 4)
     assert table.verify(full=True).ok
@@ -92,9 +93,9 @@ def test_overwritten_partitions_get_new_file_groups(table_type: str) -> None:
     table = new_table(table_type)
     table.upsert(rows(range(20)))
     table.upsert(rows(range(20, 30), city="la"))
-    before = {found.file_id for found in table.view().slices()}
+    before = {found.file_id for found in list_slices(table.view())}
     assert table.insert_overwrite(rows(range(8), 2)).inserted == 8
-    after = {found.file_id for found in table.view().slices(["city=sf"])}
+    after = {found.file_id for found in list_slices(table.view(), ["city=sf"])}
     assert not after & before
     table.upsert(rows(range(4, 12), 3))
     assert stored(table) == {
@@ -129,7 +130,7 @@ def test_many_rows_of_one_bucket_are_written_in_parts() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hoodie.write.files.task_changes._PART_BYTES", 16 * 1024)
         assert table.upsert(wide).inserted == 3000
-    assert len(table.view().slices()) == 2
+    assert len(list_slices(table.view())) == 2
     assert table.to_arrow().num_rows == 3000
     check_places(table, 2)
 
@@ -300,7 +301,7 @@ def test_numbers_of_buckets_by_partition() -> None:
     counts = {"city=sf": 5, "city=la": 2, "city=oslo": 4}
     check_places(table, counts)
     for path, count in counts.items():
-        assert len(table.view().slices([path])) == count
+        assert len(list_slices(table.view(), [path])) == count
 
 
 @pytest.mark.parametrize("expressions", ["sf", "sf,x", "sf,0", "(,3", "a,b,3"])

@@ -22,6 +22,7 @@ from hoodie.metadata.slice_reader import SliceReader
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import LocalStore
 from hoodie.timeline import load_timeline
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -74,7 +75,7 @@ def test_every_key_of_the_jvms_tables_is_found_in_its_bucket(golden_tables: Path
     metadata_timeline = load_timeline(store, view.layout, folder=".hoodie/metadata/.hoodie")
     buckets = SliceReader(store).read(RecordIndexKind(), visible_instants(metadata_timeline, view.timeline))
     assert len(buckets) == 10
-    groups = {(found.partition_path, found.file_id) for found in view.slices()}
+    groups = {(found.partition_path, found.file_id) for found in list_slices(view)}
     keys = pa.array([f"key-{number:06d}" for number in range(500)])
     homes = file_group_index(keys, len(buckets))
     held = 0

@@ -9,6 +9,7 @@ from hoodie.services.check.verify import overdue_problems
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import parse_instant_time
+from hoodie.view.slices import list_slices
 from tests.crash.tables import new_table, trips
 
 OFF = {"hoodie.clean.automatic": "false", "hoodie.compact.inline": "false"}
@@ -28,7 +29,7 @@ def test_compactions_and_plans_that_wait() -> None:
     survey = Survey.of(table.view().state)
     requested = table.timeline.pending().instants[0].requested_time
     later = parse_instant_time(requested, survey.view.layout.zone).timestamp() + DAY
-    found = [problem.kind.name for problem in overdue_problems(survey, survey.view.slices(), now_seconds=later)]
+    found = [problem.kind.name for problem in overdue_problems(survey, list_slices(survey.view), now_seconds=later)]
     assert "plan-waiting" in found
     table.compact()
     assert table.verify().warnings == {}
@@ -69,7 +70,7 @@ def test_a_planned_clustering_that_waits_names_its_command() -> None:
     assert requested is not None
     survey = Survey.of(table.view().state)
     later = parse_instant_time(requested, survey.view.layout.zone).timestamp() + DAY
-    (found,) = overdue_problems(survey, survey.view.slices(), now_seconds=later)
+    (found,) = overdue_problems(survey, list_slices(survey.view), now_seconds=later)
     assert found.kind.remedy == "hoodie cluster TABLE --run"
 
 

@@ -24,6 +24,7 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, read_instant
 from hoodie.timeline.transitions import create_requested
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.write.create import CreateOptions, create_table
 from tests.support.merge_on_read import EngineThen
@@ -77,7 +78,7 @@ def rows_of(table: Table) -> pa.Table:
 
 
 def groups(table: Table) -> set[tuple[str, str]]:
-    return {(found.partition_path, found.file_id) for found in table.view().slices()}
+    return {(found.partition_path, found.file_id) for found in list_slices(table.view())}
 
 
 def locations(table: Table, keys: list[str]) -> list[str]:
@@ -121,7 +122,7 @@ def test_rows_stay_what_they_are_and_writers_find_them(table_type: str, index: s
 
 def test_sorted_files_have_narrow_ranges_and_the_planned_number_of_files() -> None:
     table = Table(new_table())
-    size_bytes = sum(found.size_bytes for found in table.view().slices())
+    size_bytes = sum(found.size_bytes for found in list_slices(table.view()))
     target = {"hoodie.clustering.plan.strategy.target.file.max.bytes": str(size_bytes // 7)}
     done = table.cluster("x", partitions="city=sf", properties=target)
     assert done.counts["files_created"] >= 3

@@ -21,6 +21,7 @@ from hoodie.services.compaction.log_compaction import CompactLogs
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, read_instant
+from hoodie.view.slices import list_slices
 from tests.support.logged_slices import PARTITION, SliceBuilder
 from tests.support.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
 from tests.support.seeds import seeded
@@ -76,7 +77,7 @@ def test_what_it_writes() -> None:
     (stat,) = metadata.write_stats()
     assert stat.prev_commit == operation.base_instant_time
     assert (stat.total_log_files_compacted, stat.log_version) == (4, 1)
-    (found,) = (found for found in Table(store).view().slices() if found.log_files)
+    (found,) = (found for found in list_slices(Table(store).view()) if found.log_files)
     assert len(found.log_files) == 5
     blocks = scan_blocks(store, found.log_files, ScanRule())
     assert {block.instant_time for block in blocks} == {instant}

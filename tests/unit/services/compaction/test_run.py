@@ -33,7 +33,7 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all, read_instant
 from hoodie.timeline.owner import Owner
-from hoodie.view.listing import list_from_storage
+from hoodie.view.slices import list_files, list_from_storage, list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.create import CreateOptions, create_table
@@ -75,7 +75,7 @@ def metadata_of(store: MemoryStore, instant_time: str) -> CommitMetadata:
 def check_listing(store: MemoryStore) -> None:
     """The metadata table knows every committed file, and nothing else lies in the table."""
     view = Table(store).view()
-    assert view.listing() == list_from_storage(store, view.config, view.timeline, view.archive())
+    assert list_files(view) == list_from_storage(store, view.config, view.timeline, view.archive())
     assert [info.path for info in store.list(".hoodie/.temp", recursive=True)] == []
     assert store.list(".hoodie/.heartbeat") == []
 
@@ -91,7 +91,7 @@ def test_a_compaction_changes_no_row(index: str) -> None:
     assert result.instant == instant
     assert merged_rows(store) == AFTER
     assert commit_times(store) == before
-    assert all(not found.log_files for found in Table(store).view().slices())
+    assert all(not found.log_files for found in list_slices(Table(store).view()))
     check_listing(store)
     if index == "record":
         assert Table(store).index.verify().ok
@@ -107,7 +107,7 @@ def test_what_the_instant_says() -> None:
     plan = CompactionPlan.parse(read_instant(store, view.layout, pending))
     assert plan.extra_metadata == {"team": "riders"}
     assert plan.version == 2
-    slices = {found.file_id: found for found in view.slices() if found.log_files}
+    slices = {found.file_id: found for found in list_slices(view) if found.log_files}
     assert {operation.file_id for operation in plan.operations} == set(slices)
     Table(store).compact(instant)
     done = Table(store).view().timeline.get(instant)
@@ -170,7 +170,7 @@ def test_writers_go_on_while_it_is_pending_and_while_it_runs() -> None:
     assert result.instant is not None
     rows |= meanwhile
     assert merged_rows(store) == rows
-    assert [len(found.log_files) for found in table.view().slices() if found.log_files] == [2, 2]
+    assert [len(found.log_files) for found in list_slices(table.view()) if found.log_files] == [2, 2]
     table.schedule_compaction()
     table.compact()
     assert merged_rows(store) == rows
@@ -233,7 +233,7 @@ def test_a_slice_whose_rows_are_all_deleted_gets_an_empty_base_file() -> None:
     result = table.compact()
     assert result.counts["records"] == 0
     assert merged_rows(store) == {}
-    (found,) = table.view().slices()
+    (found,) = list_slices(table.view())
     assert found.base_file is not None
     assert (found.base_instant_time, found.log_files) == (result.instant, ())
     table.upsert(trips({"a": (2, "sf")}))

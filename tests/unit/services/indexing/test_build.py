@@ -21,6 +21,7 @@ from hoodie.index.record.state import record_index
 from hoodie.services.indexing.build import IndexCall, build_record_index
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 from tests.support.steps import once_at
 
@@ -205,7 +206,7 @@ def test_files_that_were_cleaned_away_end_the_build(table: Table) -> None:
     other = Table(table.view().store, spark=False)
 
     def rewrite() -> None:
-        old = [found.base_file for found in other.view().slices() if found.base_file is not None]
+        old = [found.base_file for found in list_slices(other.view()) if found.base_file is not None]
         other.upsert(trips(range(300), ts=2))
         for file in old:
             other.view().store.delete(file.path)

@@ -18,7 +18,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.storage import MemoryStore, open_store
 from hoodie.table import Table
 from hoodie.timeline import Action, InstantClock, create_requested
-from hoodie.view.listing import list_from_storage
+from hoodie.view.slices import list_from_storage
 from hoodie.write.create import CreateOptions, create_table
 from tests.support.fault_store import FaultStore
 from tests.support.index_check import check_index

@@ -10,6 +10,7 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, create_requested
 from hoodie.timeline.heartbeat import heartbeat_path
+from hoodie.view.slices import list_slices
 from tests.crash.tables import deaths
 from tests.support.merge_on_read import merged_rows, new_table, trips
 
@@ -54,7 +55,7 @@ def test_a_plan_that_another_process_rolls_back_is_left_to_it(store: MemoryStore
 def test_a_plan_whose_file_is_gone_says_how_to_get_rid_of_it(store: MemoryStore) -> None:
     table = Table(store)
     instant = table.schedule_compaction()
-    (found,) = table.view().slices()
+    (found,) = list_slices(table.view())
     store.delete(found.log_files[0].path)
     with pytest.raises(hoodie.CorruptFileError, match=rf"t\.rollback\('{instant}'\)"):
         table.compact()

@@ -36,6 +36,7 @@ from hoodie.metadata.places import file_id_of
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import FileInfo, StoreSpec, open_store
 from hoodie.timeline import Action, Instant, State, Timeline, ms_of_instant_time
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -126,7 +127,7 @@ class IndexFiles:
         Raises: RecordKeyError if two rows have the same key.
         """
         view = TableView.load(self._state).as_completed_by(self.build.requested_time)
-        self._slices = view.slices()
+        self._slices = list_slices(view)
         kept = self._take_up()
         missing = [number for number in range(self.build.buckets) if number not in kept]
         changes = changes_between([], self._slices)
@@ -148,7 +149,7 @@ class IndexFiles:
 
         Raises: CommitConflictError if a file of the earlier state does not exist any more.
         """
-        slices = view.slices()
+        slices = list_slices(view)
         changes = changes_between(self._slices, slices)
         if not changes:
             return False

@@ -1,4 +1,4 @@
-"""Unit tests of hoodie/view/cleaned.py."""
+"""Unit tests of hoodie/view/history.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hoodie.commit.steps import Step
 from hoodie.errors import HistoryLostError
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.view.cleaned import oldest_readable_instant
+from hoodie.view.history import oldest_readable_instant
 from tests.crash.tables import new_table, trips
 from tests.support.cleans import claim_clean
 from tests.support.fault_store import FaultStore

@@ -24,7 +24,7 @@ from hoodie.format.schema.column_ids import (
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.storage import StoreSpec
-from hoodie.view.archived import with_archived_between
+from hoodie.view.slices import with_archived_between
 from hoodie.view.table_state import ColumnHistory
 from hoodie.view.table_view import TableView
 

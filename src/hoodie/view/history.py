@@ -1,19 +1,19 @@
-"""What cleans have deleted: the oldest instant whose snapshot still has all its files (docs/format/table.md §9.4)."""
+"""Which snapshots still have all their files: what cleans deleted, and what savepoints keep.
+
+docs/format/table.md §9.4 and §9.5.
+"""
 
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
-from hoodie.errors import InstantNotFoundError
-from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata
+from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata, SavepointMetadata
 from hoodie.timeline import Action, Instant, State, read_instant
-from hoodie.view.archived import archived_content, archived_instants
-from hoodie.view.commit_cache import CleanFacts
+from hoodie.view.commit_cache import CleanFacts, Savepoint
+from hoodie.view.table_view import TableView
 
-if TYPE_CHECKING:
-    from hoodie.view.table_view import TableView
-
+_NAMES_KEPT = 100_000
 _UNDO = frozenset({Action.RESTORE, Action.ROLLBACK})
 _requested = attrgetter("requested_time")
 
@@ -87,7 +87,7 @@ def _bound(view: TableView, clean: Instant) -> str:
 
 def _has_archived_write(view: TableView, after: str, until: str) -> bool:
     """Return whether a write requested between these times is archived, beyond a commit that its savepoint keeps."""
-    return any(found.action.writes_data and after < found.requested_time < until for found in archived_instants(view))
+    return any(found.action.writes_data and after < found.requested_time < until for found in view.archived_instants())
 
 
 def last_clean(view: TableView) -> CleanFacts | None:
@@ -117,7 +117,7 @@ def _completed_facts(view: TableView, clean: Instant) -> CleanFacts | None:
     try:
         content = read_instant(view.store, view.layout, clean)
     except InstantNotFoundError:
-        content = archived_content(view, clean)
+        content = view.archived_content(clean)
     if not content:
         return None
     done = CleanMetadata.parse(content, path=view.path_of(clean))
@@ -138,3 +138,59 @@ def _planned_facts(view: TableView, clean: Instant) -> CleanFacts:
     completed = plan.last_completed_commit_timestamp
     since = "" if earliest is None else earliest.timestamp
     return CleanFacts(clean.requested_time, since, completed, plan.policy, plan.extra_metadata or {})
+
+
+def savepointed_instants(view: TableView) -> tuple[str, ...]:
+    """Return the requested times of the commits that have a completed savepoint, in ascending order."""
+    completed = view.whole_timeline().completed()
+    return tuple(found.requested_time for found in completed if found.action is Action.SAVEPOINT)
+
+
+def savepoints(view: TableView) -> tuple[Savepoint, ...]:
+    """Return the completed savepoints in the order of their commits; one read for each that was not read before.
+
+    Memory: the names of the files of all savepoints; at most 100,000 of them stay in memory for later calls.
+
+    Raises: CorruptFileError if a savepoint does not parse.
+    """
+    found = (view.timeline.get(time, Action.SAVEPOINT) for time in savepointed_instants(view))
+    saved = {instant: read_savepoint(view, instant) for instant in found if instant is not None}
+    kept, names = dict[Instant, Savepoint](), 0
+    for instant, savepoint in saved.items():
+        names += sum(map(len, savepoint.files.values()))
+        if names <= _NAMES_KEPT:
+            kept[instant] = savepoint
+    view.state.commits.savepoints = kept
+    return tuple(saved.values())
+
+
+def readable_savepoints(view: TableView, before: str | None = None) -> tuple[str, ...]:
+    """Return the commits with a savepoint that are older than `before`; their snapshots stay readable behind cleans.
+
+    `before` is a requested time; by default the oldest readable instant. Raises: as `oldest_readable_instant`.
+    """
+    bound = oldest_readable_instant(view) if before is None else before
+    return tuple(time for time in savepointed_instants(view) if time < bound)
+
+
+def read_savepoint(view: TableView, instant: Instant) -> Savepoint:
+    """Return a completed savepoint; it is read if `savepoints` did not read it. Raises: CorruptFileError."""
+    known = view.state.commits.savepoints.get(instant)
+    if known is not None:
+        return known
+    content = read_instant(view.store, view.layout, instant)
+    path = view.path_of(instant)
+    if not content:
+        raise CorruptFileError(
+            f"expected the files of the savepoint, found 0 bytes: its writer died. Delete it with "
+            f"t.delete_savepoint('{instant.requested_time}'), and create it again",
+            path=path,
+        )
+    saved = SavepointMetadata.parse(content, path=path)
+    return Savepoint(
+        instant=instant.requested_time,
+        user=saved.savepointed_by,
+        comment=saved.comments,
+        created_at_ms=saved.savepointed_at,
+        files={name: part.savepoint_data_file for name, part in saved.partition_metadata.items()},
+    )
