@@ -16,8 +16,6 @@ KNOWN = (
     "spark.superseded spark.tasks spark.workers statements.call statements.merge statements.names statements.procedure "
     "statements.run statements.services statements.tables table table.context table.handle table.merge table.opening "
     "table.reads table.services table.streams table.writes",
-    "view.archived view.cleaned view.commit_cache view.listing view.lost_instants view.saved_slices view.savepoints "
-    "view.table_state view.table_view",
     "write.merge_match write.merge_plan",
 )
 
