@@ -74,6 +74,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def pytest_runtest_setup() -> None:
+    """Leave out tests for which the run has no time any more."""
+    samples.leave_out_for_time()
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session of this process, of the kind that HOODIE_TEST_SPARK asks for."""

@@ -5,12 +5,16 @@ without this mark a part. The classic session of the newest Spark runs every cas
 are sampled in every lane; in tests/interop, a test without the mark runs half of its cases. Crash tests with many
 storage calls try a sample of the calls. HOODIE_TEST_SEED chooses another sample. `make test-all` runs every case in
 every lane.
+
+On a slow machine `.ci/run` gives the lanes of `make interop` a time (HOODIE_TEST_UNTIL, seconds since the epoch). Tests
+that have not begun by then are left out, and the last lines of the run say how many.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypeVar
@@ -26,6 +30,7 @@ REPEATED = 0.25
 _SURFACE = 0.5
 """Part of the tests marked `surface` that Connect of Spark 4.0 repeats: its classic session runs all of them."""
 IS_WHOLE = os.environ.get("HOODIE_TEST_ALL", "") == "1"
+UNTIL = float(os.environ.get("HOODIE_TEST_UNTIL") or "inf")
 
 
 def describe() -> str:
@@ -65,6 +70,12 @@ def sample_lane(items: Sequence[pytest.Item], lane: str) -> list[pytest.Item]:
     chosen = draw(alike, round(len(alike) * REPEATED), lane)
     dropped = set(alike) - set(chosen)
     return [item for item in kept if item not in dropped]
+
+
+def leave_out_for_time() -> None:
+    """Leave out the test that begins now if the time of the run is over. Raises: the exception that skips it."""
+    if time.time() > UNTIL:
+        pytest.skip("left out for time")
 
 
 def sample_surface(items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -28,6 +28,13 @@ def test_a_marked_test_keeps_some_of_its_cases(
     assert set(items) - set(many) <= set(found)
 
 
+def test_no_test_begins_after_the_time_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples.leave_out_for_time()
+    monkeypatch.setattr(samples, "UNTIL", 0.0)
+    with pytest.raises(pytest.skip.Exception, match="left out for time"):
+        samples.leave_out_for_time()
+
+
 def test_lanes_that_repeat_the_contract_run_a_part_of_it(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
