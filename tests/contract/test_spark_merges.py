@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.errors import JobFailedError
+from hoodie.merge_into.changes import merged_rows
 from hoodie.spark import merge
 from hoodie.spark.assignment import Assignment, types_of
-from hoodie.write.merge_rows import merged_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

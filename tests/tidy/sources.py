@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -55,17 +56,9 @@ class Source:
                 imports += [(node.lineno, alias.name) for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 imports += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-                parts = node.args[0].values if isinstance(node.args[0], ast.JoinedStr) else node.args[:1]
-                by_name.append(
-                    (
-                        node.lineno,
-                        "".join(
-                            str(getattr(part, "value", "*")) if isinstance(part, ast.Constant) else "*"
-                            for part in parts
-                        ),
-                    )
-                )
+            elif isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith("import_module"):
+                name = ast.unparse(node.args[0]).removeprefix("f").strip("'\"")
+                by_name.append((node.lineno, re.sub(r"\{.*?\}", "*", name)))
         return imports, by_name
 
 

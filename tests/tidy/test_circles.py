@@ -16,7 +16,6 @@ KNOWN = (
     "spark.superseded spark.tasks spark.workers statements.call statements.merge statements.names statements.procedure "
     "statements.run statements.services statements.tables table table.context table.handle table.merge table.opening "
     "table.reads table.services table.streams table.writes",
-    "write.merge_match write.merge_plan",
 )
 
 Arrows = Mapping[str, Mapping[str, str]]

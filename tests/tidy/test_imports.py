@@ -25,6 +25,7 @@ LINES = (
     ("commit",),
     ("read", "services"),
     ("write",),
+    ("merge_into",),
     ("index_facade",),
     ("table",),
     ("statements",),

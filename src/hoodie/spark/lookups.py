@@ -17,6 +17,7 @@ from hoodie.engine import LocalEngine
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.merge_into.by_condition import UpdatePlan
 from hoodie.read.key_holders import index_for_reads, is_unique_by_partition, only_in
 from hoodie.read.lookup import LOCATIONS_SCHEMA, key_columns, key_table, location_rows, slice_columns
 from hoodie.read.plan import check_readable, plan_scan
@@ -34,7 +35,6 @@ from hoodie.storage import StoreSpec, open_store
 from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
-from hoodie.write.conditional import UpdatePlan
 
 # These names differ from the meta columns, because rows that were read from a table have the meta columns already.
 _WANTED_KEY = "#wanted_key"

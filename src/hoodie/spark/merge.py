@@ -19,6 +19,10 @@ from sqlglot import exp
 
 from hoodie.errors import RecordKeyError, SchemaMismatchError, UnsupportedError
 from hoodie.files.staging.staged import stage_folder
+from hoodie.merge_into.changes import KNOWN_KEY, compares_alike, computes_alike, plan_source_lookup
+from hoodie.merge_into.changes import merged_rows as merged_here
+from hoodie.merge_into.plan import Clause, Equality, Group, MergePlan
+from hoodie.merge_into.source import SourceFile, StagedSource, stage_source
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, Kind
 from hoodie.records.sql.parse import parse_expression, without_parens
@@ -31,12 +35,6 @@ from hoodie.spark.small_tables import to_arrow
 from hoodie.spark.tasks import Batches
 from hoodie.spark.types import spark_schema_of
 from hoodie.storage import Store
-from hoodie.write.merge_alike import compares_alike, computes_alike
-from hoodie.write.merge_match import Equality
-from hoodie.write.merge_plan import Clause, Group, MergePlan
-from hoodie.write.merge_rows import KNOWN_KEY, plan_source_lookup
-from hoodie.write.merge_rows import merged_rows as merged_here
-from hoodie.write.merge_source import SourceFile, StagedSource, stage_source
 
 _CLAUSE = "#clause"
 _STORED = "#stored"
@@ -86,7 +84,7 @@ def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_
     `staged`: the rows of the DataFrame, if they could be staged; then they are read from there. `bytes_max`: the size
     of the source, and of the files that can hold its keys, up to which this process computes the changes.
 
-    Raises: as `write.merge_rows.merged_rows`; JobFailedError.
+    Raises: as `merge_into.changes.merged_rows`; JobFailedError.
     """
     lookup = None if staged is None or staged.size_bytes > bytes_max else _lookup(plan, staged)
     if staged is not None and lookup is not None:

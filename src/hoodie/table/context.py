@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from hoodie.engine import Engine
+    from hoodie.merge_into.by_condition import UpdatePlan
+    from hoodie.merge_into.run import ComputedWrite
     from hoodie.read.plan import ScanPlan
     from hoodie.read.times import When
     from hoodie.services.call import ServiceCall
@@ -136,6 +138,14 @@ class TableContext:
         session = self.session()
         return read_table(plan) if session is None else spark_room().read_scan(session, plan)
 
+    def assigned(self, plan: UpdatePlan) -> Any:
+        """Return the rows that an update writes: a DataFrame if there is a Spark session, otherwise a dataset."""
+        from hoodie.engine.selection import spark_room
+        from hoodie.merge_into.by_condition import assigned
+
+        session = self.session()
+        return assigned(plan) if session is None else spark_room().assigned(session, plan, plan.assignments)
+
     def keys(self, keys: Any, view: TableView | None = None) -> Any:
         """Convert keys to data with key columns; return data with columns unchanged. Loads a view if `view` is None.
 
@@ -175,6 +185,16 @@ class TableContext:
         engine, dataset = engine_and_dataset(data)
         call = WriteCall(state=state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties)
         return call, dataset
+
+    def computed_write(self, extra_metadata: Text | None, properties: Text | None) -> ComputedWrite:
+        """Return the call of a write that computes its rows from rows of the table."""
+        from hoodie.merge_into.run import ComputedWrite
+
+        return ComputedWrite(
+            load=self.view,
+            call_of=lambda rows: self.write_call(rows, extra_metadata, properties),
+            properties=properties or {},
+        )
 
     def service(self, properties: Text | None = None) -> ServiceCall:
         """Return the call of a table service."""

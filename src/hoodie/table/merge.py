@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie.arguments import check_methods
@@ -13,8 +12,8 @@ from hoodie.table.context import Assignments, TableContext, Text
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hoodie.merge_into.plan import Clause, Merge, MergePlan
     from hoodie.view.table_view import TableView
-    from hoodie.write.merge_plan import Clause, Merge, MergePlan
     from hoodie.write.result import WriteResult
 
 
@@ -81,20 +80,19 @@ class TableMerger:
         deletes matched rows without a condition, and for inserts of keys that the table has; UnsupportedError for a
         condition `on` that is not a conjunction of equalities of columns.
         """
-        from hoodie.write.merge_plan import plan_merge
+        from hoodie.merge_into.plan import plan_merge
 
-        properties = self._properties or {}
         return execute(
             self._context,
             self._source,
-            lambda view, names: plan_merge(view, self._merge, names, properties),
+            lambda view, names, properties: plan_merge(view, self._merge, names, properties),
             extra_metadata=self._extra_metadata,
-            properties=properties,
+            properties=self._properties,
         )
 
     def _with(self, group: str, **parts: Any) -> TableMerger:
         """Return the builder with one more clause; the builder itself is not changed."""
-        from hoodie.write.merge_plan import Clause, Group
+        from hoodie.merge_into.plan import Clause, Group
 
         clause: Clause = Clause(group=Group[group], **parts)
         merge = dataclasses.replace(self._merge, clauses=(*self._merge.clauses, clause))
@@ -106,74 +104,20 @@ class TableMerger:
 def execute(
     context: TableContext,
     source: Any,
-    plan_of: Callable[[TableView, Sequence[str]], MergePlan],
+    plan_of: Callable[[TableView, Sequence[str], Text], MergePlan],
     *,
     extra_metadata: Text | None,
     properties: Text | None,
 ) -> WriteResult:
-    """Execute a merge as one commit; `plan_of` plans it for a view and the columns of the source.
+    """Execute a merge as one commit; `plan_of` plans it for a view, the columns of the source and the options.
 
     Raises: as `TableMerger.execute`.
     """
-    from hoodie.engine import ArrowDataset
     from hoodie.engine.selection import is_spark, spark_room
-    from hoodie.records.sql.quoting import quoted
-    from hoodie.write.conditional import again_from_the_read
-    from hoodie.write.indexed import merge
-    from hoodie.write.setup import ignored_columns
 
-    staged: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-    if is_spark(source):
-        staged = spark_room().merge_source(source, context.state.store)
-        context.write_call(source, None, None)  # Refuses a table that Spark's workers cannot read.
-        names = list(source.columns)
-    else:
-        source = _arrow_source(context, source)
-        names = source.schema.names
-
-    def attempt(view: TableView) -> WriteResult:
-        plan = plan_of(view, names)
-        is_upsert = plan.is_upsert
-        if is_upsert:
-            rows = source.select([quoted(name) if is_spark(source) else name for name in plan.schema.names])
-        else:
-            rows = _computed(plan, source, staged_rows, properties or {})
-            rows = rows if is_spark(rows) else ArrowDataset(rows, is_computed=True)
-        call, dataset = context.write_call(rows, extra_metadata, properties)
-        # The rows of an upsert are not computed from stored rows, so they have no baseline.
-        call = dataclasses.replace(call, baseline=None if is_upsert else view)
-        result = merge(call, dataset, computed=not is_upsert, one_row_per_key=not plan.merge.takes_duplicates)
-        used = " ".join(text for clause in plan.merge.clauses for text in (clause.values or {}).values() if text)
-        return dataclasses.replace(result, notes=(*result.notes, *ignored_columns(names, used)))
-
-    with staged as staged_rows:
-        return again_from_the_read(context.view, properties or {}, attempt)
-
-
-def execute_partial(
-    context: TableContext, data: Any, schema: str | None, *, extra_metadata: Text | None, properties: Text | None
-) -> WriteResult:
-    """Upsert rows that may lack columns of the table, as one commit.
-
-    Raises: as `TableMerger.execute`; InvalidConfigError if `schema` allows new columns.
-    """
-    from hoodie.errors import InvalidConfigError, SchemaMismatchError
-    from hoodie.write.partial_upsert import plan_partial_upsert
-
-    if schema not in (None, "strict"):
-        raise InvalidConfigError(
-            f"partial upsert: it never changes the schema; expected schema='strict', not {schema!r}"
-        )
-    if isinstance(data, list) and len({frozenset(row) for row in data if isinstance(row, Mapping)}) > 1:
-        raise SchemaMismatchError(
-            "partial upsert: the dicts have different keys, so that it is not clear which values to keep; pass rows "
-            "with other columns in another call"
-        )
-
-    def plan_of(view: TableView, names: Sequence[str]) -> MergePlan:
-        return plan_partial_upsert(view, names, properties or {})
-
-    return execute(context, data, plan_of, extra_metadata=extra_metadata, properties=properties)
+    session = spark_room() if is_spark(source) else None
+    rows = _arrow_source(context, source) if session is None else source
+    return context.computed_write(extra_metadata, properties).merge(rows, plan_of, session)
 
 
 def _arrow_source(context: TableContext, source: Any) -> pa.Table:
@@ -187,24 +131,3 @@ def _arrow_source(context: TableContext, source: Any) -> pa.Table:
         key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
         dataset = dataset.typed(view.schema().arrow, key_fields)
     return dataset.table()  # type: ignore[attr-defined]  # no Spark data here
-
-
-def _computed(plan: MergePlan, source: Any, staged: Any, properties: Text) -> Any:
-    """Return the changes; `staged` returns the rows of a Spark source.
-
-    Raises: CommitConflictError if a clean took files of the view meanwhile.
-    """
-    from hoodie import config as options
-    from hoodie.commit.conflicts import conflict
-    from hoodie.engine.selection import spark_room
-    from hoodie.errors import ViewOvertakenError
-    from hoodie.write.merge_rows import merged_rows
-    from hoodie.write.setup import effective_options
-
-    try:
-        if staged is None:
-            return merged_rows(plan, source)
-        bytes_max = options.LOCAL_BYTES_MAX.get(effective_options(plan.view.config, properties))
-        return spark_room().merged_rows(plan, source, staged(), bytes_max)
-    except ViewOvertakenError as error:
-        raise conflict(str(error)) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ from hoodie.table.context import Assignments, TableContext, Text
 
 if TYPE_CHECKING:
     from hoodie.table.merge import TableMerger
-    from hoodie.view.table_view import TableView
     from hoodie.write.result import WriteResult
 
 
@@ -71,9 +69,13 @@ class TableWrites:
         from hoodie.write.indexed import upsert
 
         if partial:
-            from hoodie.table.merge import execute_partial
+            from hoodie.merge_into.plan import plan_partial_upsert
+            from hoodie.merge_into.run import check_partial
+            from hoodie.table.merge import execute
 
-            return execute_partial(self._context, data, schema, extra_metadata=extra_metadata, properties=properties)
+            check_partial(data, schema)
+            plan = plan_partial_upsert
+            return execute(self._context, data, plan, extra_metadata=extra_metadata, properties=properties)
         call, dataset = self._context.write_call(data, extra_metadata, properties, schema)
         return upsert(call, dataset)
 
@@ -240,17 +242,9 @@ class TableWrites:
         1
         """
         from hoodie.records.condition import Condition
-        from hoodie.write.conditional import again_from_the_read, plan_matching_keys
-        from hoodie.write.indexed import delete
 
         condition = Condition.parse(where)
-
-        def attempt(view: TableView) -> WriteResult:
-            plan = plan_matching_keys(view, condition)
-            call, dataset = self._context.write_call(self._context.result(plan), extra_metadata, properties)
-            return delete(dataclasses.replace(call, baseline=plan.view), dataset)
-
-        return again_from_the_read(self._context.view, properties or {}, attempt)
+        return self._context.computed_write(extra_metadata, properties).delete_where(condition, self._context.result)
 
     def delete_partitions(
         self, partitions: Collection[str], *, extra_metadata: Text | None = None, properties: Text | None = None
@@ -419,22 +413,11 @@ class TableWrites:
         >>> t.update({"fare": "fare * 2"}, where="city = 'sf'").updated
         1
         """
-        from hoodie.engine.selection import spark_room
         from hoodie.records.condition import Condition
-        from hoodie.write.conditional import again_from_the_read, assigned, plan_update
-        from hoodie.write.indexed import update, upsert
 
         condition = Condition.parse_optional(where)
-
-        def attempt(view: TableView) -> WriteResult:
-            plan = plan_update(view, assignments, condition, properties or {})
-            session = self._context.session()
-            rows = assigned(plan) if session is None else spark_room().assigned(session, plan, plan.assignments)
-            call, dataset = self._context.write_call(rows, extra_metadata, properties)
-            call = dataclasses.replace(call, baseline=plan.scan.view)
-            return upsert(call, dataset) if plan.changed is None else update(call, dataset, plan.changed)
-
-        return again_from_the_read(self._context.view, properties or {}, attempt)
+        write = self._context.computed_write(extra_metadata, properties)
+        return write.update(assignments, condition, self._context.assigned)
 
     def merge(
         self,
@@ -477,9 +460,9 @@ class TableWrites:
         >>> sorted(t.to_arrow(columns=["id", "fare"]).to_pylist(), key=lambda row: row["id"])
         [{'id': 'a', 'fare': 6.0}, {'id': 'c', 'fare': 3.0}]
         """
+        from hoodie.merge_into.plan import Merge
         from hoodie.records.sql.quoting import quoted
         from hoodie.table.merge import TableMerger
-        from hoodie.write.merge_plan import Merge
 
         if not isinstance(on, str):
             on = " AND ".join(map(quoted, on))

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.merge_into.by_condition import plan_matching_keys, plan_update
 from hoodie.read.local import read_table
 from hoodie.records.condition import Condition
-from hoodie.write.conditional import plan_matching_keys, plan_update
 from tests.unit.read.counted import ROWS, Counted, counting, new_table
 
 BY_KEY = "id IN ('k01', 'k02') AND city = 'c1'"

@@ -131,7 +131,7 @@ def test_rows_whose_files_were_cleaned_are_read_again(operation: str, monkeypatc
             Table(store).upsert(rows("b", ts=5))
         return read_table(plan)
 
-    monkeypatch.setattr("hoodie.write.conditional.read_table", late)
+    monkeypatch.setattr("hoodie.merge_into.by_condition.read_table", late)
     monkeypatch.setattr("hoodie.read.local.read_table", late)
     table = Table(store)
     done = table.update({"ts": "ts + 1"}) if operation == "update" else table.delete_where("ts = 5")

@@ -6,17 +6,16 @@ updates all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hoodie import config as options
-from hoodie.commit.conflicts import conflict, raise_if_deleted_since
+from hoodie.commit.conflicts import conflict
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import (
     InvalidConfigError,
-    MissingFileError,
     SchemaMismatchError,
     UnsupportedError,
     ViewOvertakenError,
@@ -33,8 +32,6 @@ from hoodie.records.expression import assigned_values, columns_of
 from hoodie.records.sql.columns import Columns
 from hoodie.records.sql.translate import Translator
 from hoodie.view.table_view import TableView
-from hoodie.write.result import WriteResult
-from hoodie.write.retry import Retries
 
 
 def plan_matching_keys(view: TableView, where: Condition) -> ScanPlan:
@@ -136,27 +133,3 @@ def assigned(plan: UpdatePlan) -> Dataset:
     columns = [changed[name] if name in plan.assignments else rows[name] for name in plan.columns]
     schema = rows.select(list(plan.columns)).schema
     return ArrowDataset(pa.Table.from_arrays(columns, schema=schema), is_computed=True)
-
-
-def again_from_the_read(
-    load: Callable[[], TableView], properties: Mapping[str, str], attempt: Callable[[TableView], WriteResult]
-) -> WriteResult:
-    """Read the rows and write them; after a conflict that a retry can solve, read them again.
-
-    The rows were computed from the view that `attempt` gets, so they cannot be written again as they are. A file of
-    that view that a clean deleted before it was read is such a conflict too. `load` returns the newest view.
-    `properties` are the options of the call. Raises: CommitConflictError of the last attempt.
-    """
-    first = load()
-    retries = Retries.of(properties, first.config.raw)
-
-    def read_and_write(number: int) -> WriteResult:
-        view = load() if number else first
-        try:
-            return attempt(view)
-        except MissingFileError as error:
-            raise_if_deleted_since(view, error)
-            raise
-
-    result = retries.run(read_and_write)
-    return replace(result, notes=(*retries.notes, *result.notes))

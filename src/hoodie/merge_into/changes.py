@@ -1,4 +1,4 @@
-"""Compute the changes of a merge in this process, from Arrow data.
+"""Compute the changes of a merge in this process, from Arrow data; tell whether every Spark session computes the same.
 
 The record keys of the source are looked up, so that only files that can hold them are read. The whole table is read for
 a clause for stored rows that no source row matches, and if `on` is not the equality of the columns that name a record.
@@ -6,7 +6,7 @@ a clause for stored rows that no source row matches, and if `on` is not the equa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -17,16 +17,16 @@ from sqlglot import exp
 from hoodie.errors import RecordKeyError, SchemaMismatchError
 from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.conform import conform
+from hoodie.merge_into.plan import Clause, Equality, Group, MergePlan
 from hoodie.read.local import read_table
 from hoodie.read.lookup import key_columns, key_table, plan_lookup
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.expression import RowExpression, assigned_values
+from hoodie.records.sql.alike import is_alike
 from hoodie.records.sql.parse import parse_expression
 from hoodie.records.sql.quoting import quoted
 from hoodie.records.sql.translate import Translator
-from hoodie.write.merge_join import joined_places
-from hoodie.write.merge_plan import Clause, Group, MergePlan
 
 KNOWN_KEY: Final = (
     "merge: {} to insert match no stored row by `on`, but the table has their record keys, so that they would replace "
@@ -211,3 +211,97 @@ def _conformed(values: pa.ChunkedArray, name: str, data_type: pa.DataType) -> pa
 
 def _change_schema(plan: MergePlan) -> pa.Schema:
     return pa.schema([pa.field(KIND, pa.int8()), *(field.with_nullable(True) for field in plan.schema)])
+
+
+_Places = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def joined_places(target: pa.Table, source: pa.Table, pairs: Sequence[Equality]) -> tuple[_Places, _Places]:
+    """Return the row numbers of both sides of every pair of rows that meet, in the order of the source.
+
+    Values are equal as in Spark SQL: null equals null only if the pair says so, NaN equals NaN, and 0.0 equals -0.0.
+    Memory: several integers for each row. Raises: SchemaMismatchError for types that cannot be compared without a cast.
+    """
+    codes = np.zeros(target.num_rows + source.num_rows, np.int64)
+    for pair in pairs:
+        column = _codes(target[pair.target], source[pair.source], pair)
+        never = (codes < 0) | (column < 0)
+        codes = np.unique(codes * (column.max(initial=0) + 1) + column, return_inverse=True)[1].astype(np.int64)
+        codes[never] = -1
+    of_target, of_source = codes[: target.num_rows], codes[target.num_rows :]
+    order = np.argsort(of_target, kind="stable")
+    ordered = of_target[order]
+    first, last = np.searchsorted(ordered, of_source, "left"), np.searchsorted(ordered, of_source, "right")
+    counts = np.where(of_source < 0, 0, last - first)
+    source_places = np.repeat(np.arange(len(of_source)), counts)
+    within = np.arange(len(source_places)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return order[np.repeat(first, counts) + within], source_places
+
+
+def _codes(target: pa.ChunkedArray, source: pa.ChunkedArray, pair: Equality) -> _Places:
+    """Return one number for each value of the target, then of the source; equal values have equal numbers.
+
+    A null that equals nothing has the number -1.
+    """
+    common = _common_type(target.type, source.type)
+    if common is None:
+        raise SchemaMismatchError(
+            f"merge: `on` compares column {pair.target!r} of type {target.type} with source column {pair.source!r} of "
+            f"type {source.type}; cast the source column"
+        )
+    values = pa.chunked_array([*target.cast(common).chunks, *source.cast(common).chunks], common)
+    if pa.types.is_floating(common):
+        # -0.0 becomes 0.0, and NaNs with other bits the same NaN.
+        values = pc.if_else(pc.is_nan(values), float("nan"), pc.add(values, 0.0))
+    encoded = values.combine_chunks().dictionary_encode(null_encoding="encode" if pair.null_safe else "mask")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    return np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
+
+
+def _common_type(target: pa.DataType, source: pa.DataType) -> pa.DataType | None:
+    """Return the type in which values of both types are compared; None for types that have no such type."""
+    for kind, common in (
+        (_is_text, pa.large_string()),
+        (pa.types.is_signed_integer, pa.int64()),
+        (pa.types.is_floating, pa.float64()),
+    ):
+        if kind(target) and (kind(source) or pa.types.is_null(source)):
+            return common
+    if pa.types.is_nested(target) or (source != target and not pa.types.is_null(source)):
+        return None
+    return target
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    kind = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def compares_alike(plan: MergePlan, source: pa.Schema) -> bool:
+    """Return whether the source rows meet the stored rows by their record keys, as values of the same types.
+
+    Floats are left out: 0.0 equals -0.0, but their record keys differ.
+    """
+    if plan.join:
+        return False
+    pairs = [(plan.schema.field(name).type, source.field(column).type) for name, column in plan.source_of.items()]
+    return all(
+        (stored == given and not pa.types.is_floating(stored) and not pa.types.is_nested(stored))
+        or (pa.types.is_integer(stored) and pa.types.is_integer(given))
+        for stored, given in pairs
+    )
+
+
+def computes_alike(plan: MergePlan, source: pa.Schema) -> bool:
+    """Return whether the conditions and the values of all clauses are the same in every Spark session."""
+    sides = {plan.merge.target: plan.schema, plan.merge.source: source}
+    for clause in plan.merge.clauses:
+        known = {plan.merge.source: source} if clause.group is Group.NOT_MATCHED else sides
+        rows = Translator(pa.schema([pa.field(name, pa.struct(list(side))) for name, side in known.items()]))
+        if clause.condition is not None and not is_alike(clause.condition, rows, pa.bool_()):
+            return False
+        for field, text in zip(plan.schema, plan.projection(clause).values(), strict=True):
+            if text is not None and not is_alike(text, rows, field.type):
+                return False
+    return True

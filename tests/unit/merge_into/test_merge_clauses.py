@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import hoodie
+from hoodie.merge_into.changes import merged_rows
 from hoodie.table.merge import TableMerger
 from tests.unit.write.tables import SCHEMA, files_below, new_table, trips
 
@@ -155,19 +156,17 @@ def test_automatic_keys_name_no_record(tmp_path: Path) -> None:
 def test_a_merge_is_computed_again_from_what_another_writer_wrote(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import hoodie.write.merge_rows as computation
-
     table = new_table(tmp_path / "t")
-    compute, calls = computation.merged_rows, []
+    calls = []
 
     def compute_then_meet(*args: object) -> object:
-        found = compute(*args)  # type: ignore[arg-type]
+        found = merged_rows(*args)  # type: ignore[arg-type]
         calls.append(1)
         if len(calls) == 1:
             hoodie.open(tmp_path / "t", spark=False).upsert(trips(("a", 2, 100.0, "sf"), ("n", 2, 7.0, "sf")))
         return found
 
-    monkeypatch.setattr(computation, "merged_rows", compute_then_meet)
+    monkeypatch.setattr("hoodie.merge_into.run.merged_rows", compute_then_meet)
     source = trips(("a", 3, 1.0, "sf"), ("n", 3, 1.0, "sf"))
     merge = table.merge(source, "t.id = s.id").when_matched_update({"fare": "t.fare + s.fare"})
     result = merge.when_not_matched_insert_all().execute()

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.write.merge_join import joined_places
-from hoodie.write.merge_match import Equality
+from hoodie.merge_into.changes import joined_places
+from hoodie.merge_into.plan import Equality
 from tests.support.rows import assert_same_rows
 from tests.unit.write.tables import SCHEMA, trips
 

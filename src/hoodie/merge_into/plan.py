@@ -1,7 +1,8 @@
 """Plan a merge: check its clauses against the table, and find how the source rows meet the stored rows.
 
 The rules are those of Delta's MERGE. The clauses of one kind are tried in order, and the first clause whose condition
-is true decides about a row. A row for which no condition is true stays as it is.
+is true decides about a row. A row for which no condition is true stays as it is. A partial upsert is a merge by the
+columns that name a record, which sets the columns that the data has.
 """
 
 from __future__ import annotations
@@ -13,19 +14,16 @@ from enum import Enum
 import pyarrow as pa
 from sqlglot import exp
 
-from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
+from hoodie.format.table.merge_config import MergeMode
+from hoodie.index import index_of
+from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.sql.columns import is_column
-from hoodie.records.sql.parse import parse_expression, to_sql, without_parens
+from hoodie.records.sql.parse import operands, parse_expression, to_sql, without_parens
 from hoodie.records.sql.quoting import quoted
 from hoodie.view.table_view import TableView
-from hoodie.write.merge_match import (
-    Equality,
-    equalities,
-    is_by_name,
-    names_by_path,
-    naming_columns,
-    refuse_merge_function,
-)
+from hoodie.write.setup import effective_options
 
 
 class Group(Enum):
@@ -74,6 +72,15 @@ class Merge:
         return all(c.deletes and c.condition is None for c in self.clauses)
 
 
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """A column of the table and one of the source that `on` compares; `null_safe`: null equals null."""
+
+    target: str
+    source: str
+    null_safe: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePlan:
     """A merge, checked against a view. `schema` has the table's columns.
@@ -98,7 +105,7 @@ class MergePlan:
     @property
     def naming(self) -> list[str]:
         """The columns that name a record."""
-        return list(naming_columns(self.view, by_path=self.by_path))
+        return list(_naming_columns(self.view, by_path=self.by_path))
 
     def key_fields_in(self, column: str) -> list[str]:
         """Return the fields of the record key and the partition path that are inside a struct column."""
@@ -125,12 +132,13 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
     or ambiguous columns; UnsupportedError for automatic keys, and for an `on` that is not a conjunction of
         equalities.
     """
-    schema, by_path = view.schema().arrow, names_by_path(view, properties)
+    schema, by_path = view.schema().arrow, _names_by_path(view, properties)
     _check_order(merge)
     if any(one.values is not None and one.group is not Group.NOT_MATCHED for one in merge.clauses):
-        refuse_merge_function(view, "merge with an update of some columns")
-    found = equalities(view, merge, source_names)
-    joins = not is_by_name(found, naming_columns(view, by_path=by_path))
+        _refuse_merge_function(view, "merge with an update of some columns")
+    found = _equalities(view, merge, source_names)
+    names = _naming_columns(view, by_path=by_path)
+    joins = len(found) != len(names) or {one.target for one in found} != names.keys()
     key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
     naming = {name.split(".")[0] for name in key_fields}
     source_of = {one.target: one.source for one in reversed(found) if one.target in naming}
@@ -143,6 +151,116 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
     merge = Merge(on=merge.on, clauses=clauses, target=merge.target, source=merge.source)
     join = found if joins else ()
     return MergePlan(view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path, join=join)
+
+
+def plan_partial_upsert(view: TableView, names: Sequence[str], properties: Mapping[str, str]) -> MergePlan:
+    """Return the plan of a partial upsert of data with these columns.
+
+    Rows with known keys keep the stored values of other columns; in rows with new keys these are null.
+
+    Raises: SchemaMismatchError for unknown columns, and if columns of the key, the partition path or the ordering are
+        missing; UnsupportedError for automatic keys, and for other tables into which a merge is refused.
+    """
+    schema, by_path = view.schema().arrow, _names_by_path(view, properties)
+    _refuse_merge_function(view, "partial upsert")
+    named = _naming_columns(view, by_path=by_path)
+    given = [name for name in names if name not in (*META_FIELDS, OPERATION_FIELD)]
+    known = set(schema.names)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise SchemaMismatchError(
+            f"partial upsert: the table has no columns {unknown}, it has {schema.names}; drop them, or add them first "
+            "with an upsert of whole rows"
+        )
+    lacking = [name for name in _needed(view) if name.split(".")[0] not in given]
+    if lacking:
+        raise SchemaMismatchError(
+            f"partial upsert: the data lacks {lacking}, columns of the record key, the partition path or the ordering, "
+            f"and has {given}; add them, or set the other columns with merge or update"
+        )
+    values = {name: f"{quoted('s')}.{quoted(name)}" for name in given}
+    clauses = tuple(Clause(group=group, values=values) for group in (Group.MATCHED, Group.NOT_MATCHED))
+    on = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in named)
+    merge = Merge(on=on, clauses=clauses)
+    return MergePlan(view=view, merge=merge, schema=schema, source_of={name: name for name in named}, by_path=by_path)
+
+
+def _needed(view: TableView) -> dict[str, None]:
+    """Return the columns that each row must have: those that name it, and those that order it."""
+    config = view.config
+    ordering = () if config.merge_rule.mode is MergeMode.COMMIT_TIME_ORDERING else config.ordering_fields
+    return dict.fromkeys((*config.record_key_fields, *config.partition_fields, *ordering))
+
+
+def _names_by_path(view: TableView, properties: Mapping[str, str]) -> bool:
+    """Return whether the partition path is part of what names a record: the index is not global."""
+    index = index_of(view, effective_options(view.config, properties))
+    return not index.is_global and bool(view.config.partition_fields)
+
+
+def _naming_columns(view: TableView, *, by_path: bool) -> dict[str, None]:
+    """Return the columns that name a record. Raises: UnsupportedError if a merge cannot match by columns."""
+    config = view.config
+    if not config.record_key_fields:
+        raise UnsupportedError(
+            "merge: the table makes its record keys automatically, so no column of the source names a record; use "
+            "update, delete_where and insert"
+        )
+    wanted = dict.fromkeys((*config.record_key_fields, *(config.partition_fields if by_path else ())))
+    if any("." in name for name in wanted):
+        raise UnsupportedError(f"merge: the record key or partition has nested columns, {list(wanted)}; use upsert")
+    if by_path and any(table_key_generator(config).time_formats):
+        raise UnsupportedError(
+            "merge: the partition paths are made from times, so that rows with other values share a partition; use "
+            "upsert, or a table with a global index"
+        )
+    return wanted
+
+
+def _refuse_merge_function(view: TableView, call: str) -> None:
+    """Refuse to write kept values of stored rows into a table that merges by a function: it would merge them again.
+
+    Raises: UnsupportedError.
+    """
+    if view.config.merge_rule.mode is MergeMode.CUSTOM:
+        raise UnsupportedError(
+            f"{call}: the table merges rows by a function, which would merge the values that a row keeps with "
+            "themselves; upsert whole rows"
+        )
+
+
+def _equalities(view: TableView, merge: Merge, source_names: Sequence[str]) -> tuple[Equality, ...]:
+    """Return the columns that `on` compares. Raises: UnsupportedError for other conditions; SchemaMismatchError."""
+    schema = view.schema().arrow
+    parts = operands(parse_expression(merge.on), exp.And)
+    return tuple(_equality(part, merge, schema, source_names) for part in parts)
+
+
+def _equality(part: exp.Expression, merge: Merge, schema: pa.Schema, source_names: Sequence[str]) -> Equality:
+    """Return the columns that a part of `on` compares. Raises: as `_equalities`."""
+    if isinstance(part, exp.Column) and len(part.parts) == 1:
+        return Equality(_one_of(schema.names, part.name, "table"), _one_of(source_names, part.name, "source"), False)
+    sides: dict[str, str] = {}
+    if isinstance(part, exp.EQ | exp.NullSafeEQ):
+        for node in (without_parens(part.this), without_parens(part.expression)):
+            if isinstance(node, exp.Column) and len(node.parts) == 2:
+                sides[node.parts[0].name.lower()] = node.parts[1].name
+    target, source = sides.get(merge.target.lower()), sides.get(merge.source.lower())
+    if target is None or source is None:
+        raise UnsupportedError(
+            f"merge on {to_sql(part)[:300]!r}: expected only equalities of a column of the table and a column of the "
+            f"source, such as {f'{merge.target}.id = {merge.source}.id'!r}, joined by AND; other conditions belong to "
+            "the clauses"
+        )
+    columns = (_one_of(schema.names, target, "table"), _one_of(source_names, source, "source"))
+    return Equality(*columns, null_safe=isinstance(part, exp.NullSafeEQ))
+
+
+def _one_of(names: Sequence[str], name: str, side: str) -> str:
+    found = [one for one in names if one.lower() == name.lower()]
+    if len(found) != 1:
+        raise SchemaMismatchError(f"merge: no column {name!r} in the {side}, which has {list(names)}")
+    return found[0]
 
 
 def _check_order(merge: Merge) -> None:
@@ -228,12 +346,12 @@ def _qualified_clause(clause: Clause, merge: Merge, schema: pa.Schema, source_na
     known = {side: _by_lower(names).keys() for side, names in sides.items()}
     values = clause.values
     if values is not None:
-        values = {name: qualified(text, sides, known) for name, text in values.items()}
-    condition = None if clause.condition is None else qualified(clause.condition, sides, known)
+        values = {name: _qualified(text, sides, known) for name, text in values.items()}
+    condition = None if clause.condition is None else _qualified(clause.condition, sides, known)
     return Clause(group=clause.group, deletes=clause.deletes, values=values, condition=condition)
 
 
-def qualified(text: str, sides: Mapping[str, Sequence[str]], known: Mapping[str, Collection[str]]) -> str:
+def _qualified(text: str, sides: Mapping[str, Sequence[str]], known: Mapping[str, Collection[str]]) -> str:
     """Return an SQL expression in which every column has the name of its side before it.
 
     `sides`: columns by side. `known`: the same in lower case.

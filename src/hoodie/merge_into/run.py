@@ -1,0 +1,166 @@
+"""Run a merge, an update or a delete by condition: read a view, compute the rows, write them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from hoodie import config as options
+from hoodie.commit.conflicts import conflict, raise_if_deleted_since
+from hoodie.engine import ArrowDataset, Dataset
+from hoodie.errors import InvalidConfigError, MissingFileError, SchemaMismatchError, ViewOvertakenError
+from hoodie.merge_into.by_condition import UpdatePlan, plan_matching_keys, plan_update
+from hoodie.merge_into.changes import merged_rows
+from hoodie.merge_into.plan import MergePlan
+from hoodie.merge_into.source import StagedSource
+from hoodie.read.plan import ScanPlan
+from hoodie.records.condition import Condition
+from hoodie.records.sql.quoting import quoted
+from hoodie.storage import Store
+from hoodie.view.table_view import TableView
+from hoodie.write.indexed import delete, merge, update, upsert
+from hoodie.write.result import WriteResult
+from hoodie.write.retry import Retries
+from hoodie.write.setup import WriteCall, effective_options, ignored_columns
+
+
+class MergeSession(Protocol):
+    """What Spark does for a merge whose source is a DataFrame; `spark/merge.py` implements it."""
+
+    def merge_source(
+        self, frame: Any, store: Store
+    ) -> contextlib.AbstractContextManager[Callable[[], StagedSource | None]]:
+        """Yield a function that stages the rows of the source, and returns None if they cannot be staged."""
+
+    def merged_rows(self, plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_max: int) -> Any:
+        """Return the changes as a DataFrame or a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedWrite:
+    """One call of a write that computes its rows from rows of the table.
+
+    `load` returns the newest view, `call_of` the call that writes computed rows and these rows as a dataset.
+    `properties` are the options of the call.
+    """
+
+    load: Callable[[], TableView]
+    call_of: Callable[[Any], tuple[WriteCall, Dataset]]
+    properties: Mapping[str, str]
+
+    def update(
+        self, assignments: Mapping[str, str], where: Condition | None, rows_of: Callable[[UpdatePlan], Any]
+    ) -> WriteResult:
+        """Set columns of the rows that match a condition; `rows_of` computes them. Raises: as `plan_update`."""
+
+        def attempt(view: TableView) -> WriteResult:
+            plan = plan_update(view, assignments, where, self.properties)
+            call, dataset = self.call_of(rows_of(plan))
+            call = replace(call, baseline=plan.scan.view)
+            return upsert(call, dataset) if plan.changed is None else update(call, dataset, plan.changed)
+
+        return self._again_from_the_read(attempt)
+
+    def delete_where(self, where: Condition, rows_of: Callable[[ScanPlan], Any]) -> WriteResult:
+        """Delete the rows that match a condition; `rows_of` reads their keys."""
+
+        def attempt(view: TableView) -> WriteResult:
+            plan = plan_matching_keys(view, where)
+            call, dataset = self.call_of(rows_of(plan))
+            return delete(replace(call, baseline=plan.view), dataset)
+
+        return self._again_from_the_read(attempt)
+
+    def merge(
+        self,
+        source: Any,
+        plan_of: Callable[[TableView, Sequence[str], Mapping[str, str]], MergePlan],
+        session: MergeSession | None,
+    ) -> WriteResult:
+        """Merge source rows into the table. `plan_of` plans it for a view, the columns of the source and the options.
+
+        `source`: a DataFrame if there is a session, otherwise an Arrow table.
+
+        Raises: as `TableMerger.execute`.
+        """
+        staged: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        if session is None:
+            names = source.schema.names
+        else:
+            names = list(source.columns)
+            # Refuses a table that Spark's workers cannot read.
+            staged = session.merge_source(source, self.call_of(source)[0].state.store)
+
+        def attempt(view: TableView) -> WriteResult:
+            plan = plan_of(view, names, self.properties)
+            is_upsert = plan.is_upsert
+            if is_upsert:
+                rows = source.select([name if session is None else quoted(name) for name in plan.schema.names])
+            else:
+                rows = self._computed(plan, source, session, staged_rows)
+                rows = ArrowDataset(rows, is_computed=True) if isinstance(rows, pa.Table) else rows
+            call, dataset = self.call_of(rows)
+            # The rows of an upsert are not computed from stored rows, so they have no baseline.
+            call = replace(call, baseline=None if is_upsert else view)
+            result = merge(call, dataset, computed=not is_upsert, one_row_per_key=not plan.merge.takes_duplicates)
+            used = " ".join(text for clause in plan.merge.clauses for text in (clause.values or {}).values() if text)
+            return replace(result, notes=(*result.notes, *ignored_columns(names, used)))
+
+        with staged as staged_rows:
+            return self._again_from_the_read(attempt)
+
+    def _computed(
+        self, plan: MergePlan, source: Any, session: MergeSession | None, staged: Callable[[], StagedSource | None]
+    ) -> Any:
+        """Return the changes; `staged` returns the rows of a Spark source.
+
+        Raises: CommitConflictError if a clean took files of the view meanwhile.
+        """
+        try:
+            if session is None:
+                return merged_rows(plan, source)
+            bytes_max = options.LOCAL_BYTES_MAX.get(effective_options(plan.view.config, self.properties))
+            return session.merged_rows(plan, source, staged(), bytes_max)
+        except ViewOvertakenError as error:
+            raise conflict(str(error)) from error
+
+    def _again_from_the_read(self, attempt: Callable[[TableView], WriteResult]) -> WriteResult:
+        """Read the rows and write them; after a conflict that a retry can solve, read them again.
+
+        The rows were computed from the view that `attempt` gets, so they cannot be written again as they are. A file of
+        that view that a clean deleted before it was read is such a conflict too. Raises: CommitConflictError of the
+        last attempt.
+        """
+        first = self.load()
+        retries = Retries.of(self.properties, first.config.raw)
+
+        def read_and_write(number: int) -> WriteResult:
+            view = self.load() if number else first
+            try:
+                return attempt(view)
+            except MissingFileError as error:
+                raise_if_deleted_since(view, error)
+                raise
+
+        result = retries.run(read_and_write)
+        return replace(result, notes=(*retries.notes, *result.notes))
+
+
+def check_partial(data: Any, schema: str | None) -> None:
+    """Check the arguments of a partial upsert.
+
+    Raises: InvalidConfigError if `schema` allows new columns; SchemaMismatchError for dicts with different keys.
+    """
+    if schema not in (None, "strict"):
+        raise InvalidConfigError(
+            f"partial upsert: it never changes the schema; expected schema='strict', not {schema!r}"
+        )
+    if isinstance(data, list) and len({frozenset(row) for row in data if isinstance(row, Mapping)}) > 1:
+        raise SchemaMismatchError(
+            "partial upsert: the dicts have different keys, so that it is not clear which values to keep; pass rows "
+            "with other columns in another call"
+        )
