@@ -6,20 +6,14 @@ updates all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hoodie import config as options
-from hoodie.commit.conflicts import conflict
 from hoodie.engine import ArrowDataset, Dataset
-from hoodie.errors import (
-    InvalidConfigError,
-    SchemaMismatchError,
-    UnsupportedError,
-    ViewOvertakenError,
-)
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.schema.table_schema import spelled, without_meta_fields
 from hoodie.format.table.merge_config import MergeMode
@@ -36,15 +30,7 @@ from hoodie.view.table_view import TableView
 
 def plan_matching_keys(view: TableView, where: Condition) -> ScanPlan:
     """Plan the read of the keys of all rows that match a condition."""
-    return _scan(view, columns=[RECORD_KEY, PARTITION_PATH], where=where)
-
-
-def _scan(view: TableView, *, columns: Sequence[str], where: Condition | None) -> ScanPlan:
-    """Plan a read of the rows to change. Raises: CommitConflictError if a clean took files of the view meanwhile."""
-    try:
-        return plan_scan(view, columns=columns, where=where)
-    except ViewOvertakenError as error:
-        raise conflict(str(error)) from error
+    return plan_scan(view, columns=[RECORD_KEY, PARTITION_PATH], where=where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +73,13 @@ def plan_update(
     stored_key = () if config.record_key_fields else (RECORD_KEY,)
     names = (*stored_key, *without_meta_fields(schema).names)
     if not _logs_parts(config, schema, assignments, options.PARTIAL_UPDATES.get(properties, config.raw)):
-        return UpdatePlan(_scan(view, columns=names, where=where), names, assignments, None)
+        return UpdatePlan(plan_scan(view, columns=names, where=where), names, assignments, None)
     changed = tuple(name for name in names if name in assignments)
     ordering = config.ordering_fields if config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING else ()
     needed = {*stored_key, *naming, *ordering, *changed}
     written = tuple(name for name in names if name in needed)
     read = _columns_read(written, assignments, schema)
-    scan = _scan(view, columns=[name for name in names if name in read], where=where)
+    scan = plan_scan(view, columns=[name for name in names if name in read], where=where)
     return UpdatePlan(scan, written, assignments, changed)
 
 

@@ -8,7 +8,7 @@ columns that name a record, which sets the columns that the data has.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import pyarrow as pa
@@ -148,8 +148,7 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
         )
         for clause in merge.clauses
     )
-    merge = Merge(on=merge.on, clauses=clauses, target=merge.target, source=merge.source)
-    join = found if joins else ()
+    merge, join = replace(merge, clauses=clauses), found if joins else ()
     return MergePlan(view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path, join=join)
 
 
@@ -172,7 +171,10 @@ def plan_partial_upsert(view: TableView, names: Sequence[str], properties: Mappi
             f"partial upsert: the table has no columns {unknown}, it has {schema.names}; drop them, or add them first "
             "with an upsert of whole rows"
         )
-    lacking = [name for name in _needed(view) if name.split(".")[0] not in given]
+    config = view.config
+    ordering = () if config.merge_rule.mode is MergeMode.COMMIT_TIME_ORDERING else config.ordering_fields
+    needed = dict.fromkeys((*config.record_key_fields, *config.partition_fields, *ordering))
+    lacking = [name for name in needed if name.split(".")[0] not in given]
     if lacking:
         raise SchemaMismatchError(
             f"partial upsert: the data lacks {lacking}, columns of the record key, the partition path or the ordering, "
@@ -183,13 +185,6 @@ def plan_partial_upsert(view: TableView, names: Sequence[str], properties: Mappi
     on = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in named)
     merge = Merge(on=on, clauses=clauses)
     return MergePlan(view=view, merge=merge, schema=schema, source_of={name: name for name in named}, by_path=by_path)
-
-
-def _needed(view: TableView) -> dict[str, None]:
-    """Return the columns that each row must have: those that name it, and those that order it."""
-    config = view.config
-    ordering = () if config.merge_rule.mode is MergeMode.COMMIT_TIME_ORDERING else config.ordering_fields
-    return dict.fromkeys((*config.record_key_fields, *config.partition_fields, *ordering))
 
 
 def _names_by_path(view: TableView, properties: Mapping[str, str]) -> bool:
@@ -344,11 +339,9 @@ def _qualified_clause(clause: Clause, merge: Merge, schema: pa.Schema, source_na
     if clause.group is not Group.MATCHED:
         del sides[merge.source if clause.group is Group.BY_SOURCE else merge.target]
     known = {side: _by_lower(names).keys() for side, names in sides.items()}
-    values = clause.values
-    if values is not None:
-        values = {name: _qualified(text, sides, known) for name, text in values.items()}
+    values = clause.values and {name: _qualified(text, sides, known) for name, text in clause.values.items()}
     condition = None if clause.condition is None else _qualified(clause.condition, sides, known)
-    return Clause(group=clause.group, deletes=clause.deletes, values=values, condition=condition)
+    return replace(clause, values=values, condition=condition)
 
 
 def _qualified(text: str, sides: Mapping[str, Sequence[str]], known: Mapping[str, Collection[str]]) -> str:

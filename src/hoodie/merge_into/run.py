@@ -100,9 +100,13 @@ class ComputedWrite:
             is_upsert = plan.is_upsert
             if is_upsert:
                 rows = source.select([name if session is None else quoted(name) for name in plan.schema.names])
+            elif session is None:
+                rows = merged_rows(plan, source)
             else:
-                rows = self._computed(plan, source, session, staged_rows)
-                rows = ArrowDataset(rows, is_computed=True) if isinstance(rows, pa.Table) else rows
+                bytes_max = options.LOCAL_BYTES_MAX.get(effective_options(plan.view.config, self.properties))
+                rows = session.merged_rows(plan, source, staged_rows(), bytes_max)
+            if not is_upsert and isinstance(rows, pa.Table):
+                rows = ArrowDataset(rows, is_computed=True)
             call, dataset = self.call_of(rows)
             # The rows of an upsert are not computed from stored rows, so they have no baseline.
             call = replace(call, baseline=None if is_upsert else view)
@@ -113,27 +117,12 @@ class ComputedWrite:
         with staged as staged_rows:
             return self._again_from_the_read(attempt)
 
-    def _computed(
-        self, plan: MergePlan, source: Any, session: MergeSession | None, staged: Callable[[], StagedSource | None]
-    ) -> Any:
-        """Return the changes; `staged` returns the rows of a Spark source.
-
-        Raises: CommitConflictError if a clean took files of the view meanwhile.
-        """
-        try:
-            if session is None:
-                return merged_rows(plan, source)
-            bytes_max = options.LOCAL_BYTES_MAX.get(effective_options(plan.view.config, self.properties))
-            return session.merged_rows(plan, source, staged(), bytes_max)
-        except ViewOvertakenError as error:
-            raise conflict(str(error)) from error
-
     def _again_from_the_read(self, attempt: Callable[[TableView], WriteResult]) -> WriteResult:
         """Read the rows and write them; after a conflict that a retry can solve, read them again.
 
         The rows were computed from the view that `attempt` gets, so they cannot be written again as they are. A file of
-        that view that a clean deleted before it was read is such a conflict too. Raises: CommitConflictError of the
-        last attempt.
+        that view that a clean deleted before it was listed or read is such a conflict too. Raises: CommitConflictError
+        of the last attempt.
         """
         first = self.load()
         retries = Retries.of(self.properties, first.config.raw)
@@ -145,6 +134,8 @@ class ComputedWrite:
             except MissingFileError as error:
                 raise_if_deleted_since(view, error)
                 raise
+            except ViewOvertakenError as error:
+                raise conflict(str(error)) from error
 
         result = retries.run(read_and_write)
         return replace(result, notes=(*retries.notes, *result.notes))
