@@ -25,7 +25,7 @@ from bench.keys import Numbers, narrow_rows
 from bench.markdown import machine_line, seconds_text, table
 from bench.picture import draw_tagging
 from bench.settings import Settings, machine
-from hoodie import config as options
+from hoodie.config import writes
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.files.staging.staged import stage_folder
 from hoodie.index.table_facts import TableFacts
@@ -207,7 +207,7 @@ def tag_keys(store: Store, rows: pa.Table, call_engine: LocalEngine | None = Non
     if call_engine is None:
         call = WriteCall(state=view.state, engine=LocalEngine())
     else:
-        call = WriteCall(state=view.state, engine=call_engine, properties={options.LOCAL_BYTES_MAX.key: "0"})
+        call = WriteCall(state=view.state, engine=call_engine, properties={writes.LOCAL_BYTES_MAX.key: "0"})
     setup, key_stage = WriteSetup.without_repair(call, None).staging_keys()
     meets = setup.index.needs_exchange
     preparation = setup.preparation(keys_only=True, buckets=call.engine.parallelism if meets else 0)

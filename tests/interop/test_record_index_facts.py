@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie.config import RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE_NEW, RECORD_UPDATE_PARTITION_PATH
+from hoodie.config.indexes import RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE_NEW, RECORD_UPDATE_PARTITION_PATH
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import RecordLocation, location_values

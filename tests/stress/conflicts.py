@@ -18,14 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 import hoodie
-from hoodie import config as options
+from hoodie.config import concurrency
 from tests.support.steps import ONE_TRY
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("operation", pa.string())])
 WRITERS, WRITES, KEYS, ROWS, CITIES = 8, 12, 400, 6, 4
 
-EARLY = {options.EARLY_CONFLICTS.key: "true", options.EARLY_COMMIT_CONFLICTS.key: "true"}
-NON_BLOCKING = {options.CONCURRENCY_MODE.key: "NON_BLOCKING_CONCURRENCY_CONTROL"}
+EARLY = {concurrency.EARLY_CONFLICTS.key: "true", concurrency.EARLY_COMMIT_CONFLICTS.key: "true"}
+NON_BLOCKING = {concurrency.CONCURRENCY_MODE.key: "NON_BLOCKING_CONCURRENCY_CONTROL"}
 WAYS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     "no retries": (("copy_on_write", "merge_on_read"), ONE_TRY),
     "retries": (("copy_on_write", "merge_on_read"), {}),

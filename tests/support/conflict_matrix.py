@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import retention
 from hoodie.table import Table
 
 Act = Callable[[Table], object]
@@ -40,11 +40,11 @@ SERVICES: Final = (*_PLANNED, *_BUILDS, "clean", "clustering", EXPIRY)
 THEIRS_ONLY: Final = ("archive", "savepoint", "rollback", "restore")
 """Services that run under the table's lock, so that nothing completes meanwhile."""
 OPERATIONS: Final = (*WRITES, *OVERWRITES, "bulk_insert", *SERVICES)
-_CLEAN: Final = {options.CLEAN_COMMITS_RETAINED.key: "1"}
+_CLEAN: Final = {retention.CLEAN_COMMITS_RETAINED.key: "1"}
 _ARCHIVE: Final = {**_CLEAN, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 ARCHIVABLE: Final = {"hoodie.metadata.compact.max.delta.commits": "2"}
 """Properties of a table whose commits may be archived soon: the metadata table is compacted often."""
-_WEEK: Final = {options.TTL_DAYS.key: "7"}
+_WEEK: Final = {retention.TTL_DAYS.key: "7"}
 
 
 def trips(*rows: tuple[str, int, str]) -> pa.Table:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from hoodie import config as options
 from hoodie.commit.steps import Step, watching
+from hoodie.config import concurrency
 
-ONE_TRY = {options.CONFLICT_RETRIES.key: "0"}
+ONE_TRY = {concurrency.CONFLICT_RETRIES.key: "0"}
 """Options of a write that a test sees conflict, instead of being retried."""
 
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 
-from hoodie import config
+import hoodie.config
 from hoodie.config import OPTIONS, Option, check_options
 from tests.tidy.sources import package_sources
 
 
+def _config_modules() -> list[pkgutil.ModuleInfo]:
+    return list(pkgutil.iter_modules(hoodie.config.__path__))
+
+
 def test_every_option_is_known() -> None:
-    defined = [value for value in vars(config).values() if isinstance(value, Option)]
+    modules_of_options = [importlib.import_module(f"hoodie.config.{found.name}") for found in _config_modules()]
+    defined = [value for module in modules_of_options for value in vars(module).values() if isinstance(value, Option)]
     assert {option.key for option in defined} == OPTIONS.keys()
     modules = {
         source.name

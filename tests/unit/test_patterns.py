@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hoodie.config import CLEAN_INCREMENTAL, CLEAN_PARTITIONS_PATTERN, CLUSTER_PARTITION_PATTERN
+from hoodie.config.clustering import CLUSTER_PARTITION_PATTERN
 from hoodie.config.patterns import check_pattern, is_found, match_whole
+from hoodie.config.retention import CLEAN_INCREMENTAL, CLEAN_PARTITIONS_PATTERN
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.buckets import BucketCounts
 from hoodie.records.keys.partition_path import component_texts

@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from hoodie.commit.pending import executor_text, inflight_content
-from hoodie.config import INSERT_DUP_POLICY
+from hoodie.config.writes import INSERT_DUP_POLICY
 from hoodie.errors import CommitConflictError, InvalidConfigError, MissingFileError
 from hoodie.files.markers import TEMP_FOLDER, read_markers
 from hoodie.format.filenames import bucket_of_file_id, name_of, parse_data_file

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 
-from hoodie import config as options
 from hoodie.commit.commit_content import locked_table
+from hoodie.config import indexes
 from hoodie.errors import MetadataTableMissingError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
@@ -138,9 +138,9 @@ def drop_metadata_table(view: TableView) -> TableView:
     if RECORD_INDEX in view.config.metadata_partitions:
         changes |= _index_switches(view)
     if COLUMN_STATS in view.config.metadata_partitions:
-        changes[options.COLUMN_STATS_ENABLE.key] = "true"
+        changes[indexes.COLUMN_STATS_ENABLE.key] = "true"
     if BLOOM_FILTERS in view.config.metadata_partitions:
-        changes[options.BLOOM_FILTERS_ENABLE.key] = "true"
+        changes[indexes.BLOOM_FILTERS_ENABLE.key] = "true"
     update_table_config(view.store, changes)
     named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
     view.held_lock.ensure_held()

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from hoodie.commit.attempt_files import delete_marked_files, files_of_instant
 from hoodie.commit.steps import Step, reached
-from hoodie.config import LOCK_WAIT_MS
+from hoodie.config.concurrency import LOCK_WAIT_MS
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.files.markers import delete_markers
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation

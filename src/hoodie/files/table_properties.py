@@ -6,7 +6,7 @@ import contextlib
 import time
 from datetime import UTC, datetime
 
-from hoodie.config import DURABLE
+from hoodie.config.writes import DURABLE
 from hoodie.errors import CorruptFileError, TableExistsError, TableNotFoundError
 from hoodie.format.table.table_config import TableConfig
 from hoodie.storage import Store

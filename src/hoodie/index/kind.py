@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hoodie import config as options
-from hoodie.config import Option
+from hoodie.config import Option, indexes
 from hoodie.engine import EngineFor
 from hoodie.index.api import Index, IndexUpdate
 from hoodie.index.table_facts import TableFacts
@@ -91,7 +90,7 @@ class IndexKind:
 
         Raises: as `own_properties`.
         """
-        found = {options.INDEX_TYPE_KEY: self.types[0]} if self.stores_type else {}
+        found = {indexes.INDEX_TYPE_KEY: self.types[0]} if self.stores_type else {}
         found |= self.own_properties(properties, record_key)
         found |= dict.fromkeys((switch.key for switch in self.switches), "true")
         if self.moves_option is not None and self.stores_moves:

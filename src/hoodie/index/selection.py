@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hoodie import config as options
-from hoodie.config import flag
+from hoodie.config import flag, indexes
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index.api import Index
@@ -26,7 +25,7 @@ _COMMITS_ASKED = 3
 def stored_index(config: TableConfig) -> IndexKind | None:
     """Return the index of the stored type; None if the table stores no type, or this release lacks the index."""
     try:
-        return index_kind(config.raw[options.INDEX_TYPE_KEY])
+        return index_kind(config.raw[indexes.INDEX_TYPE_KEY])
     except (KeyError, InvalidConfigError, UnsupportedError):
         return None
 
@@ -36,7 +35,7 @@ def table_index(config: TableConfig) -> IndexKind:
 
     Raises: as `index_kind`.
     """
-    given = config.raw.get(options.INDEX_TYPE_KEY)
+    given = config.raw.get(indexes.INDEX_TYPE_KEY)
     if given is not None:
         return index_kind(given)
     return next((kind for kind in INDEXES if kind.needs_one_of(config.metadata_partitions)), SIMPLE)
@@ -76,7 +75,7 @@ def index_of_view(view: TableView) -> IndexKind:
     Raises: as `index_kind`.
     """
     kind = table_index(view.config)
-    if options.INDEX_TYPE_KEY in view.config.raw or kind.metadata_partition is None:
+    if indexes.INDEX_TYPE_KEY in view.config.raw or kind.metadata_partition is None:
         return kind
     return next((found for found in INDEXES if found.metadata_partition and found.exists_in(view)), kind)
 
@@ -92,7 +91,7 @@ def partition_follows_columns(config: TableConfig) -> bool:
     if stored is HBASE:
         return HBASE.moves_records(config.raw)
     is_record = RECORD.needs_one_of(config.metadata_partitions) or flag(
-        config.raw.get(options.RECORD_INDEX_ENABLE.key, "false")
+        config.raw.get(indexes.RECORD_INDEX_ENABLE.key, "false")
     )
     kinds = (RECORD,) if is_record else (GLOBAL_SIMPLE, GLOBAL_BLOOM)
     return all(kind.moves_records(config.raw) for kind in kinds)
@@ -127,7 +126,7 @@ def _refuse_unnamed_buckets(view: TableView) -> None:
             raise UnsupportedError(
                 f"{where}: file group {file_ids[0]} is that of a bucket index, which the table's properties do not "
                 'name; store it with t.index.switch("bucket", buckets=…), or pass '
-                f"{options.INDEX_TYPE_KEY}=BUCKET and {options.BUCKET_COUNT.key}=… to each write, as to JVM Hudi"
+                f"{indexes.INDEX_TYPE_KEY}=BUCKET and {indexes.BUCKET_COUNT.key}=… to each write, as to JVM Hudi"
             )
         if file_ids:
             break
@@ -142,20 +141,20 @@ def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
     an index other than the table's index, with which keys would not stay unique.
     """
     stored = index_of_view(view)
-    asked = properties.get(options.INDEX_TYPE_KEY)
+    asked = properties.get(indexes.INDEX_TYPE_KEY)
     kind = stored if asked is None else index_kind(asked)
     if kind is stored:
         if asked is None and kind is SIMPLE:
             _refuse_unnamed_buckets(view)
         return kind.make(view, properties)
-    if options.INDEX_TYPE_KEY in view.config.raw or stored.is_global:
+    if indexes.INDEX_TYPE_KEY in view.config.raw or stored.is_global:
         raise InvalidConfigError(
-            f"{options.INDEX_TYPE_KEY}={asked}: the table has the index {stored.name!r}; every write must "
+            f"{indexes.INDEX_TYPE_KEY}={asked}: the table has the index {stored.name!r}; every write must "
             "use it, or keys would not stay unique; remove the option"
         )
     if not kind.exists_in(view):
         raise InvalidConfigError(
-            f"{options.INDEX_TYPE_KEY}={asked}: the table has no record index of that "
+            f"{indexes.INDEX_TYPE_KEY}={asked}: the table has no record index of that "
             'kind; build it with t.index.build("record"), or remove the option'
         )
     return kind.make(view, properties)

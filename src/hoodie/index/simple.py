@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import writes
 from hoodie.engine import Engine, TaskContext
 from hoodie.engine.packing import chunks
 from hoodie.files.slice_read import slice_read
@@ -165,5 +165,5 @@ GLOBAL_SIMPLE: Final = IndexKind(
     types=("GLOBAL_SIMPLE",),
     make=_make_global,
     is_global=True,
-    moves_option=options.UPDATE_PARTITION_PATH,
+    moves_option=writes.UPDATE_PARTITION_PATH,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -72,7 +72,7 @@ def plan_update(
     # Without key columns, the stored key names the record.
     stored_key = () if config.record_key_fields else (RECORD_KEY,)
     names = (*stored_key, *without_meta_fields(schema).names)
-    if not _logs_parts(config, schema, assignments, options.PARTIAL_UPDATES.get(properties, config.raw)):
+    if not _logs_parts(config, schema, assignments, writes.PARTIAL_UPDATES.get(properties, config.raw)):
         return UpdatePlan(plan_scan(view, columns=names, where=where), names, assignments, None)
     changed = tuple(name for name in names if name in assignments)
     ordering = config.ordering_fields if config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING else ()

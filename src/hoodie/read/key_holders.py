@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from hoodie.config import INDEX_TYPE_KEY
+from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.engine import LocalEngine
 from hoodie.errors import (
     HoodieError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hoodie import config as options
+from hoodie.config import writes
 from hoodie.engine import Engine, EngineFor, LocalEngine
 from hoodie.view.table_state import TableState
 
@@ -21,10 +21,10 @@ def engine_by_size(
     """
     engine, given = large(), properties or {}
     # Raises for a wrong value of the caller now, before any work begins.
-    options.LOCAL_BYTES_MAX.get(given)
+    writes.LOCAL_BYTES_MAX.get(given)
 
     def engine_for(work_bytes: int) -> Engine:
-        bytes_max = options.LOCAL_BYTES_MAX.get(given, state.last_config().raw)
+        bytes_max = writes.LOCAL_BYTES_MAX.get(given, state.last_config().raw)
         return LocalEngine() if work_bytes <= bytes_max else engine
 
     return engine_for

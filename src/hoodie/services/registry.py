@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from hoodie import config as options
+from hoodie.config import compaction
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableType
 from hoodie.services.after_write import SERVICES
@@ -77,7 +77,7 @@ def _is_merge_on_read(properties: Mapping[str, str]) -> bool:
 
 
 def _folds_logs(properties: Mapping[str, str]) -> bool:
-    return _is_merge_on_read(properties) and options.LOG_COMPACTION_INLINE.get(properties)
+    return _is_merge_on_read(properties) and compaction.LOG_COMPACTION_INLINE.get(properties)
 
 
 def _has_logs(call: ServiceCall, view: TableView) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from hoodie import config as options
+from hoodie.config import retention
 from hoodie.engine import Engine, TaskContext
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.slices import join_path
@@ -45,19 +45,19 @@ class _TtlOptions:
     days: int = 0
     by_creation: bool = False
     partitions: frozenset[str] = frozenset()
-    partitions_max: int = options.TTL_PARTITIONS_MAX.default
+    partitions_max: int = retention.TTL_PARTITIONS_MAX.default
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> _TtlOptions:
         """Return the rule that these properties define. Raises: InvalidConfigError if a value does not parse."""
-        days = options.TTL_DAYS.get(properties)
+        days = retention.TTL_DAYS.get(properties)
         if days > _DAYS_MAX:
-            raise InvalidConfigError(f"{options.TTL_DAYS.key}={days}: at most {_DAYS_MAX} days expected")
+            raise InvalidConfigError(f"{retention.TTL_DAYS.key}={days}: at most {_DAYS_MAX} days expected")
         return cls(
             days=max(days, 0),
-            by_creation=options.TTL_STRATEGY.get(properties) == _BY_CREATION,
-            partitions=frozenset(filter(None, options.TTL_PARTITIONS_SELECTED.get(properties).split(","))),
-            partitions_max=options.TTL_PARTITIONS_MAX.get(properties),
+            by_creation=retention.TTL_STRATEGY.get(properties) == _BY_CREATION,
+            partitions=frozenset(filter(None, retention.TTL_PARTITIONS_SELECTED.get(properties).split(","))),
+            partitions_max=retention.TTL_PARTITIONS_MAX.get(properties),
         )
 
     def bound(self, view: TableView, now: datetime) -> str:
@@ -220,4 +220,4 @@ def _expire_inline(call: ServiceCall) -> ExpiredResult | None:
     return result if result.partitions else None
 
 
-EXPIRE = InlineService(name="ttl", is_on=options.TTL_INLINE.get, is_due=is_expiry_due, run=_expire_inline)
+EXPIRE = InlineService(name="ttl", is_on=retention.TTL_INLINE.get, is_due=is_expiry_due, run=_expire_inline)

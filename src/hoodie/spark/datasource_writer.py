@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import writes
 from hoodie.engine import LocalEngine
 from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError, UnsupportedError
 from hoodie.files.staging.row_files import RowFiles, new_row_folder, write_row_file
@@ -171,7 +171,7 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
             writer.rows_of(messages),
             batchId,
             operation=writer.operation,
-            identifier=options.STREAM_IDENTIFIER.get(writer.properties),
+            identifier=writes.STREAM_IDENTIFIER.get(writer.properties),
             query=_query_id(self._checkpoint),
             properties=writer.properties,
         )

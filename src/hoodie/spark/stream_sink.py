@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hoodie import config as options
+from hoodie.config import writes
 from hoodie.engine.selection import is_spark
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.spark.datasource_writer import warn_notes
@@ -94,7 +94,7 @@ def start_stream(
     check_operation(operation)
     place = checkpoint or _default_checkpoint(frame.sparkSession, name)
     _check_write(context, frame, operation, properties)
-    state, stream = context.state, identifier or options.STREAM_IDENTIFIER.get(properties)
+    state, stream = context.state, identifier or writes.STREAM_IDENTIFIER.get(properties)
     sink = BatchSink(state.store.spec, state.lock_options, operation, stream, place, properties)
     writer = frame.writeStream.foreachBatch(sink).outputMode(output_mode).option("checkpointLocation", place)
     writer = writer if name is None else writer.queryName(name)

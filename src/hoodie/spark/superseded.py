@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from hoodie.config import LOCAL_BYTES_MAX
+from hoodie.config.writes import LOCAL_BYTES_MAX
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.read.local_merges import LocalMerge, Superseded, Words, key_of_all, merge_locally, superseded_locally
 from hoodie.read.plan import ScanPlan

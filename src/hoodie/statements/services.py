@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hoodie import config
+from hoodie.config import retention
 from hoodie.errors import InstantNotFoundError, InvalidConfigError
 from hoodie.statements.procedure import TABLE_OR_PATH, Call, Procedure, optional, required, unsupported
 from hoodie.timeline import Action
@@ -129,11 +129,11 @@ def _show_clustering(call: Call) -> pa.Table:
 
 def _run_clean(call: Call) -> pa.Table:
     options = call.options(
-        clean_policy=config.CLEAN_POLICY.key,
-        retain_commits=config.CLEAN_COMMITS_RETAINED.key,
-        hours_retained=config.CLEAN_HOURS_RETAINED.key,
-        file_versions_retained=config.CLEAN_VERSIONS_RETAINED.key,
-        trigger_max_commits=config.CLEAN_TRIGGER_COMMITS.key,
+        clean_policy=retention.CLEAN_POLICY.key,
+        retain_commits=retention.CLEAN_COMMITS_RETAINED.key,
+        hours_retained=retention.CLEAN_HOURS_RETAINED.key,
+        file_versions_retained=retention.CLEAN_VERSIONS_RETAINED.key,
+        trigger_max_commits=retention.CLEAN_TRIGGER_COMMITS.key,
     )
     result = call.table.clean(properties=options)
     if result.instant is None:
@@ -148,16 +148,16 @@ def _run_clean(call: Call) -> pa.Table:
 
 
 def _run_ttl(call: Call) -> pa.Table:
-    options = call.options(ttl_policy=config.TTL_STRATEGY.key, retain_days=config.TTL_DAYS.key)
+    options = call.options(ttl_policy=retention.TTL_STRATEGY.key, retain_days=retention.TTL_DAYS.key)
     result = call.table.expire_partitions(properties=options)
     return pa.table({"deleted_partitions": pa.array(sorted(result.partitions), pa.string())})
 
 
 def _archive_commits(call: Call) -> pa.Table:
     options = call.options(
-        min_commits=config.KEEP_COMMITS_MIN.key,
-        max_commits=config.KEEP_COMMITS_MAX.key,
-        retain_commits=config.CLEAN_COMMITS_RETAINED.key,
+        min_commits=retention.KEEP_COMMITS_MIN.key,
+        max_commits=retention.KEEP_COMMITS_MAX.key,
+        retain_commits=retention.CLEAN_COMMITS_RETAINED.key,
     )
     call.table.archive(properties=options)
     return pa.table({"result": pa.array([0], pa.int32())})

@@ -258,7 +258,7 @@ def _checked(lock: Text) -> Text:
 
 def with_schema(properties: Text, schema: str | None) -> Text:
     """Return the options of a call with its `schema` argument, if it has one. Raises: InvalidConfigError."""
-    from hoodie.config import SCHEMA_EVOLUTION
+    from hoodie.config.writes import SCHEMA_EVOLUTION
     from hoodie.errors import InvalidConfigError
 
     if schema is None:

@@ -114,7 +114,7 @@ class TableStreams:
         >>> t.write_batch(rows, 0) is None
         True
         """
-        from hoodie import config as options
+        from hoodie.config import writes
         from hoodie.engine.selection import with_types
         from hoodie.errors import InvalidConfigError
         from hoodie.format.instants.sink_checkpoint import SinkCheckpoint
@@ -123,7 +123,7 @@ class TableStreams:
         check_operation(operation)
         if isinstance(batch_id, bool) or not isinstance(batch_id, int) or batch_id < 0:
             raise InvalidConfigError(f"batch_id={batch_id!r}: expected a whole number from 0")
-        name = identifier or options.STREAM_IDENTIFIER.get(properties or {})
+        name = identifier or writes.STREAM_IDENTIFIER.get(properties or {})
         is_delete = operation == "delete"
         call, dataset = self._context.write_call(
             self._context.keys(data) if is_delete else data, extra_metadata, properties, schema

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hoodie import config as options
+from hoodie.config import retention
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.format.instants.archive import (
     MANIFEST_PREFIX,
@@ -42,17 +42,17 @@ class ArchiveLimits:
     files are kept. `file_bytes`: a larger file is not merged any more; this bounds the memory of a merge.
     """
 
-    layer_files: int = options.ARCHIVE_LAYER_FILES.default
-    manifests: int = options.ARCHIVE_MANIFESTS.default
-    file_bytes: int = options.ARCHIVE_FILE_BYTES.default
+    layer_files: int = retention.ARCHIVE_LAYER_FILES.default
+    manifests: int = retention.ARCHIVE_MANIFESTS.default
+    file_bytes: int = retention.ARCHIVE_FILE_BYTES.default
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ArchiveLimits:
         """Return the limits that these properties define. Raises: InvalidConfigError if a value does not parse."""
         return cls(
-            layer_files=options.ARCHIVE_LAYER_FILES.get(properties),
-            manifests=options.ARCHIVE_MANIFESTS.get(properties),
-            file_bytes=options.ARCHIVE_FILE_BYTES.get(properties),
+            layer_files=retention.ARCHIVE_LAYER_FILES.get(properties),
+            manifests=retention.ARCHIVE_MANIFESTS.get(properties),
+            file_bytes=retention.ARCHIVE_FILE_BYTES.get(properties),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie import config as options
+from hoodie.config import indexes, writes
 from hoodie.files.base_file import ParquetOptions
 from hoodie.format.hashes.bloom import BloomFilterType, FilterOptions
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
@@ -25,7 +25,7 @@ def parquet_options(
 
     Raises: InvalidConfigError if an option does not parse.
     """
-    codec = options.CODEC.get(properties)
+    codec = writes.CODEC.get(properties)
     return ParquetOptions(
         codec="none" if codec == "uncompressed" else codec,
         range_columns=range_columns,
@@ -36,7 +36,7 @@ def parquet_options(
 def has_true_filters(view: TableView, properties: Mapping[str, str]) -> bool:
     """Return whether base files get filters of their keys: an index of the table, or of this call, reads them."""
     named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
-    is_read = options.INDEX_TYPE.get(properties, view.config.raw) in _BLOOM_INDEXES
+    is_read = indexes.INDEX_TYPE.get(properties, view.config.raw) in _BLOOM_INDEXES
     return is_read or BLOOM_FILTERS in named or bool(filters_to_add(view, properties))
 
 
@@ -46,7 +46,7 @@ def filters_to_add(view: TableView, properties: Mapping[str, str]) -> tuple[Part
     Nothing is added to a table that has instants: a build adds the filters of its files.
     """
     named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
-    wanted = options.BLOOM_FILTERS_ENABLE.get(properties, view.config.raw) and BLOOM_FILTERS not in named
+    wanted = indexes.BLOOM_FILTERS_ENABLE.get(properties, view.config.raw) and BLOOM_FILTERS not in named
     is_new = not view.timeline.writes().completed().instants
     if not (wanted and is_new and view.config.version.has_known_metadata_table) or view.has_archived_instants():
         return ()
@@ -68,14 +68,14 @@ def ignores_filters_option(view: TableView, properties: Mapping[str, str]) -> bo
 
 def _asks_and_lacks(view: TableView, properties: Mapping[str, str]) -> bool:
     is_known = view.config.version.has_known_metadata_table
-    return is_known and asks_and_lacks(view, properties, options.BLOOM_FILTERS_ENABLE, BLOOM_FILTERS)
+    return is_known and asks_and_lacks(view, properties, indexes.BLOOM_FILTERS_ENABLE, BLOOM_FILTERS)
 
 
 def filter_options(properties: Mapping[str, str]) -> FilterOptions:
     """Return the options of bloom filters. Raises: InvalidConfigError if an option does not parse."""
     return FilterOptions(
-        filter_type=BloomFilterType(options.BLOOM_FILTER_TYPE.get(properties).upper()),
-        entries=options.BLOOM_ENTRIES.get(properties),
-        false_positive_rate=options.BLOOM_RATE.get(properties),
-        entries_max=options.BLOOM_ENTRIES_MAX.get(properties),
+        filter_type=BloomFilterType(indexes.BLOOM_FILTER_TYPE.get(properties).upper()),
+        entries=indexes.BLOOM_ENTRIES.get(properties),
+        false_positive_rate=indexes.BLOOM_RATE.get(properties),
+        entries_max=indexes.BLOOM_ENTRIES_MAX.get(properties),
     )

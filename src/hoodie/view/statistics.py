@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.column_ranges import META_COLUMNS, typed_columns
 from hoodie.format.instants.service_metadata import IndexPlan
@@ -57,10 +57,10 @@ def written_columns(
         return wanted[0].columns if wanted and isinstance(wanted[0], ColumnStatsKind) else None
     known = typed_columns(stored, with_meta_fields(schema))
     found = [name for name in stored if name in known]
-    if options.COLUMN_STATS_COLUMNS.get(view.config.raw):
+    if indexes.COLUMN_STATS_COLUMNS.get(view.config.raw):
         return tuple(found)
     before = {*view.schema().arrow.names, *found}
-    free = options.COLUMN_STATS_COLUMNS_MAX.get(view.config.raw) + len(META_COLUMNS) - len(found)
+    free = indexes.COLUMN_STATS_COLUMNS_MAX.get(view.config.raw) + len(META_COLUMNS) - len(found)
     new = [name for name in typed_columns(schema.names, schema) if name not in before]
     return (*found, *new[: max(free, 0)])
 
@@ -72,7 +72,7 @@ def statistics_to_add(view: TableView, properties: Mapping[str, str]) -> tuple[P
     """
     asked = {**view.config.raw, **properties}
     is_new = not view.timeline.writes().completed().instants and COLUMN_STATS not in view.config.metadata_partitions
-    if not (is_new and view.config.version.has_typed_statistics and options.COLUMN_STATS_ENABLE.get(asked)):
+    if not (is_new and view.config.version.has_typed_statistics and indexes.COLUMN_STATS_ENABLE.get(asked)):
         return ()
     if view.has_archived_instants():
         return ()
@@ -83,29 +83,29 @@ def statistics_kinds(view: TableView, properties: Mapping[str, str]) -> tuple[Pa
     """Return the kinds of new statistics of a table: `column_stats`, and `partition_stats` if it has partitions."""
     columns = chosen_columns(view.schema().arrow, properties)
     kinds: list[PartitionKind] = [ColumnStatsKind(columns)]
-    if view.config.partition_fields and options.PARTITION_STATS_ENABLE.get(properties):
+    if view.config.partition_fields and indexes.PARTITION_STATS_ENABLE.get(properties):
         kinds.append(PartitionStatsKind())
     return tuple(kinds)
 
 
 def chosen_columns(schema: pa.Schema, properties: Mapping[str, str]) -> tuple[str, ...]:
     """Return the meta columns with statistics, then the listed columns, or the first columns of the schema."""
-    listed = options.COLUMN_STATS_COLUMNS.get(properties)
+    listed = indexes.COLUMN_STATS_COLUMNS.get(properties)
     found = list(typed_columns(listed or schema.names, schema))
     if not listed:
-        found = found[: options.COLUMN_STATS_COLUMNS_MAX.get(properties)]
+        found = found[: indexes.COLUMN_STATS_COLUMNS_MAX.get(properties)]
     return (*META_COLUMNS, *(name for name in found if name not in META_COLUMNS))
 
 
 def lost_statistics(view: TableView) -> bool:
     """Return whether the table's properties ask for column statistics, and another writer dropped them."""
-    return asks_and_lacks(view, view.config.raw, options.COLUMN_STATS_ENABLE, COLUMN_STATS)
+    return asks_and_lacks(view, view.config.raw, indexes.COLUMN_STATS_ENABLE, COLUMN_STATS)
 
 
 def ignores_statistics_option(view: TableView, properties: Mapping[str, str]) -> bool:
     """Return whether the options of a call ask for column statistics, which a table with rows gets by a build only."""
     is_known = view.config.version.has_typed_statistics
-    return is_known and asks_and_lacks(view, properties, options.COLUMN_STATS_ENABLE, COLUMN_STATS)
+    return is_known and asks_and_lacks(view, properties, indexes.COLUMN_STATS_ENABLE, COLUMN_STATS)
 
 
 def built_of_files(view: TableView, instant: Instant) -> tuple[str, ...]:

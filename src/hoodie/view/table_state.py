@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from hoodie.config import DURABLE
+from hoodie.config.writes import DURABLE
 from hoodie.errors import CorruptFileError, HoodieWarning
 from hoodie.files.table_properties import TablePropertiesReader
 from hoodie.format.filenames import name_of

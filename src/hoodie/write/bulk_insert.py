@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from hoodie import config as options
 from hoodie.commit.steps import Step, reached
+from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset, Exchange
 from hoodie.engine.api import Consume
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
@@ -216,9 +216,9 @@ def _in_order_of_data(exchange: Exchange) -> Exchange:
 def _setup(call: WriteCall, data: Dataset) -> WriteSetup:
     """Return the setup of a bulk write. Raises: InvalidConfigError if the options require a merge of duplicates."""
     setup = WriteSetup.of(call, data)
-    if options.COMBINE_BEFORE_INSERT.get(call.properties):
+    if writes.COMBINE_BEFORE_INSERT.get(call.properties):
         raise InvalidConfigError(
-            f"{options.COMBINE_BEFORE_INSERT.key}=true: bulk writes do not merge duplicates; use upsert, or omit the "
+            f"{writes.COMBINE_BEFORE_INSERT.key}=true: bulk writes do not merge duplicates; use upsert, or omit the "
             "option"
         )
     return setup
@@ -239,7 +239,7 @@ def _spread(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: s
 
     Raises: InvalidConfigError for a sort with a distribution, or an argument with the option in one call.
     """
-    asked, option = Distribution.of(distribution), options.BULK_SORT_MODE
+    asked, option = Distribution.of(distribution), writes.BULK_SORT_MODE
     mode = option.get(setup.options)
     if sort is not None or asked is not _AUTO:
         if option.key in setup.call.properties:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie import config as options
-from hoodie.config import Option
+from hoodie.config import Option, concurrency, indexes, writes
 from hoodie.config.option import checked_text
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
@@ -58,8 +58,8 @@ _CDC_MODE = Option(
 )
 _SET_BY_ARGUMENTS = frozenset(
     {
-        options.INDEX_TYPE_KEY,
-        options.PYTHON_MERGER_KEY,
+        indexes.INDEX_TYPE_KEY,
+        writes.PYTHON_MERGER_KEY,
         *(switch.key for kind in INDEXES for switch in kind.switches),
     }
 )
@@ -180,8 +180,8 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
         asked["key_generator"] = (_key_generator(wanted.key_generator), config.key_generator)
     if wanted.merge_mode is not None:
         mode, merging = _merging(wanted, config.ordering_fields)
-        stored_name = config.raw.get(options.PYTHON_MERGER_KEY)
-        asked["merge_mode"] = ((mode, merging.get(options.PYTHON_MERGER_KEY)), (config.merge_rule.mode, stored_name))
+        stored_name = config.raw.get(writes.PYTHON_MERGER_KEY)
+        asked["merge_mode"] = ((mode, merging.get(writes.PYTHON_MERGER_KEY)), (config.merge_rule.mode, stored_name))
     _check_properties(dict(wanted.properties))
     for key, value in wanted.properties.items():
         stored = config.raw.get(key, config.raw.get(keys.MERGE_PROPERTY_PREFIX + key))
@@ -263,7 +263,7 @@ def _merging(wanted: CreateOptions, ordering: tuple[str, ...]) -> tuple[MergeMod
         name = getattr(mode, "__name__", "")
         register_merger(name, mode)
         strategy = str(uuid.uuid5(_MERGER_NAMESPACE, name))
-        return MergeMode.CUSTOM, {options.PYTHON_MERGER_KEY: name, keys.MERGE_STRATEGY_ID: strategy}
+        return MergeMode.CUSTOM, {writes.PYTHON_MERGER_KEY: name, keys.MERGE_STRATEGY_ID: strategy}
     if mode not in _MERGE_MODES:
         raise InvalidConfigError(f"merge_mode={mode!r}: expected 'event_time', 'commit_time' or a function")
     if mode == "event_time" and not ordering:
@@ -297,8 +297,8 @@ def _check_properties(properties: Mapping[str, str]) -> None:
         {key: value for key, value in properties.items() if key not in timebased}, also_known=_CREATION_KEYS
     )
     options.check_sizes(properties)
-    mode = options.CONCURRENCY_MODE
-    if mode.get(properties) == options.NON_BLOCKING:
+    mode = concurrency.CONCURRENCY_MODE
+    if mode.get(properties) == concurrency.NON_BLOCKING:
         raise InvalidConfigError(
             f"{mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL: a table that stores it cannot be written by JVM Hudi, which "
             "requires a bucket index for it; pass it to each write instead"

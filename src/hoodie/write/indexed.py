@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hoodie import config as options
 from hoodie.commit.conflicts import refuse_clustered
 from hoodie.commit.steps import Step, reached
+from hoodie.config import clustering, writes
 from hoodie.engine import Dataset
 from hoodie.errors import RecordKeyError
 from hoodie.files.staging.staged import stage_folder
@@ -176,7 +176,7 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             if not is_indexed:
                 known = apply_policy(setup, staged.runs, tagged.hits if batch.looks_up else None, folder)
                 tagged = replace(tagged, hits=())
-        if options.CLUSTER_UPDATES.get(setup.options) == "reject":
+        if clustering.CLUSTER_UPDATES.get(setup.options) == "reject":
             refuse_clustered(write.view, {(hit.partition_path, hit.file_id) for hit in tagged.hits}, clustered)
         tasks = plan_files(
             staged.runs,
@@ -280,7 +280,7 @@ def _stage(
 def _write_files(
     setup: WriteSetup, write: WriteInstant, tasks: list[FileTask], rows: TaggedRows, folder: str, *, is_indexed: bool
 ) -> Written:
-    combine = is_indexed or options.COMBINE_BEFORE_INSERT.get(setup.options)
+    combine = is_indexed or writes.COMBINE_BEFORE_INSERT.get(setup.options)
     entries = write.index.entry_stage(folder)
     context = setup.context(write.instant_time, combine=combine, merge_stored=is_indexed, entries=entries)
     row_bytes = sum(run.size_bytes for run in rows.runs)

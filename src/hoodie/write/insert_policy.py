@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import writes
 from hoodie.engine import ArrowDataset
 from hoodie.errors import RecordKeyError, UnsupportedError
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
@@ -37,10 +37,10 @@ def looks_up_keys(setup: WriteSetup) -> bool:
     """
     if setup.has_automatic_keys:
         return False
-    policy = options.INSERT_DUP_POLICY.get(setup.options)
+    policy = writes.INSERT_DUP_POLICY.get(setup.options)
     if policy != "none" and setup.places_rows:
         raise UnsupportedError(
-            f"{options.INSERT_DUP_POLICY.key}={policy}: the index {setup.index.name!r} does not look up whether the "
+            f"{writes.INSERT_DUP_POLICY.key}={policy}: the index {setup.index.name!r} does not look up whether the "
             "table has a key; use upsert, which merges the rows"
         )
     if policy != "none":
@@ -101,7 +101,7 @@ def apply_policy(
 
     Raises: RecordKeyError if the policy is to fail and the table has some of the keys.
     """
-    policy, option = options.INSERT_DUP_POLICY.get(setup.options), options.INSERT_DUP_POLICY.key
+    policy, option = writes.INSERT_DUP_POLICY.get(setup.options), writes.INSERT_DUP_POLICY.key
     store = setup.view.store
     if hits is None:
         asks_nothing = setup.has_automatic_keys or setup.places_rows or not setup.index.indexes_logs

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hoodie import config as options
+from hoodie.config import writes
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.records.change import RECORD_KEY
@@ -42,10 +42,10 @@ def check_no_duplicates(properties: Mapping[str, str]) -> None:
 
     Raises: InvalidConfigError.
     """
-    policy = options.INSERT_DUP_POLICY
+    policy = writes.INSERT_DUP_POLICY
     wrong = {
         f"{policy.key}={policy.get(properties)}": policy.get(properties) != "none",
-        f"{options.COMBINE_BEFORE_INSERT.key}=true": options.COMBINE_BEFORE_INSERT.get(properties),
+        f"{writes.COMBINE_BEFORE_INSERT.key}=true": writes.COMBINE_BEFORE_INSERT.get(properties),
     }
     for option in (text for text, is_set in wrong.items() if is_set):
         raise InvalidConfigError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hoodie import config as options
+from hoodie.config.compaction import COMPACT_DELTA_COMMITS, COMPACT_INLINE
 from hoodie.display import size_text
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import WriteStat
@@ -76,7 +76,7 @@ def _compact(
     with watch.phase("compact"):
         compaction = compact_inline(setup.call.state, setup.options, setup.engine_for)
     notes: tuple[str, ...] = ()
-    if compaction is not None and options.COMPACT_INLINE.get(setup.options):
+    if compaction is not None and COMPACT_INLINE.get(setup.options):
         try:
             now = list_slices(TableView.load(setup.call.state), partitions)
             logs, groups = sum(len(found.log_files) for found in now), len(now)
@@ -86,10 +86,10 @@ def _compact(
                 f"compaction: {error}",
             )
     backlog = logs / max(groups, 1)
-    if backlog >= _BACKLOG_FACTOR * options.COMPACT_DELTA_COMMITS.get(setup.options):
+    if backlog >= _BACKLOG_FACTOR * COMPACT_DELTA_COMMITS.get(setup.options):
         notes += (
             f"{backlog:.1f} log files per file slice wait for compaction, and every read merges them: call t.compact() "
-            f"after t.schedule_compaction(), run `hoodie services run`, or set {options.COMPACT_INLINE.key}=true",
+            f"after t.schedule_compaction(), run `hoodie services run`, or set {COMPACT_INLINE.key}=true",
         )
     return AfterWrite(backlog=backlog, compaction=compaction, notes=notes)
 

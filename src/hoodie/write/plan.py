@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
 
-from hoodie import config as options
+from hoodie.config import writes
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
@@ -279,7 +279,7 @@ def record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str
 
 def known_record_bytes(view: TableView, stored: Mapping[str, str]) -> float | None:
     """Return the bytes of one record from the option or the newest commits; None if neither tells."""
-    fixed = options.RECORD_BYTES.get(stored)
+    fixed = writes.RECORD_BYTES.get(stored)
     if fixed:
         return float(fixed)
     for instant in reversed(view.completed_writes()[-_COMMITS_ASKED:]):

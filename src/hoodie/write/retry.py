@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from hoodie import config as options
+from hoodie.config import concurrency
 from hoodie.errors import CommitConflictError
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Retries:
     @classmethod
     def of(cls, *properties: Mapping[str, str]) -> Retries:
         """Return the retries that the options ask for; the first mapping takes precedence."""
-        return cls(options.CONFLICT_RETRIES.get(*properties))
+        return cls(concurrency.CONFLICT_RETRIES.get(*properties))
 
     def run(self, attempt: Callable[[int], T]) -> T:
         """Call `attempt` with its number from 0 until it does not meet a conflict that a retry can solve.
@@ -69,7 +69,7 @@ class Retries:
         if error.retry_cause is None:
             return CommitConflictError(f"{error} ({tried})")
         return CommitConflictError(
-            f"{error.retry_cause}; nothing was committed, and {tried} ({options.CONFLICT_RETRIES.key}): let fewer "
+            f"{error.retry_cause}; nothing was committed, and {tried} ({concurrency.CONFLICT_RETRIES.key}): let fewer "
             "writers write the same file groups at the same time, or give each writer other partitions"
         )
 

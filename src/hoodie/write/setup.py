@@ -17,6 +17,7 @@ from hoodie.commit.column_ids import check_columns_have_ids
 from hoodie.commit.conflicts import known_schema
 from hoodie.commit.data_commit import REBUILT_NOTE
 from hoodie.commit.metadata_partitions import lost_partitions
+from hoodie.config import concurrency, indexes, writes
 from hoodie.engine import ArrowDataset, Dataset, Engine, LocalEngine, UntypedDataset
 from hoodie.errors import (
     CommitConflictError,
@@ -74,7 +75,7 @@ LOST_STATISTICS_NOTE: Final = (
     't.index.build("column_stats"), or give them up with t.index.drop("column_stats")'
 )
 STATISTICS_OPTION_NOTE: Final = (
-    f"{options.COLUMN_STATS_ENABLE.key}=true adds column statistics to a table without rows only, and this table has "
+    f"{indexes.COLUMN_STATS_ENABLE.key}=true adds column statistics to a table without rows only, and this table has "
     'rows: build them with t.index.build("column_stats")'
 )
 
@@ -84,7 +85,7 @@ LOST_FILTERS_NOTE: Final = (
     'with t.index.drop("bloom_filters")'
 )
 FILTERS_OPTION_NOTE: Final = (
-    f"{options.BLOOM_FILTERS_ENABLE.key}=true adds bloom filters to the metadata of a table without rows only, and "
+    f"{indexes.BLOOM_FILTERS_ENABLE.key}=true adds bloom filters to the metadata of a table without rows only, and "
     'this table has rows: build them with t.index.build("bloom_filters")'
 )
 
@@ -207,7 +208,7 @@ class WriteSetup:
     def build_lost_index(self) -> tuple[str, ...]:
         """Build a record index that is missing, if its size allows it; return notes about it."""
         call = IndexCall(state=self.call.state, engine_for=self.engine_for, wait_seconds=0.0)
-        return build_lost_index(call, bytes_max=options.INDEX_REBUILD_BYTES_MAX.get(self.options))
+        return build_lost_index(call, bytes_max=indexes.INDEX_REBUILD_BYTES_MAX.get(self.options))
 
     def staging_keys(self) -> tuple[WriteSetup, KeyStage | None]:
         """Return how to stage keys for the index. A metadata table or an index that is missing is built anew first.
@@ -299,7 +300,7 @@ class WriteSetup:
         return LogOptions(
             avro_schema=log_schema(self.schema.avro, table_name=self.view.config.name, columns=columns),
             data_format=log_block_format(self.view.config, self.schema.arrow, self.options),
-            block_bytes_max=options.LOG_BLOCK_BYTES.get(self.options),
+            block_bytes_max=writes.LOG_BLOCK_BYTES.get(self.options),
             read=replace(
                 slice_read(self.view.config, with_meta_fields(self.schema.arrow), self.merger), stored=self._stored
             ),
@@ -312,7 +313,7 @@ class WriteSetup:
         return CdcOptions(
             schema=self.schema.arrow,
             avro_schema=cdc_avro_schema(self.schema.avro, mode),
-            block_bytes_max=options.LOG_BLOCK_BYTES.get(self.options),
+            block_bytes_max=writes.LOG_BLOCK_BYTES.get(self.options),
         )
 
     @property
@@ -339,8 +340,8 @@ class WriteSetup:
     def sizing(self) -> FileSizing:
         """Return the sizes that place inserts."""
         return FileSizing(
-            max_file_bytes=options.MAX_FILE_BYTES.get(self.options),
-            small_file_bytes=options.SMALL_FILE_BYTES.get(self.options),
+            max_file_bytes=writes.MAX_FILE_BYTES.get(self.options),
+            small_file_bytes=writes.SMALL_FILE_BYTES.get(self.options),
         )
 
     @property
@@ -416,7 +417,7 @@ class WriteSetup:
 
     def engine_for(self, work_bytes: int) -> Engine:
         """Return the engine: threads of this process for small work, the caller's engine for large work."""
-        if work_bytes <= options.LOCAL_BYTES_MAX.get(self.options):
+        if work_bytes <= writes.LOCAL_BYTES_MAX.get(self.options):
             return LocalEngine()
         return self.call.engine
 
@@ -492,12 +493,12 @@ def check_concurrency(view: TableView, index: Index, properties: Mapping[str, st
 
     Raises: UnsupportedError, InvalidConfigError.
     """
-    mode = options.CONCURRENCY_MODE
-    if mode.get(properties) != options.NON_BLOCKING:
+    mode = concurrency.CONCURRENCY_MODE
+    if mode.get(properties) != concurrency.NON_BLOCKING:
         return
-    if options.EARLY_CONFLICTS.get(properties):
+    if concurrency.EARLY_CONFLICTS.get(properties):
         raise InvalidConfigError(
-            f"{options.EARLY_CONFLICTS.key}=true contradicts {mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL, in which "
+            f"{concurrency.EARLY_CONFLICTS.key}=true contradicts {mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL, in which "
             "writes to one file group do not conflict; omit one of them"
         )
     if view.config.table_type is not TableType.MERGE_ON_READ or not index.indexes_logs:
@@ -517,11 +518,11 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
     """
     current, config = view.schema(), view.config
     key_fields = (*config.record_key_fields, *config.partition_fields)
-    fill_missing = options.FILL_MISSING.get(properties)
+    fill_missing = writes.FILL_MISSING.get(properties)
     evolved = evolve(current.arrow, data.schema, key_fields=key_fields, fill_missing=fill_missing)
     if evolved == current.arrow:
         return current
-    _check_evolution(current.arrow, evolved, data, options.SCHEMA_EVOLUTION.get(properties))
+    _check_evolution(current.arrow, evolved, data, writes.SCHEMA_EVOLUTION.get(properties))
     return TableSchema(evolved, new_table_avro(evolved, table_name=config.name))
 
 
@@ -530,7 +531,7 @@ def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed
 
     Raises: SchemaMismatchError; the message names the change and the option.
     """
-    option = options.SCHEMA_EVOLUTION.key
+    option = writes.SCHEMA_EVOLUTION.key
     if allowed == "never":
         changes = "; ".join(schema_changes(before, after))
         raise SchemaMismatchError(

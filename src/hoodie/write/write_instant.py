@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hoodie import config as options
 from hoodie.commit.begin import begin_write
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
@@ -23,6 +22,7 @@ from hoodie.commit.filters import commit_filters
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack
 from hoodie.commit.steps import Step, reached
+from hoodie.config import clustering, concurrency, writes
 from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import CommitConflictError, HoodieError, MissingFileError, UnsupportedError
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
@@ -87,7 +87,7 @@ class WriteInstant:
         Raises: CommitConflictError if another write that completed after the baseline conflicts, e.g. changed the same
             file groups. After this and every other error, nothing is committed.
         """
-        policy = policy_metadata(self.operation, options.INSERT_DUP_POLICY.get(self.options))
+        policy = policy_metadata(self.operation, writes.INSERT_DUP_POLICY.get(self.options))
         extra = {**extra_metadata, **policy, **column_metadata(self.view), **self.index.update.commit_entries}
         extra[SCHEMA_KEY] = schema
         metadata = commit_metadata(stats, self.operation, extra, replaced)
@@ -99,7 +99,7 @@ class WriteInstant:
             is_global=is_global,
             appends_meet=self._appends_meet,
             is_bucketed=index_kind(self.index.index.name).places_rows,
-            refuses_clustered=options.CLUSTER_UPDATES.get(self.options) == "reject",
+            refuses_clustered=clustering.CLUSTER_UPDATES.get(self.options) == "reject",
         )
 
         def check(now: TableView) -> None:
@@ -127,10 +127,10 @@ class WriteInstant:
         `planned` are the file groups that the write is about to change, and whether it only appends to their log files.
         Raises: CommitConflictError.
         """
-        if not planned or not options.EARLY_CONFLICTS.get(self.options):
+        if not planned or not concurrency.EARLY_CONFLICTS.get(self.options):
             return
         refuse_marked(self.view, self.instant_time, planned.keys())
-        if options.EARLY_COMMIT_CONFLICTS.get(self.options):
+        if concurrency.EARLY_COMMIT_CONFLICTS.get(self.options):
             refuse_changed(self.baseline, self.view.refreshed(), planned)
 
     @property
@@ -139,7 +139,7 @@ class WriteInstant:
 
         Rows that were computed from rows of an older read would override the rows of the other write.
         """
-        is_non_blocking = options.CONCURRENCY_MODE.get(self.options) == options.NON_BLOCKING
+        is_non_blocking = concurrency.CONCURRENCY_MODE.get(self.options) == concurrency.NON_BLOCKING
         return is_non_blocking and self.baseline is self.view
 
     def undo(self) -> None:

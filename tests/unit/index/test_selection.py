@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.errors import InvalidConfigError
 from hoodie.files.table_properties import update_table_config
 from hoodie.index import INDEXES, RECORD, Index, index_kind, index_of
@@ -18,8 +18,8 @@ from hoodie.table import Table
 from hoodie.write.setup import effective_options
 from tests.unit.write.tables import SCHEMA, trips
 
-TYPE = options.INDEX_TYPE_KEY
-MOVES = options.RECORD_UPDATE_PARTITION_PATH.key
+TYPE = indexes.INDEX_TYPE_KEY
+MOVES = indexes.RECORD_UPDATE_PARTITION_PATH.key
 ENABLED = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.global.record.level.index.enable": "true",
@@ -123,7 +123,7 @@ def test_where_the_record_index_was_dropped_keys_stay_unique(
 @pytest.mark.parametrize("way", ["auto", "seek", "scan"])
 def test_the_way_to_look_up_is_an_option_of_the_write(tmp_path: Path, way: str) -> None:
     table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", spark=False)
-    index = serving(table, {options.RECORD_INDEX_LOOK_UP.key: way})
+    index = serving(table, {indexes.RECORD_INDEX_LOOK_UP.key: way})
     assert isinstance(index, RecordIndex)
     assert index.look_up == (None if way == "auto" else way)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hoodie
-from hoodie.config import INDEX_TYPE_KEY
+from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.files.table_properties import update_table_config
 from hoodie.index import record
 from hoodie.index.record.state import record_index

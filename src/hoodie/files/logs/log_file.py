@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.config import LOG_BLOCK_FORMAT
+from hoodie.config.writes import LOG_BLOCK_FORMAT
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hoodie.config import FILL_MISSING
+from hoodie.config.writes import FILL_MISSING
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
 from hoodie.format.schema.arrow_types import LIST_ITEM, normalise

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from hoodie.config import SCHEMA_EVOLUTION
+from hoodie.config.writes import SCHEMA_EVOLUTION
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.arrow_types import LIST_ITEM, without_null
 from hoodie.format.schema.fit import RowOf, Values, fit_chunk, fit_scalars, misfit, shifted, whole

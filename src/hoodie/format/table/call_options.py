@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie.config import DURABLE_KEY, PYTHON_MERGER_KEY, check_options
+from hoodie.config import check_options
 from hoodie.config.option import checked_text
+from hoodie.config.writes import DURABLE_KEY, PYTHON_MERGER_KEY
 from hoodie.errors import InvalidConfigError
 from hoodie.format.table import table_keys
 from hoodie.format.table.table_config import TableConfig

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.errors import CorruptFileError, MetadataTableMissingError
 from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
@@ -48,9 +48,9 @@ class BloomIndex:
 
     is_global: bool = False
     update_partition_path: bool = True
-    prunes: bool = options.BLOOM_PRUNE.default
-    comparisons_max: int = options.BLOOM_KEYS_PER_TASK.default
-    uses_metadata: bool = options.BLOOM_USE_METADATA.default
+    prunes: bool = indexes.BLOOM_PRUNE.default
+    comparisons_max: int = indexes.BLOOM_KEYS_PER_TASK.default
+    uses_metadata: bool = indexes.BLOOM_USE_METADATA.default
 
     @property
     def name(self) -> str:
@@ -167,9 +167,9 @@ class BloomTagger:
 
 def _make(_view: TableView, properties: Mapping[str, str]) -> BloomIndex:
     return BloomIndex(
-        prunes=options.BLOOM_PRUNE.get(properties),
-        comparisons_max=options.BLOOM_KEYS_PER_TASK.get(properties),
-        uses_metadata=options.BLOOM_USE_METADATA.get(properties),
+        prunes=indexes.BLOOM_PRUNE.get(properties),
+        comparisons_max=indexes.BLOOM_KEYS_PER_TASK.get(properties),
+        uses_metadata=indexes.BLOOM_USE_METADATA.get(properties),
     )
 
 
@@ -184,5 +184,5 @@ GLOBAL_BLOOM: Final = IndexKind(
     types=("GLOBAL_BLOOM",),
     make=_make_global,
     is_global=True,
-    moves_option=options.BLOOM_UPDATE_PARTITION_PATH,
+    moves_option=indexes.BLOOM_UPDATE_PARTITION_PATH,
 )

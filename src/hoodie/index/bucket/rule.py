@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.format.buckets import (
@@ -32,11 +32,11 @@ NEW_TABLE_BUCKETS: Final = 16
 _BUCKETS_MAX: Final = 10**8
 """A file id has eight digits for the bucket."""
 FIXED_OPTIONS: Final = (
-    options.BUCKET_ENGINE,
-    options.BUCKET_COUNT,
-    options.BUCKET_FIELDS,
-    options.BUCKET_EXPRESSIONS,
-    options.BUCKET_RULE,
+    indexes.BUCKET_ENGINE,
+    indexes.BUCKET_COUNT,
+    indexes.BUCKET_FIELDS,
+    indexes.BUCKET_EXPRESSIONS,
+    indexes.BUCKET_RULE,
 )
 """The options that decide the bucket of a key."""
 WRITE_KEY_FIELDS: Final = "hoodie.datasource.write.recordkey.field"
@@ -69,15 +69,15 @@ def bucket_rule(view: TableView, properties: Mapping[str, str]) -> BucketRule:
         CorruptFileError.
     """
     where = view.store.uri("")
-    if options.BUCKET_ENGINE.get(properties) != "simple" or has_consistent_hashing(view):
+    if indexes.BUCKET_ENGINE.get(properties) != "simple" or has_consistent_hashing(view):
         refuse_consistent_hashing(where)
     if not view.config.record_key_fields:
         raise UnsupportedError(f"{where} has automatic keys: this release writes no such table with a bucket index")
-    fields = options.BUCKET_FIELDS.get(properties) or view.config.record_key_fields
+    fields = indexes.BUCKET_FIELDS.get(properties) or view.config.record_key_fields
     _check_fields(fields, view.config.record_key_fields)
-    default = options.BUCKET_COUNT.get(properties)
+    default = indexes.BUCKET_COUNT.get(properties)
     stored = _stored_counts(view)
-    expressions = options.BUCKET_EXPRESSIONS.get(properties)
+    expressions = indexes.BUCKET_EXPRESSIONS.get(properties)
     return BucketRule(fields, stored or BucketCounts.parse(expressions, default, where=where))
 
 
@@ -87,7 +87,7 @@ def rule_of_reads(view: TableView) -> BucketRule | None:
     If partitions have numbers of their own, a writer may change them while a read plans.
     """
     raw = view.config.raw
-    if options.BUCKET_EXPRESSIONS.get(raw) or _stored_counts(view) is not None:
+    if indexes.BUCKET_EXPRESSIONS.get(raw) or _stored_counts(view) is not None:
         return None
     try:
         return bucket_rule(view, raw)
@@ -127,27 +127,27 @@ def new_table_properties(properties: Mapping[str, str], record_key: Sequence[str
 
     Raises: InvalidConfigError, UnsupportedError.
     """
-    if options.BUCKET_ENGINE.get(properties) != "simple":
+    if indexes.BUCKET_ENGINE.get(properties) != "simple":
         raise UnsupportedError(
-            f"{options.BUCKET_ENGINE.key}=consistent_hashing: this release creates tables with simple buckets only; "
+            f"{indexes.BUCKET_ENGINE.key}=consistent_hashing: this release creates tables with simple buckets only; "
             "omit the option"
         )
-    if options.BUCKET_EXPRESSIONS.get(properties):
+    if indexes.BUCKET_EXPRESSIONS.get(properties):
         raise UnsupportedError(
-            f"{options.BUCKET_EXPRESSIONS.key}: this release creates tables with one number of buckets for all "
+            f"{indexes.BUCKET_EXPRESSIONS.key}: this release creates tables with one number of buckets for all "
             "partitions, and writes tables of JVM Hudi with several; omit the option"
         )
     if not record_key:
         raise UnsupportedError("index='bucket' hashes the columns of a record key: pass record_key, or another index")
-    fields = options.BUCKET_FIELDS.get(properties) or tuple(record_key)
+    fields = indexes.BUCKET_FIELDS.get(properties) or tuple(record_key)
     _check_fields(fields, record_key)
-    count = options.BUCKET_COUNT.get(properties, {options.BUCKET_COUNT.key: str(NEW_TABLE_BUCKETS)})
+    count = indexes.BUCKET_COUNT.get(properties, {indexes.BUCKET_COUNT.key: str(NEW_TABLE_BUCKETS)})
     if count >= _BUCKETS_MAX:
-        raise InvalidConfigError(f"{options.BUCKET_COUNT.key}={count}: fewer than {_BUCKETS_MAX:,} buckets expected")
+        raise InvalidConfigError(f"{indexes.BUCKET_COUNT.key}={count}: fewer than {_BUCKETS_MAX:,} buckets expected")
     return {
-        options.BUCKET_ENGINE.key: "SIMPLE",
-        options.BUCKET_COUNT.key: str(count),
-        options.BUCKET_FIELDS.key: ",".join(fields),
+        indexes.BUCKET_ENGINE.key: "SIMPLE",
+        indexes.BUCKET_COUNT.key: str(count),
+        indexes.BUCKET_FIELDS.key: ",".join(fields),
         WRITE_KEY_FIELDS: ",".join(record_key),
     }
 
@@ -156,7 +156,7 @@ def _check_fields(fields: Sequence[str], record_key: Sequence[str]) -> None:
     unknown = [name for name in fields if name not in record_key]
     if unknown:
         raise InvalidConfigError(
-            f"{options.BUCKET_FIELDS.key}={','.join(fields)}: expected columns of the record key, "
+            f"{indexes.BUCKET_FIELDS.key}={','.join(fields)}: expected columns of the record key, "
             f"{','.join(record_key)}"
         )
 

@@ -18,7 +18,7 @@ from types import ModuleType, TracebackType
 from typing import Any, Final
 from uuid import uuid4
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.errors import IndexUnavailableError, InvalidConfigError
 
 
@@ -49,7 +49,7 @@ class HBaseSettings:
 
         Raises: InvalidConfigError if the call names another HBase table, or an option does not parse.
         """
-        for option in (options.HBASE_TABLE, options.HBASE_IDENTITY, options.HBASE_BUILT):
+        for option in (indexes.HBASE_TABLE, indexes.HBASE_IDENTITY, indexes.HBASE_BUILT):
             if properties.get(option.key, stored.get(option.key)) != stored.get(option.key):
                 raise InvalidConfigError(
                     f"{option.key}={properties[option.key]!r}: the table has {stored.get(option.key)!r}, and only "
@@ -57,17 +57,17 @@ class HBaseSettings:
                 )
         both = (properties, stored)
         return cls(
-            host=options.HBASE_THRIFT_HOST.get(*both),
-            port=options.HBASE_THRIFT_PORT.get(*both),
-            table=_checked_table(options.HBASE_TABLE.get(stored)),
-            identity=options.HBASE_IDENTITY.get(stored),
-            built=options.HBASE_BUILT.get(stored),
-            is_tls=options.HBASE_THRIFT_SSL.get(*both),
-            ca_file=options.HBASE_THRIFT_CA_FILE.get(*both),
-            timeout_ms=options.HBASE_TIMEOUT_MS.get(*both),
-            get_batch=options.HBASE_GET_BATCH.get(*both),
-            put_batch=options.HBASE_PUT_BATCH.get(*both),
-            qps_max=options.HBASE_QPS_MAX.get(*both),
+            host=indexes.HBASE_THRIFT_HOST.get(*both),
+            port=indexes.HBASE_THRIFT_PORT.get(*both),
+            table=_checked_table(indexes.HBASE_TABLE.get(stored)),
+            identity=indexes.HBASE_IDENTITY.get(stored),
+            built=indexes.HBASE_BUILT.get(stored),
+            is_tls=indexes.HBASE_THRIFT_SSL.get(*both),
+            ca_file=indexes.HBASE_THRIFT_CA_FILE.get(*both),
+            timeout_ms=indexes.HBASE_TIMEOUT_MS.get(*both),
+            get_batch=indexes.HBASE_GET_BATCH.get(*both),
+            put_batch=indexes.HBASE_PUT_BATCH.get(*both),
+            qps_max=indexes.HBASE_QPS_MAX.get(*both),
         )
 
     @property
@@ -78,14 +78,14 @@ class HBaseSettings:
 
 def new_identity(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the identity that a new table or a build stores. Raises: InvalidConfigError without an HBase table."""
-    _checked_table(options.HBASE_TABLE.get(properties))
-    return {options.HBASE_IDENTITY.key: uuid4().hex}
+    _checked_table(indexes.HBASE_TABLE.get(properties))
+    return {indexes.HBASE_IDENTITY.key: uuid4().hex}
 
 
 def _checked_table(table: str) -> str:
     if not table:
         raise InvalidConfigError(
-            f"index='hbase' requires {options.HBASE_TABLE.key}: the name of an HBase table that no other table uses"
+            f"index='hbase' requires {indexes.HBASE_TABLE.key}: the name of an HBase table that no other table uses"
         )
     return table
 
@@ -282,8 +282,8 @@ class HBaseClient:
         return IndexUnavailableError(
             f"HBase's Thrift 2 server at {self._settings.address} {what} ({type(error).__name__}: {reason}), so the "
             f"HBase index {self._settings.table!r} cannot be used; nothing was committed. Check that the server runs "
-            f"(hbase thrift2 start), and {options.HBASE_THRIFT_HOST.key}, {options.HBASE_THRIFT_PORT.key} and "
-            f"{options.HBASE_TIMEOUT_MS.key}; then write again"
+            f"(hbase thrift2 start), and {indexes.HBASE_THRIFT_HOST.key}, {indexes.HBASE_THRIFT_PORT.key} and "
+            f"{indexes.HBASE_TIMEOUT_MS.key}; then write again"
         )
 
 
@@ -302,7 +302,7 @@ def _tls_of(settings: HBaseSettings) -> ssl.SSLContext | None:
     try:
         return ssl.create_default_context(cafile=settings.ca_file or None)
     except OSError as error:
-        option = options.HBASE_THRIFT_CA_FILE.key
+        option = indexes.HBASE_THRIFT_CA_FILE.key
         raise InvalidConfigError(
             f"{option}={settings.ca_file!r}: expected a PEM file with certificates of authorities ({error})"
         ) from error

@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
@@ -120,7 +120,7 @@ class HBaseUpdate:
 
         Raises: CommitConflictError if it was built again; IndexIncompleteError.
         """
-        if options.HBASE_IDENTITY.get(now.config.raw) != self.settings.identity:
+        if indexes.HBASE_IDENTITY.get(now.config.raw) != self.settings.identity:
             raise CommitConflictError(
                 f"the HBase index of {now.store.uri('')} was built again or replaced while this write ran; nothing was "
                 "committed, try again"
@@ -356,7 +356,7 @@ HBASE: Final = IndexKind(
     types=("HBASE",),
     make=_make,
     is_global=True,
-    moves_option=options.HBASE_UPDATE_PARTITION_PATH,
+    moves_option=indexes.HBASE_UPDATE_PARTITION_PATH,
     stores_moves=True,
     new_properties=new_identity,
     update=HBaseUpdate.begin,

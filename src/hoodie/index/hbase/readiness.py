@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.errors import CommitConflictError, IndexIncompleteError, IndexUnavailableError, InvalidConfigError
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index.hbase.client import HBaseClient, HBaseSettings
@@ -137,12 +137,12 @@ def check_owner(client: HBaseClient, view: TableView, settings: HBaseSettings) -
     stored = read_identity(client)
     owner = stored.get(OWNER, b"").decode()
     if owner:
-        if owner != view.store.uri("") and stored.get(IDENTITY) != options.HBASE_IDENTITY.get(view.config.raw).encode():
+        if owner != view.store.uri("") and stored.get(IDENTITY) != indexes.HBASE_IDENTITY.get(view.config.raw).encode():
             raise _other_owner(settings, owner)
     elif next(client.scan(), None) is not None:
         raise InvalidConfigError(
             f"the HBase table {settings.table!r} has rows, and is not the index of {view.store.uri('')}: set "
-            f"{options.HBASE_TABLE.key} to the name of a new HBase table, or empty it in the HBase shell: "
+            f"{indexes.HBASE_TABLE.key} to the name of a new HBase table, or empty it in the HBase shell: "
             f"truncate '{settings.table}'"
         )
 
@@ -151,6 +151,6 @@ def _other_owner(settings: HBaseSettings, owner: str) -> InvalidConfigError:
     """Return the error for an HBase table that has the index of another table."""
     return InvalidConfigError(
         f"the HBase table {settings.table!r} has the index of {owner}: each table needs its own; set "
-        f"{options.HBASE_TABLE.key} to another name and build the index (t.index.build), or drop that HBase table if "
+        f"{indexes.HBASE_TABLE.key} to another name and build the index (t.index.build), or drop that HBase table if "
         "the other table is gone"
     )

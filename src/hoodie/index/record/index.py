@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.engine import EngineFor
 from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
@@ -320,13 +320,13 @@ def _make(view: TableView, properties: Mapping[str, str]) -> Index:
     return RecordIndex(
         update_partition_path=moves,
         look_up=look_up_of(properties),
-        initial_buckets=options.RECORD_INDEX_BUCKETS_MIN.get(view.config.raw),
+        initial_buckets=indexes.RECORD_INDEX_BUCKETS_MIN.get(view.config.raw),
     )
 
 
 def look_up_of(properties: Mapping[str, str]) -> LookUp | None:
     """Return the way to look up keys that the options of a write force; None if they force no way."""
-    way = options.RECORD_INDEX_LOOK_UP.get(properties)
+    way = indexes.RECORD_INDEX_LOOK_UP.get(properties)
     return None if way == "auto" else LookUp(way)
 
 
@@ -337,8 +337,8 @@ RECORD: Final = IndexKind(
     types=(GLOBAL_TYPE, "GLOBAL_RECORD_LEVEL_INDEX"),
     make=_make,
     is_global=True,
-    switches=(options.RECORD_INDEX_ENABLE, options.RECORD_INDEX_ENABLE_NEW),
-    moves_option=options.RECORD_UPDATE_PARTITION_PATH,
+    switches=(indexes.RECORD_INDEX_ENABLE, indexes.RECORD_INDEX_ENABLE_NEW),
+    moves_option=indexes.RECORD_UPDATE_PARTITION_PATH,
     stores_moves=True,
     metadata_partition=RecordIndexKind(),
     exists_in=_exists_in,

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.engine import TaskContext
 from hoodie.errors import CommitConflictError, MetadataPartitionMissingError
 from hoodie.files.slices import FileSlice
@@ -163,7 +163,7 @@ PARTITIONED_RECORD: Final = IndexKind(
     name="partitioned_record",
     types=(PARTITIONED_TYPE,),
     make=_make,
-    switches=(options.PARTITIONED_RECORD_INDEX_ENABLE,),
+    switches=(indexes.PARTITIONED_RECORD_INDEX_ENABLE,),
     metadata_partition=RecordIndexKind(is_partitioned=True),
     exists_in=has_partitioned_index,
 )

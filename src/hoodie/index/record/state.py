@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hoodie.config import INDEX_TYPE_KEY
+from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import CorruptFileError, MetadataTableMissingError, UnsupportedError
 from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.files.filter_stash import FilterStash, Place
 from hoodie.format.filenames import BaseFileName
 from hoodie.format.hashes.java_hash import file_group_index
@@ -42,7 +42,7 @@ class BloomFiltersKind:
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the number that the properties ask for."""
-        return options.BLOOM_FILTERS_FILE_GROUPS.get(properties)
+        return indexes.BLOOM_FILTERS_FILE_GROUPS.get(properties)
 
     def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
         """Return no rows: the partition is created with the table. A build adds it to a table that has files."""

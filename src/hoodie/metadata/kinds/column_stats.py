@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.column_stats import StatsRow, column_stats_key
 from hoodie.format.metadata_table.metadata_record import RecordType
@@ -55,7 +55,7 @@ class ColumnStatsKind:
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the number that the properties ask for."""
-        return options.COLUMN_STATS_FILE_GROUPS.get(properties)
+        return indexes.COLUMN_STATS_FILE_GROUPS.get(properties)
 
     def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
         """Return no rows: the partition is created with the table. A build adds it to a table that has files."""

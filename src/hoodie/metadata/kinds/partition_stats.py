@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, partition_stats_key
 from hoodie.format.metadata_table.metadata_record import NON_PARTITIONED_KEY, RecordType
 from hoodie.format.metadata_table.partition_names import PARTITION_STATS
@@ -40,7 +40,7 @@ class PartitionStatsKind:
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the number that the properties ask for."""
-        return options.PARTITION_STATS_FILE_GROUPS.get(properties)
+        return indexes.PARTITION_STATS_FILE_GROUPS.get(properties)
 
     def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
         """Return no rows: the partition is created with the table. A build adds it to a table that has files."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.definitions import read_definition
@@ -53,7 +53,7 @@ class RecordIndexKind:
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the least number of file groups that the properties allow: a new partition is empty."""
-        return 0 if self.is_partitioned else options.RECORD_INDEX_BUCKETS_MIN.get(properties)
+        return 0 if self.is_partitioned else indexes.RECORD_INDEX_BUCKETS_MIN.get(properties)
 
     def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
         """Return no rows: the partition is created with the table. An index build adds it to a table that has rows."""

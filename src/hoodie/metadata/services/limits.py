@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hoodie.config import METADATA_COMPACT_DELTA_COMMITS
+from hoodie.config.indexes import METADATA_COMPACT_DELTA_COMMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

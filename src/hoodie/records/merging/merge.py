@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config import PYTHON_MERGER
+from hoodie.config.writes import PYTHON_MERGER
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig

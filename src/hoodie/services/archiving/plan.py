@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hoodie import config as options
+from hoodie.config import clustering, compaction, retention
 from hoodie.errors import InvalidConfigError
 from hoodie.format.filenames import parse_data_file
 from hoodie.format.table.table_config import TableType
@@ -39,11 +39,11 @@ class ArchiveRules:
     requested time of the oldest commit that a clean would retain.
     """
 
-    commits_min: int = options.KEEP_COMMITS_MIN.default
-    commits_max: int = options.KEEP_COMMITS_MAX.default
+    commits_min: int = retention.KEEP_COMMITS_MIN.default
+    commits_max: int = retention.KEEP_COMMITS_MAX.default
     commits_to_cluster: int | None = None
     beyond_savepoint: bool = False
-    deltas_to_compact: int | None = options.COMPACT_DELTA_COMMITS.default
+    deltas_to_compact: int | None = compaction.COMPACT_DELTA_COMMITS.default
     earliest_to_retain: str | None = None
 
     @classmethod
@@ -52,19 +52,19 @@ class ArchiveRules:
 
         Raises: InvalidConfigError if a value does not parse, or the minimum is not below the maximum.
         """
-        least, most = options.KEEP_COMMITS_MIN.get(properties), options.KEEP_COMMITS_MAX.get(properties)
+        least, most = retention.KEEP_COMMITS_MIN.get(properties), retention.KEEP_COMMITS_MAX.get(properties)
         if least >= most:
             raise InvalidConfigError(
-                f"{options.KEEP_COMMITS_MIN.key}={least} must be below {options.KEEP_COMMITS_MAX.key}={most}: "
+                f"{retention.KEEP_COMMITS_MIN.key}={least} must be below {retention.KEEP_COMMITS_MAX.key}={most}: "
                 "archiving is due above the maximum, and keeps the minimum"
             )
-        counts = options.COMPACT_TRIGGER.get(properties) in _COUNTING_TRIGGERS
+        counts = compaction.COMPACT_TRIGGER.get(properties) in _COUNTING_TRIGGERS
         return cls(
             commits_min=least,
             commits_max=most,
             commits_to_cluster=Trigger.of(properties).commits if INLINE_CLUSTERING.is_on(properties) else None,
-            beyond_savepoint=options.ARCHIVE_BEYOND_SAVEPOINT.get(properties),
-            deltas_to_compact=options.COMPACT_DELTA_COMMITS.get(properties) if counts else None,
+            beyond_savepoint=retention.ARCHIVE_BEYOND_SAVEPOINT.get(properties),
+            deltas_to_compact=compaction.COMPACT_DELTA_COMMITS.get(properties) if counts else None,
             earliest_to_retain=earliest_to_retain,
         )
 
@@ -173,7 +173,8 @@ def _timeline_bounds(view: TableView, rules: ArchiveRules) -> Iterator[_Bound]:
         if saved is not None:
             yield _Bound(
                 saved.requested_time,
-                f"the savepoint {saved.requested_time}: delete it, or set {options.ARCHIVE_BEYOND_SAVEPOINT.key}=true",
+                f"the savepoint {saved.requested_time}: delete it, or set "
+                f"{retention.ARCHIVE_BEYOND_SAVEPOINT.key}=true",
             )
     yield from _compaction_bound(view, rules)
 
@@ -199,7 +200,7 @@ def _clustering_bound(view: TableView, rules: ArchiveRules) -> Iterator[_Bound]:
     if since:
         first = min(found.requested_time for found in since[-rules.commits_to_cluster :])
         reason = "the commits since the last clustering, which make the next one due: lower"
-        option = f"{options.CLUSTER_INLINE_COMMITS.key} or {options.CLUSTER_SCHEDULE_COMMITS.key}"
+        option = f"{clustering.CLUSTER_INLINE_COMMITS.key} or {clustering.CLUSTER_SCHEDULE_COMMITS.key}"
         yield _Bound(first, f"{reason} {option}, or cluster the table")
 
 

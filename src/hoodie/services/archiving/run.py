@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from hoodie import config as options
+from hoodie.config import concurrency, retention
 from hoodie.errors import UnsupportedError
 from hoodie.progress import PhaseTimes
 from hoodie.services.archiving.plan import (
@@ -124,11 +124,11 @@ def _run(call: ServiceCall) -> ServiceResult | None:
     if call.occasion is Occasion.ROUND:
         done = archive(call)
         return done if done.counts or done.notes else None
-    properties = {**call.properties, options.LOCK_WAIT_MS.key: str(_WAIT_MS_AFTER_WRITE)}
+    properties = {**call.properties, concurrency.LOCK_WAIT_MS.key: str(_WAIT_MS_AFTER_WRITE)}
     done = archive(replace(call, properties=properties))
     # What holds instants back is news to a caller of `archive` or in a round, but not after each write.
     return replace(done, notes=()) if done.counts else None
 
 
-ARCHIVE: Final = InlineService(name=OPERATION, is_on=options.ARCHIVE_AUTOMATIC.get, is_due=_is_due, run=_run)
+ARCHIVE: Final = InlineService(name=OPERATION, is_on=retention.ARCHIVE_AUTOMATIC.get, is_due=_is_due, run=_run)
 """The archiving that follows a write, which it never fails (see `services.after_write`), or runs in a round."""

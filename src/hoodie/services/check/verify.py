@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from hoodie import config as options
+from hoodie.config import compaction, retention
 from hoodie.errors import CorruptFileError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName
@@ -194,7 +194,7 @@ def overdue_problems(
     yield from _compactions(survey, slices, time.time() if now_seconds is None else now_seconds)
     yield from _versions(survey)
     completed = len(survey.timeline.writes().completed())
-    commits_max = options.KEEP_COMMITS_MAX.get(survey.view.config.raw)
+    commits_max = retention.KEEP_COMMITS_MAX.get(survey.view.config.raw)
     if completed > _LATE * commits_max:
         told = f"{completed} completed writes on the active timeline"
         yield Problem(kinds.ARCHIVING_OVERDUE, "timeline", f"at most {commits_max}", told)
@@ -206,7 +206,7 @@ def overdue_problems(
 
 def _compactions(survey: Survey, slices: Sequence[FileSlice], now_seconds: float) -> Iterator[Problem]:
     view = survey.view
-    limit = _LATE * options.COMPACT_DELTA_COMMITS.get(view.config.raw)
+    limit = _LATE * compaction.COMPACT_DELTA_COMMITS.get(view.config.raw)
     long = [len(found.log_files) for found in slices if len(found.log_files) >= limit]
     if long:
         told = f"{len(long)} file slices have up to {max(long)} log files"
@@ -224,7 +224,7 @@ def _versions(survey: Survey) -> Iterator[Problem]:
         for partition_path, _, parsed in survey.data_files.values()
         if isinstance(parsed, BaseFileName)
     )
-    limit = _LATE * options.CLEAN_COMMITS_RETAINED.get(survey.view.config.raw)
+    limit = _LATE * retention.CLEAN_COMMITS_RETAINED.get(survey.view.config.raw)
     many = [count for count in versions.values() if count > limit]
     if many:
         told = f"{len(many)} file groups have up to {max(many)} versions"

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from hoodie import config as options
 from hoodie.commit.begin import put_in_order
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, inflight_content, request
 from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached
+from hoodie.config import retention
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import name_of
@@ -400,4 +400,4 @@ def _clean_inline(call: ServiceCall) -> CleanResult | None:
     return result if result.instant is not None or result.notes else None
 
 
-CLEAN = InlineService(name=OPERATION, is_on=options.CLEAN_AUTOMATIC.get, is_due=_is_clean_due, run=_clean_inline)
+CLEAN = InlineService(name=OPERATION, is_on=retention.CLEAN_AUTOMATIC.get, is_due=_is_clean_due, run=_clean_inline)

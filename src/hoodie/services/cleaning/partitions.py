@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from hoodie import config as options
+from hoodie.config import retention
 from hoodie.config.patterns import match_whole
 from hoodie.errors import CorruptFileError, InvalidConfigError
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -39,17 +39,17 @@ class Policy(Enum):
 
 
 _RETAINED = {
-    Policy.COMMITS: options.CLEAN_COMMITS_RETAINED,
-    Policy.HOURS: options.CLEAN_HOURS_RETAINED,
-    Policy.VERSIONS: options.CLEAN_VERSIONS_RETAINED,
+    Policy.COMMITS: retention.CLEAN_COMMITS_RETAINED,
+    Policy.HOURS: retention.CLEAN_HOURS_RETAINED,
+    Policy.VERSIONS: retention.CLEAN_VERSIONS_RETAINED,
 }
 
 _ONE_WAY = (
-    options.CLEAN_TRIGGER,
-    options.CLEAN_FAILED_WRITES,
-    options.CLEAN_ASYNC,
-    options.CLEAN_SEVERAL,
-    options.CLEAN_BOOTSTRAP_FILES,
+    retention.CLEAN_TRIGGER,
+    retention.CLEAN_FAILED_WRITES,
+    retention.CLEAN_ASYNC,
+    retention.CLEAN_SEVERAL,
+    retention.CLEAN_BOOTSTRAP_FILES,
 )
 
 
@@ -61,10 +61,10 @@ class CleanOptions:
     """
 
     policy: Policy = Policy.COMMITS
-    retained: int = options.CLEAN_COMMITS_RETAINED.default
+    retained: int = retention.CLEAN_COMMITS_RETAINED.default
     is_incremental: bool = True
     trigger_commits: int = 1
-    commits_max: int = options.CLEAN_COMMITS_MAX.default
+    commits_max: int = retention.CLEAN_COMMITS_MAX.default
     empty_clean_hours: int = -1
     partitions: frozenset[str] = frozenset()
     pattern: str = ""
@@ -82,22 +82,22 @@ class CleanOptions:
         for option in _ONE_WAY:
             # Parsed for its error: there is one way.
             option.get(properties)
-        named = options.CLEAN_PARTITIONS_SELECTED.get(properties)
-        pattern = options.CLEAN_PARTITIONS_PATTERN.get(properties)
-        is_incremental = options.CLEAN_INCREMENTAL.get(properties)
+        named = retention.CLEAN_PARTITIONS_SELECTED.get(properties)
+        pattern = retention.CLEAN_PARTITIONS_PATTERN.get(properties)
+        is_incremental = retention.CLEAN_INCREMENTAL.get(properties)
         if is_incremental and (named or pattern):
-            key = options.CLEAN_PARTITIONS_SELECTED.key if named else options.CLEAN_PARTITIONS_PATTERN.key
+            key = retention.CLEAN_PARTITIONS_SELECTED.key if named else retention.CLEAN_PARTITIONS_PATTERN.key
             raise InvalidConfigError(
-                f"{key} is set, and {options.CLEAN_INCREMENTAL.key} is true: the next incremental clean would skip the "
-                f"other partitions; set {options.CLEAN_INCREMENTAL.key}=false with it"
+                f"{key} is set, and {retention.CLEAN_INCREMENTAL.key} is true: the next incremental clean would skip "
+                f"the other partitions; set {retention.CLEAN_INCREMENTAL.key}=false with it"
             )
         return cls(
             policy=policy,
             retained=_RETAINED[policy].get(properties),
             is_incremental=is_incremental,
-            trigger_commits=options.CLEAN_TRIGGER_COMMITS.get(properties),
-            commits_max=options.CLEAN_COMMITS_MAX.get(properties),
-            empty_clean_hours=options.EMPTY_CLEAN_HOURS.get(properties),
+            trigger_commits=retention.CLEAN_TRIGGER_COMMITS.get(properties),
+            commits_max=retention.CLEAN_COMMITS_MAX.get(properties),
+            empty_clean_hours=retention.EMPTY_CLEAN_HOURS.get(properties),
             partitions=frozenset(filter(None, named.split(","))),
             pattern=pattern,
         )
@@ -111,9 +111,9 @@ class CleanOptions:
 
 def _policy(properties: Mapping[str, str]) -> Policy:
     given = [policy for policy, option in _RETAINED.items() if option.key in properties]
-    if options.CLEAN_POLICY.key not in properties and len(given) == 1:
+    if retention.CLEAN_POLICY.key not in properties and len(given) == 1:
         return given[0]
-    return Policy(options.CLEAN_POLICY.get(properties).upper())
+    return Policy(retention.CLEAN_POLICY.get(properties).upper())
 
 
 SAVEPOINTS: Final = "savepointed_timestamps"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie import config as options
+from hoodie.config import clustering
 from hoodie.services.call import ServiceCall
 from hoodie.services.clustering.planned import CLUSTERING
 from hoodie.services.clustering.run import OPERATION, cluster
@@ -18,13 +18,13 @@ from hoodie.view.table_view import TableView
 
 
 def _is_on(properties: Mapping[str, str]) -> bool:
-    return options.CLUSTER_INLINE.get(properties) or options.CLUSTER_SCHEDULE_INLINE.get(properties)
+    return clustering.CLUSTER_INLINE.get(properties) or clustering.CLUSTER_SCHEDULE_INLINE.get(properties)
 
 
 def _is_due(call: ServiceCall, view: TableView) -> bool:
     """Return whether a plan is due, or an interrupted plan can be executed by a write that clusters inline."""
     effective = {**view.config.raw, **call.properties}
-    if options.CLUSTER_INLINE.get(effective) and has_waiting_plan(view):
+    if clustering.CLUSTER_INLINE.get(effective) and has_waiting_plan(view):
         return True
     return Trigger.of(effective).is_due(view)
 
@@ -36,7 +36,7 @@ def has_waiting_plan(view: TableView) -> bool:
 
 def _run(call: ServiceCall) -> ServiceResult | None:
     effective = {**call.state.last_config().raw, **call.properties}
-    if options.CLUSTER_INLINE.get(effective):
+    if clustering.CLUSTER_INLINE.get(effective):
         return cluster_if_due(call)
     scheduled = schedule_clustering(call.state, Wish(properties=call.properties), Trigger.of(effective))
     return None if scheduled is None else ServiceResult(operation=f"schedule {OPERATION}", instant=scheduled.instant)

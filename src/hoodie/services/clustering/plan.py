@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
-from hoodie.config import CLUSTER_LAYOUT, CLUSTER_SORT_COLUMNS
+from hoodie.config.clustering import CLUSTER_LAYOUT, CLUSTER_SORT_COLUMNS
 from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, READ_MIB, TOTAL_MIB, WRITE_MIB
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, ClusteringStrategy, SliceInfo

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hoodie.config import INDEX_TYPE
+from hoodie.config.indexes import INDEX_TYPE
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import name_of

@@ -10,13 +10,13 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hoodie import config as options
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.conflicts import refuse_changed
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.filters import commit_filters
 from hoodie.commit.steps import Step, reached
+from hoodie.config import clustering
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
@@ -77,8 +77,8 @@ def _cluster_anew(call: ServiceCall, wish: Wish | None, trigger: Trigger | None)
     result = execute_plan(call, scheduled.instant)
     if scheduled.left_out:
         note = (
-            f"the plan has the maximum of groups ({options.CLUSTER_GROUPS_MAX.key}), and {len(scheduled.left_out):,} "
-            "partitions have more small file slices: cluster again"
+            f"the plan has the maximum of groups ({clustering.CLUSTER_GROUPS_MAX.key}), and "
+            f"{len(scheduled.left_out):,} partitions have more small file slices: cluster again"
         )
         result = replace(result, notes=(*result.notes, note))
     return result
@@ -201,8 +201,8 @@ class _Execution:
             instant_time=self.claimed.instant_time,
             number=self.claimed.number,
             order=order,
-            limits=SortLimits(sample_rows=options.CLUSTER_SAMPLE_ROWS.get(properties)),
-            target_bytes=options.CLUSTER_TARGET_BYTES.get(properties),
+            limits=SortLimits(sample_rows=clustering.CLUSTER_SAMPLE_ROWS.get(properties)),
+            target_bytes=clustering.CLUSTER_TARGET_BYTES.get(properties),
             entries=self.index.entry_stage(folder),
             keeps_meta=plan.preserve_hoodie_metadata is not False,
         )
@@ -297,8 +297,8 @@ def _clear(claimed: ClaimedClustering) -> None:
 def _order_of(plan: ClusteringPlan, properties: Mapping[str, str]) -> RowOrder:
     """Return the order that a plan asks for; a plan of the JVM names no layout, which the executor's options decide."""
     params = dict((plan.strategy.strategy_params if plan.strategy is not None else None) or {})
-    columns = options.CLUSTER_SORT_COLUMNS.get(params)
-    return RowOrder(columns=columns, layout=options.CLUSTER_LAYOUT.get(params, properties))
+    columns = clustering.CLUSTER_SORT_COLUMNS.get(params)
+    return RowOrder(columns=columns, layout=clustering.CLUSTER_LAYOUT.get(params, properties))
 
 
 def _notes(claimed: ClaimedClustering, work: Work) -> list[str]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
-from hoodie.config import CLUSTER_LAYOUT, CLUSTER_PARTITIONS, CLUSTER_SORT_COLUMNS
+from hoodie.config.clustering import CLUSTER_LAYOUT, CLUSTER_PARTITIONS, CLUSTER_SORT_COLUMNS
 from hoodie.errors import InvalidConfigError
 from hoodie.files.table_properties import finish_update
 from hoodie.format.instants.commit_metadata import WriteOperation

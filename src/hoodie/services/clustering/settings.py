@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import compress
 
-from hoodie import config as options
+from hoodie.config import clustering
 from hoodie.config.patterns import match_whole
 
 
@@ -14,23 +14,23 @@ from hoodie.config.patterns import match_whole
 class PlanLimits:
     """Which file slices a plan includes, and how it groups them; sizes are bytes."""
 
-    small_bytes: int = options.CLUSTER_SMALL_BYTES.default
-    target_bytes: int = options.CLUSTER_TARGET_BYTES.default
-    group_bytes: int = options.CLUSTER_GROUP_BYTES.default
-    groups_max: int = options.CLUSTER_GROUPS_MAX.default
-    clusters_single: bool = options.CLUSTER_SINGLE.default
-    slice_order: tuple[str, ...] = options.CLUSTER_SLICE_ORDER.default
+    small_bytes: int = clustering.CLUSTER_SMALL_BYTES.default
+    target_bytes: int = clustering.CLUSTER_TARGET_BYTES.default
+    group_bytes: int = clustering.CLUSTER_GROUP_BYTES.default
+    groups_max: int = clustering.CLUSTER_GROUPS_MAX.default
+    clusters_single: bool = clustering.CLUSTER_SINGLE.default
+    slice_order: tuple[str, ...] = clustering.CLUSTER_SLICE_ORDER.default
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> PlanLimits:
         """Return the limits that these properties define. Raises: InvalidConfigError if a value does not parse."""
         return cls(
-            small_bytes=options.CLUSTER_SMALL_BYTES.get(properties),
-            target_bytes=options.CLUSTER_TARGET_BYTES.get(properties),
-            group_bytes=options.CLUSTER_GROUP_BYTES.get(properties),
-            groups_max=options.CLUSTER_GROUPS_MAX.get(properties),
-            clusters_single=options.CLUSTER_SINGLE.get(properties),
-            slice_order=options.CLUSTER_SLICE_ORDER.get(properties),
+            small_bytes=clustering.CLUSTER_SMALL_BYTES.get(properties),
+            target_bytes=clustering.CLUSTER_TARGET_BYTES.get(properties),
+            group_bytes=clustering.CLUSTER_GROUP_BYTES.get(properties),
+            groups_max=clustering.CLUSTER_GROUPS_MAX.get(properties),
+            clusters_single=clustering.CLUSTER_SINGLE.get(properties),
+            slice_order=clustering.CLUSTER_SLICE_ORDER.get(properties),
         )
 
 
@@ -40,9 +40,9 @@ class PartitionFilter:
 
     selected: tuple[str, ...] = ()
     pattern: str = ""
-    mode: str = options.CLUSTER_PARTITION_MODE.default
-    recent: int = options.CLUSTER_RECENT_PARTITIONS.default
-    skipped: int = options.CLUSTER_SKIPPED_PARTITIONS.default
+    mode: str = clustering.CLUSTER_PARTITION_MODE.default
+    recent: int = clustering.CLUSTER_RECENT_PARTITIONS.default
+    skipped: int = clustering.CLUSTER_SKIPPED_PARTITIONS.default
     begin: str = ""
     end: str = ""
 
@@ -50,13 +50,13 @@ class PartitionFilter:
     def of(cls, properties: Mapping[str, str]) -> PartitionFilter:
         """Return the filter that these properties define. Raises: InvalidConfigError if a value does not parse."""
         return cls(
-            selected=options.CLUSTER_PARTITIONS.get(properties),
-            pattern=options.CLUSTER_PARTITION_PATTERN.get(properties),
-            mode=options.CLUSTER_PARTITION_MODE.get(properties),
-            recent=options.CLUSTER_RECENT_PARTITIONS.get(properties),
-            skipped=options.CLUSTER_SKIPPED_PARTITIONS.get(properties),
-            begin=options.CLUSTER_BEGIN_PARTITION.get(properties),
-            end=options.CLUSTER_END_PARTITION.get(properties),
+            selected=clustering.CLUSTER_PARTITIONS.get(properties),
+            pattern=clustering.CLUSTER_PARTITION_PATTERN.get(properties),
+            mode=clustering.CLUSTER_PARTITION_MODE.get(properties),
+            recent=clustering.CLUSTER_RECENT_PARTITIONS.get(properties),
+            skipped=clustering.CLUSTER_SKIPPED_PARTITIONS.get(properties),
+            begin=clustering.CLUSTER_BEGIN_PARTITION.get(properties),
+            end=clustering.CLUSTER_END_PARTITION.get(properties),
         )
 
     def choose(self, partitions: list[str], *, hour: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hoodie import config as options
+from hoodie.config import clustering
 from hoodie.services.clustering.history import last_clustering, writes_since
 from hoodie.view.table_view import TableView
 
@@ -19,8 +19,8 @@ class Trigger:
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Trigger:
         """Return the rule of these properties; the option depends on whether the write executes the clustering."""
-        runs = options.CLUSTER_INLINE.get(properties)
-        option = options.CLUSTER_INLINE_COMMITS if runs else options.CLUSTER_SCHEDULE_COMMITS
+        runs = clustering.CLUSTER_INLINE.get(properties)
+        option = clustering.CLUSTER_INLINE_COMMITS if runs else clustering.CLUSTER_SCHEDULE_COMMITS
         return cls(commits=option.get(properties))
 
     def is_due(self, view: TableView) -> bool:

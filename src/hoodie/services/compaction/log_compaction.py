@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import config as options
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
+from hoodie.config import compaction
 from hoodie.engine import TaskContext
 from hoodie.files.column_ranges import rows_ranges
 from hoodie.files.compaction_operation import operation_of
@@ -60,7 +60,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
     """
     view = TableView.load(state)
     check_compactable(view)
-    least = blocks_min if blocks_min is not None else options.LOG_COMPACTION_BLOCKS.get(view.config.raw)
+    least = blocks_min if blocks_min is not None else compaction.LOG_COMPACTION_BLOCKS.get(view.config.raw)
     rule = view.slice_read().scan_rule
     chosen = [
         found

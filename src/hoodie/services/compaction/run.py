@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hoodie import config as options
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.filters import commit_filters
 from hoodie.commit.steps import Step, reached
+from hoodie.config import compaction
 from hoodie.engine import EngineFor, LocalEngine, TaskContext
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.compaction_operation import slice_of
@@ -135,8 +135,8 @@ def compact_inline(
     due; no file is read for that, except by the trigger `log_size`. If a compaction fails, its plan stays pending, and
     a note contains the error: the write is committed already.
     """
-    runs = options.COMPACT_INLINE.get(properties)
-    if not runs and not options.COMPACT_SCHEDULE_INLINE.get(properties):
+    runs = compaction.COMPACT_INLINE.get(properties)
+    if not runs and not compaction.COMPACT_SCHEDULE_INLINE.get(properties):
         return None
     try:
         trigger = Trigger.of(properties)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hoodie import config as options
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
+from hoodie.config import compaction
 from hoodie.errors import UnsupportedError
 from hoodie.files.table_properties import finish_update
 from hoodie.format.table.call_options import check_call_options, check_texts
@@ -51,7 +51,7 @@ def schedule_compaction(
     check_call_options(properties or {}, view.config)
     check_compactable(view)
     effective = {**view.config.raw, **(properties or {})}
-    chosen = strategy_named(strategy or options.COMPACTION_STRATEGY.get(effective))
+    chosen = strategy_named(strategy or compaction.COMPACTION_STRATEGY.get(effective))
     limits = StrategyOptions.of(effective)
     if trigger is not None and not trigger.is_due(view):
         return None

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hoodie import config as options
+from hoodie.config import compaction
 from hoodie.errors import InvalidConfigError
 from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, TOTAL_MIB
 from hoodie.format.instants.service_metadata import CompactionOperation
@@ -29,19 +29,19 @@ _DATE = re.compile(r"(?<!\d)(\d{4})([-/]?)(\d{2})\2(\d{2})(?!\d)", re.ASCII)
 class StrategyOptions:
     """The limits of the strategies: sizes of a slice's log files in bytes, sizes of its reads and writes in MiB."""
 
-    log_bytes_min: int = options.COMPACTION_LOG_BYTES_MIN.default
-    log_files_min: int = options.COMPACTION_LOG_FILES_MIN.default
-    target_mib: int = options.COMPACTION_TARGET_MIB.default
-    target_partitions: int = options.COMPACTION_TARGET_PARTITIONS.default
+    log_bytes_min: int = compaction.COMPACTION_LOG_BYTES_MIN.default
+    log_files_min: int = compaction.COMPACTION_LOG_FILES_MIN.default
+    target_mib: int = compaction.COMPACTION_TARGET_MIB.default
+    target_partitions: int = compaction.COMPACTION_TARGET_PARTITIONS.default
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> StrategyOptions:
         """Return the limits that these properties define. Raises: InvalidConfigError if a value does not parse."""
         return cls(
-            log_bytes_min=options.COMPACTION_LOG_BYTES_MIN.get(properties),
-            log_files_min=options.COMPACTION_LOG_FILES_MIN.get(properties),
-            target_mib=options.COMPACTION_TARGET_MIB.get(properties),
-            target_partitions=options.COMPACTION_TARGET_PARTITIONS.get(properties),
+            log_bytes_min=compaction.COMPACTION_LOG_BYTES_MIN.get(properties),
+            log_files_min=compaction.COMPACTION_LOG_FILES_MIN.get(properties),
+            target_mib=compaction.COMPACTION_TARGET_MIB.get(properties),
+            target_partitions=compaction.COMPACTION_TARGET_PARTITIONS.get(properties),
         )
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hoodie import config as options
+from hoodie.config import compaction
 from hoodie.timeline import Action, Instant, Timeline, parse_instant_time
 from hoodie.view.table_view import TableView
 
@@ -18,19 +18,19 @@ from hoodie.view.table_view import TableView
 class Trigger:
     """The rule of one table or write that decides when a compaction is due."""
 
-    strategy: str = options.COMPACT_TRIGGER.default
-    delta_commits: int = options.COMPACT_DELTA_COMMITS.default
-    delta_seconds: int = options.COMPACT_DELTA_SECONDS.default
-    delta_bytes: int = options.COMPACT_DELTA_BYTES.default
+    strategy: str = compaction.COMPACT_TRIGGER.default
+    delta_commits: int = compaction.COMPACT_DELTA_COMMITS.default
+    delta_seconds: int = compaction.COMPACT_DELTA_SECONDS.default
+    delta_bytes: int = compaction.COMPACT_DELTA_BYTES.default
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Trigger:
         """Return the rule that these properties define. Raises: InvalidConfigError if a value does not parse."""
         return cls(
-            strategy=options.COMPACT_TRIGGER.get(properties),
-            delta_commits=options.COMPACT_DELTA_COMMITS.get(properties),
-            delta_seconds=options.COMPACT_DELTA_SECONDS.get(properties),
-            delta_bytes=options.COMPACT_DELTA_BYTES.get(properties),
+            strategy=compaction.COMPACT_TRIGGER.get(properties),
+            delta_commits=compaction.COMPACT_DELTA_COMMITS.get(properties),
+            delta_seconds=compaction.COMPACT_DELTA_SECONDS.get(properties),
+            delta_bytes=compaction.COMPACT_DELTA_BYTES.get(properties),
         )
 
     def is_due(self, view: TableView, *, now_seconds: float | None = None) -> bool:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from hoodie import config as options
+from hoodie.config import indexes, writes
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import finish_update, update_table_config
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -209,16 +209,16 @@ def _bucket_options(view: TableView, wish: SwitchWish) -> dict[str, str]:
     """Return the options of the buckets that the caller gave, and the default number of an empty table."""
     given: dict[str, str] = {}
     if wish.buckets is not None:
-        given[options.BUCKET_COUNT.key] = str(wish.buckets)
-    elif options.BUCKET_COUNT.key not in view.config.raw:
+        given[indexes.BUCKET_COUNT.key] = str(wish.buckets)
+    elif indexes.BUCKET_COUNT.key not in view.config.raw:
         if view.completed_writes():
             raise InvalidConfigError(
                 "buckets is missing: pass the number of buckets (hoodie.bucket.index.num.buckets) of the writers that "
                 "made the table; its files do not tell it"
             )
-        given[options.BUCKET_COUNT.key] = str(NEW_TABLE_BUCKETS)
+        given[indexes.BUCKET_COUNT.key] = str(NEW_TABLE_BUCKETS)
     if wish.hash_field is not None:
-        given[options.BUCKET_FIELDS.key] = wish.hash_field
+        given[indexes.BUCKET_FIELDS.key] = wish.hash_field
     return given
 
 
@@ -235,15 +235,15 @@ def _changes(now: TableView, wish: SwitchWish, target: IndexKind) -> dict[str, s
         changes[current.moves_option.key] = None
     if target not in (RECORD, PARTITIONED_RECORD) and _has_record_index(config):
         changes |= off_properties(config, is_partitioned=is_partitioned_record_index(now.store))
-        changes |= {options.UPDATE_PARTITION_PATH.key: None, options.RECORD_UPDATE_PARTITION_PATH.key: None}
-    changes[options.INDEX_TYPE_KEY] = None
+        changes |= {writes.UPDATE_PARTITION_PATH.key: None, indexes.RECORD_UPDATE_PARTITION_PATH.key: None}
+    changes[indexes.INDEX_TYPE_KEY] = None
     given = _bucket_options(now, wish) if target.places_rows else {}
     moves = partition_follows_columns(config) and config.merge_rule.mode is not MergeMode.CUSTOM
     if target is RECORD:
         changes |= index_properties(config)
     changes |= target.stored_properties({**config.raw, **given}, record_key=config.record_key_fields)
     if current.places_rows:
-        changes[options.INDEX_TYPE_KEY] = target.types[0]  # its file groups still look like buckets
+        changes[indexes.INDEX_TYPE_KEY] = target.types[0]  # its file groups still look like buckets
     option = target.moves_option
     if option is not None:
         changes[option.key] = str(moves).lower() if target.stores_moves or moves != option.default else None

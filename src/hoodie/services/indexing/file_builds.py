@@ -12,13 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from hoodie import config as options
 from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.commit_content import locked_table
 from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.steps import Step, reached
-from hoodie.config import Option
+from hoodie.config import Option, indexes
 from hoodie.errors import HoodieError, LockTimeoutError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
@@ -44,9 +43,9 @@ from hoodie.view.table_view import TableView
 
 _ROUNDS_MAX = 5
 _SWITCHES: Final[Mapping[str, Option[bool]]] = {
-    COLUMN_STATS: options.COLUMN_STATS_ENABLE,
-    PARTITION_STATS: options.PARTITION_STATS_ENABLE,
-    BLOOM_FILTERS: options.BLOOM_FILTERS_ENABLE,
+    COLUMN_STATS: indexes.COLUMN_STATS_ENABLE,
+    PARTITION_STATS: indexes.PARTITION_STATS_ENABLE,
+    BLOOM_FILTERS: indexes.BLOOM_FILTERS_ENABLE,
 }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hoodie import config as options
 from hoodie.commit.steps import Step, reached
+from hoodie.config import indexes
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
@@ -81,7 +82,7 @@ def build_hbase_index(call: IndexCall, properties: Mapping[str, str]) -> Service
                 finish_build(client, now, settings.identity)
             lock.ensure_held()
             given_up = _given_up(now)
-            update_table_config(call.state.store, {**given_up, **wanted, options.HBASE_BUILT.key: filling.newest})
+            update_table_config(call.state.store, {**given_up, **wanted, indexes.HBASE_BUILT.key: filling.newest})
     counts = {"entries": filling.entries, "files_read": filling.files}
     return ServiceResult(operation="build hbase index", counts=counts, seconds=times.seconds())
 
@@ -107,7 +108,7 @@ def drop_hbase_index(state: TableState) -> ServiceResult:
         then = RECORD if RECORD.exists_in(view) else GLOBAL_SIMPLE
         moves = {} if then.moves_option is None else {then.moves_option.key: str(HBASE.moves_records(raw)).lower()}
         update_table_config(state.store, {**properties_to_remove(raw), **then.stored_properties(raw), **moves})
-    note = f"the HBase table {options.HBASE_TABLE.get(raw)!r} is still there; drop it in the HBase shell"
+    note = f"the HBase table {indexes.HBASE_TABLE.get(raw)!r} is still there; drop it in the HBase shell"
     return ServiceResult(operation="drop hbase index", seconds=times.seconds(), notes=(note,))
 
 
@@ -119,18 +120,18 @@ def properties_to_remove(raw: Mapping[str, str]) -> dict[str, None]:
 _STORED = frozenset(
     option.key
     for option in (
-        options.HBASE_TABLE,
-        options.HBASE_THRIFT_HOST,
-        options.HBASE_THRIFT_PORT,
-        options.HBASE_THRIFT_SSL,
-        options.HBASE_THRIFT_CA_FILE,
-        options.HBASE_TIMEOUT_MS,
-        options.HBASE_GET_BATCH,
-        options.HBASE_PUT_BATCH,
-        options.HBASE_QPS_MAX,
-        options.HBASE_UPDATE_PARTITION_PATH,
-        options.HBASE_IDENTITY,
-        options.HBASE_BUILT,
+        indexes.HBASE_TABLE,
+        indexes.HBASE_THRIFT_HOST,
+        indexes.HBASE_THRIFT_PORT,
+        indexes.HBASE_THRIFT_SSL,
+        indexes.HBASE_THRIFT_CA_FILE,
+        indexes.HBASE_TIMEOUT_MS,
+        indexes.HBASE_GET_BATCH,
+        indexes.HBASE_PUT_BATCH,
+        indexes.HBASE_QPS_MAX,
+        indexes.HBASE_UPDATE_PARTITION_PATH,
+        indexes.HBASE_IDENTITY,
+        indexes.HBASE_BUILT,
     )
 )
 """Properties of the HBase index."""
@@ -213,6 +214,6 @@ def _begun(state: TableState, wanted: Mapping[str, str]) -> TableView:
         return view
     with state.table_lock() as lock:
         view = TableView.load(state, lock)
-        changed = (options.HBASE_IDENTITY.key, options.HBASE_TABLE.key)
+        changed = (indexes.HBASE_IDENTITY.key, indexes.HBASE_TABLE.key)
         update_table_config(state.store, {key: wanted[key] for key in changed})
         return view

@@ -6,11 +6,11 @@ about a damaged metadata table name. Writes use the other functions, if the meta
 
 from __future__ import annotations
 
-from hoodie import config as options
 from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import drop_lost_partitions, drop_metadata_table, ensure_metadata_table
 from hoodie.commit.rollback import roll_back_dead_writes
+from hoodie.config import indexes
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hoodie.index import PARTITIONED_RECORD, lost_record_index, stored_index
@@ -194,7 +194,7 @@ def _reason_to_wait(view: TableView, bytes_max: int) -> str | None:
     size_bytes = sum(found.size_bytes for found in list_slices(view))
     if size_bytes > bytes_max:
         return (
-            f"the data has {size_bytes:,} bytes, more than {options.INDEX_REBUILD_BYTES_MAX.key}={bytes_max:,}, and "
+            f"the data has {size_bytes:,} bytes, more than {indexes.INDEX_REBUILD_BYTES_MAX.key}={bytes_max:,}, and "
             "writers can run while t.index.build runs"
         )
     build = pending_build(view)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.engine import TaskContext
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.column_ranges import META_COLUMNS, typed_columns
@@ -164,11 +164,11 @@ def drop_statistics(state: TableState, name: str) -> ServiceResult:
 
 
 def _asked(view: TableView, columns: Sequence[str] | None) -> Mapping[str, str]:
-    if columns is None and not options.COLUMN_STATS_COLUMNS.get(view.config.raw):
+    if columns is None and not indexes.COLUMN_STATS_COLUMNS.get(view.config.raw):
         columns = built_columns(view)
     if columns is None:
         return view.config.raw
-    return {**view.config.raw, options.COLUMN_STATS_COLUMNS.key: ",".join(columns)}
+    return {**view.config.raw, indexes.COLUMN_STATS_COLUMNS.key: ",".join(columns)}
 
 
 def _check_buildable(view: TableView) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from hoodie import config as options
 from hoodie.commit.commit_content import locked_table
 from hoodie.commit.pending import PendingInstant
+from hoodie.config import indexes, writes
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -124,9 +124,9 @@ def index_properties(config: TableConfig) -> dict[str, str | None]:
     """
     moves = partition_follows_columns(config) and config.merge_rule.mode is not MergeMode.CUSTOM
     told = RECORD.stored_properties(config.raw, moves_by_default=moves)
-    stored = config.raw.get(options.INDEX_TYPE_KEY)
+    stored = config.raw.get(indexes.INDEX_TYPE_KEY)
     if stored and stored_index(config) is not GLOBAL_SIMPLE:
-        told[options.INDEX_TYPE_KEY] = stored
+        told[indexes.INDEX_TYPE_KEY] = stored
     return {**told}
 
 
@@ -146,11 +146,11 @@ def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict
         **{switch.key: None for kind in (RECORD, PARTITIONED_RECORD) for switch in kind.switches},
     }
     if is_told_partitioned(config):
-        changes[options.INDEX_TYPE_KEY] = None
+        changes[indexes.INDEX_TYPE_KEY] = None
     elif not is_partitioned and _finds_by_record_index(config):
         changes |= GLOBAL_SIMPLE.stored_properties(config.raw)
-        changes[options.UPDATE_PARTITION_PATH.key] = str(RECORD.moves_records(config.raw)).lower()
-        changes[options.RECORD_UPDATE_PARTITION_PATH.key] = None
+        changes[writes.UPDATE_PARTITION_PATH.key] = str(RECORD.moves_records(config.raw)).lower()
+        changes[indexes.RECORD_UPDATE_PARTITION_PATH.key] = None
     return changes
 
 
@@ -165,6 +165,6 @@ def differing(config: TableConfig, wanted: Mapping[str, str | None]) -> Collecti
 
 
 def _finds_by_record_index(config: TableConfig) -> bool:
-    if options.INDEX_TYPE_KEY not in config.raw:
+    if indexes.INDEX_TYPE_KEY not in config.raw:
         return RECORD_INDEX in config.metadata_partitions
     return stored_index(config) is RECORD

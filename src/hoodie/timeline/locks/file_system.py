@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from hoodie import config as options
+from hoodie.config import concurrency
 from hoodie.errors import UnsupportedError
 from hoodie.storage import FileInfo
 from hoodie.timeline.locks.holder import Holder, HolderWatch
@@ -34,11 +34,11 @@ class FileSystemLock:
     """
 
     def __init__(self, site: LockSite) -> None:
-        folder = options.LOCK_FILE_SYSTEM_PATH.get(site.options.settings)
+        folder = concurrency.LOCK_FILE_SYSTEM_PATH.get(site.options.settings)
         if folder and _plain(folder) != _plain(site.store.uri(site.folder)):
             raise UnsupportedError(
-                f"{options.LOCK_FILE_SYSTEM_PATH.key}={folder}: expected {site.store.uri(site.folder)}, which is the "
-                "default of the JVM; remove the option for all writers, or use another lock provider"
+                f"{concurrency.LOCK_FILE_SYSTEM_PATH.key}={folder}: expected {site.store.uri(site.folder)}, which is "
+                "the default of the JVM; remove the option for all writers, or use another lock provider"
             )
         self._site = site
         self._store = site.store
@@ -175,12 +175,12 @@ class FileSystemLock:
         if holder.owner is not None and holder.owner.lease_ms:
             advice = (
                 f"If that writer is dead, its lock ends after {holder.owner.lease_ms // 1000} s of waiting: set "
-                f"{options.LOCK_WAIT_MS.key} above that"
+                f"{concurrency.LOCK_WAIT_MS.key} above that"
             )
         else:
             advice = (
-                f"Wait longer ({options.LOCK_WAIT_MS.key}); or, if that writer does not run any more, delete the file, "
-                f"or set {options.LOCK_EXPIRE_MINUTES.key}"
+                f"Wait longer ({concurrency.LOCK_WAIT_MS.key}); or, if that writer does not run any more, delete the "
+                f"file, or set {concurrency.LOCK_EXPIRE_MINUTES.key}"
             )
         return Refusal(f" is held by {holder}, last written {age_seconds} s ago", advice, is_free)
 

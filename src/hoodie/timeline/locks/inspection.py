@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from hoodie import config as options
+from hoodie.config import concurrency
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline.layout import HOODIE_FOLDER
@@ -50,7 +50,7 @@ def check_other_locks(site: LockSite, name: str, infos: Sequence[FileInfo]) -> N
     if found:
         raise InvalidConfigError(
             f"{site.store.uri('')}: expected that all writers use the lock provider {name}, found {found}. Writers "
-            f"with different lock providers do not exclude each other: set {options.LOCK_PROVIDER.key} to the same "
+            f"with different lock providers do not exclude each other: set {concurrency.LOCK_PROVIDER.key} to the same "
             "provider for all writers, or store it in the table's properties"
         )
 

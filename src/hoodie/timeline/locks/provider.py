@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hoodie import config as options
+from hoodie.config import concurrency
 from hoodie.errors import InvalidConfigError
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline.layout import HOODIE_FOLDER
@@ -48,21 +49,21 @@ class LockOptions:
         for found in reversed(properties):
             settings.update(found)
         return cls(
-            wait_ms_max=options.LOCK_WAIT_MS.get(settings),
-            retry_ms=options.LOCK_RETRY_MS.get(settings),
-            retry_ms_max=options.LOCK_RETRY_MS_MAX.get(settings),
-            attempts_max=options.LOCK_ATTEMPTS.get(settings),
-            rounds=1 + options.LOCK_CLIENT_RETRIES.get(settings),
-            pause_ms=options.LOCK_CLIENT_RETRY_MS.get(settings),
-            expire_ms=options.LOCK_EXPIRE_MINUTES.get(settings) * 60_000,
-            provider=options.LOCK_PROVIDER.get(settings),
+            wait_ms_max=concurrency.LOCK_WAIT_MS.get(settings),
+            retry_ms=concurrency.LOCK_RETRY_MS.get(settings),
+            retry_ms_max=concurrency.LOCK_RETRY_MS_MAX.get(settings),
+            attempts_max=concurrency.LOCK_ATTEMPTS.get(settings),
+            rounds=1 + concurrency.LOCK_CLIENT_RETRIES.get(settings),
+            pause_ms=concurrency.LOCK_CLIENT_RETRY_MS.get(settings),
+            expire_ms=concurrency.LOCK_EXPIRE_MINUTES.get(settings) * 60_000,
+            provider=concurrency.LOCK_PROVIDER.get(settings),
             settings=settings,
         )
 
 
 def is_lock_option(key: str) -> bool:
     """Return whether an option concerns the lock."""
-    return key.startswith(_PREFIX) or key == options.LOCK_TABLE_PATH.key
+    return key.startswith(_PREFIX) or key == concurrency.LOCK_TABLE_PATH.key
 
 
 def check_lock_options(given: Mapping[str, str]) -> None:

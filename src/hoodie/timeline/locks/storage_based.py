@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from hoodie import config as options
+from hoodie.config import concurrency
 from hoodie.errors import InvalidConfigError
 from hoodie.storage import FileInfo, FileVersion
 from hoodie.timeline.locks.provider import LockSite, Refusal
@@ -74,14 +74,14 @@ class StorageBasedLock:
         self._store = site.store
         self._path = f"{site.locks}/{FILE_NAME}"
         settings = site.options.settings
-        self._validity_ms = options.LOCK_STORAGE_VALIDITY_SECONDS.get(settings) * 1000
-        self.renew_seconds = float(options.LOCK_STORAGE_RENEW_SECONDS.get(settings))
+        self._validity_ms = concurrency.LOCK_STORAGE_VALIDITY_SECONDS.get(settings) * 1000
+        self.renew_seconds = float(concurrency.LOCK_STORAGE_RENEW_SECONDS.get(settings))
         seconds_min = max(_VALIDITY_SECONDS_MIN, self.renew_seconds * _RENEWALS_PER_VALIDITY_MIN)
         if self._validity_ms < seconds_min * 1000:
             raise InvalidConfigError(
-                f"{options.LOCK_STORAGE_VALIDITY_SECONDS.key}={self._validity_ms // 1000}: expected at least "
+                f"{concurrency.LOCK_STORAGE_VALIDITY_SECONDS.key}={self._validity_ms // 1000}: expected at least "
                 f"{_VALIDITY_SECONDS_MIN}, and {_RENEWALS_PER_VALIDITY_MIN} times "
-                f"{options.LOCK_STORAGE_RENEW_SECONDS.key} ({self.renew_seconds:.0f})"
+                f"{concurrency.LOCK_STORAGE_RENEW_SECONDS.key} ({self.renew_seconds:.0f})"
             )
         self._mutex = threading.Lock()
         self._held: tuple[LockFile, FileVersion] | None = None
@@ -173,8 +173,8 @@ class StorageBasedLock:
         seconds = max(0, (found.valid_until_ms + _DRIFT_MS - self._site.now_ms()) // 1000)
         return Refusal(
             f" is held by {found}",
-            f"If that writer is dead, its lock ends in {seconds} s: set {options.LOCK_WAIT_MS.key} above that; or, if "
-            "you are certain that it does not run any more, delete the file",
+            f"If that writer is dead, its lock ends in {seconds} s: set {concurrency.LOCK_WAIT_MS.key} above that; or, "
+            "if you are certain that it does not run any more, delete the file",
         )
 
     def _no_lock_file(self, data: bytes) -> Refusal:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from hoodie import config as options
+from hoodie.config import concurrency
 from hoodie.errors import InvalidConfigError, LockTimeoutError, StorageError
 from hoodie.format.hashes.xxhash import hash_id
 from hoodie.storage import FileInfo
@@ -43,17 +43,18 @@ class LockNode:
     def of(cls, site: LockSite) -> LockNode:
         """Return the node that the options name. Raises: InvalidConfigError if an option is missing."""
         settings = site.options.settings
-        hosts = options.LOCK_ZOOKEEPER_URL.get(settings)
+        hosts = concurrency.LOCK_ZOOKEEPER_URL.get(settings)
         if not hosts:
-            raise InvalidConfigError(f"the lock in ZooKeeper needs {options.LOCK_ZOOKEEPER_URL.key}=host:port")
+            raise InvalidConfigError(f"the lock in ZooKeeper needs {concurrency.LOCK_ZOOKEEPER_URL.key}=host:port")
         if site.options.provider == IMPLICIT_NAME:
-            return cls(hosts, implicit_path(options.LOCK_TABLE_PATH.get(settings) or _table_path(site)))
-        folder = options.LOCK_ZOOKEEPER_PATH.get(settings)
-        key = options.LOCK_ZOOKEEPER_KEY.get(settings) or settings.get("hoodie.table.name", "")
+            return cls(hosts, implicit_path(concurrency.LOCK_TABLE_PATH.get(settings) or _table_path(site)))
+        folder = concurrency.LOCK_ZOOKEEPER_PATH.get(settings)
+        key = concurrency.LOCK_ZOOKEEPER_KEY.get(settings) or settings.get("hoodie.table.name", "")
         if not folder or not key:
             raise InvalidConfigError(
-                f"the lock in ZooKeeper needs {options.LOCK_ZOOKEEPER_PATH.key} and {options.LOCK_ZOOKEEPER_KEY.key}, "
-                f"the same for all writers of the table; or the provider {IMPLICIT_NAME}"
+                f"the lock in ZooKeeper needs {concurrency.LOCK_ZOOKEEPER_PATH.key} and "
+                f"{concurrency.LOCK_ZOOKEEPER_KEY.key}, the same for all writers of the table; or the "
+                f"provider {IMPLICIT_NAME}"
             )
         return cls(hosts, "/" + "/".join(part for part in f"{folder}/{key}".split("/") if part))
 
@@ -72,8 +73,8 @@ class ZooKeeperLock:
         except ImportError as error:
             raise InvalidConfigError("ZooKeeper requires a client library: pip install 'hoodie[zookeeper]'") from error
         self._node = LockNode.of(site)
-        self._session_seconds = options.LOCK_ZOOKEEPER_SESSION_MS.get(site.options.settings) / 1000
-        self._connect_seconds_max = options.LOCK_ZOOKEEPER_CONNECT_MS.get(site.options.settings) / 1000
+        self._session_seconds = concurrency.LOCK_ZOOKEEPER_SESSION_MS.get(site.options.settings) / 1000
+        self._connect_seconds_max = concurrency.LOCK_ZOOKEEPER_CONNECT_MS.get(site.options.settings) / 1000
         self._client: KazooClient | None = None
         self._mine = ""
 
@@ -186,7 +187,7 @@ class ZooKeeperLock:
         return Refusal(
             f" is held by {_named(client, self._node.path, first)}",
             f"If that writer is dead, its lock ends with its ZooKeeper session: wait longer "
-            f"({options.LOCK_WAIT_MS.key}); or, if you are certain that it does not run, delete the node {first}",
+            f"({concurrency.LOCK_WAIT_MS.key}); or, if you are certain that it does not run, delete the node {first}",
         )
 
     @contextlib.contextmanager

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie import config as options
 from hoodie.commit.steps import Step
+from hoodie.config import indexes
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.errors import HoodieWarning
 from hoodie.files.staging.staged import StageReader, stage_folder
@@ -93,7 +93,7 @@ def test_a_record_moves_unless_it_is_older(tmp_path: Path, ts: int, route: Route
 
 
 def test_without_moves_a_row_goes_where_its_record_lies(tmp_path: Path) -> None:
-    table = new_table(tmp_path, properties={options.RECORD_UPDATE_PARTITION_PATH.key: "false"})
+    table = new_table(tmp_path, properties={indexes.RECORD_UPDATE_PARTITION_PATH.key: "false"})
     told, _ = tag(table, trips(("a", 9, 0.0, "la")))
     assert told == [("a", 9, "city=la", "city=sf", Route.UPDATE)]
 
@@ -156,8 +156,8 @@ def test_seek_and_scan_find_the_same(tmp_path: Path, index: str) -> None:
     table.upsert(trips(*((f"k{number}", 5, 0.0, "sf") for number in range(60))))
     table.delete(pa.table({"id": [f"k{number}" for number in range(0, 60, 7)], "city": ["sf"] * 9}))
     batch = trips(*((f"k{number}", 6, 0.0, ("sf", "la")[number % 2]) for number in range(70)))
-    seek, sought = tag(table, batch, {options.RECORD_INDEX_LOOK_UP.key: LookUp.SEEK.value})
-    scan, scanned = tag(table, batch, {options.RECORD_INDEX_LOOK_UP.key: LookUp.SCAN.value})
+    seek, sought = tag(table, batch, {indexes.RECORD_INDEX_LOOK_UP.key: LookUp.SEEK.value})
+    scan, scanned = tag(table, batch, {indexes.RECORD_INDEX_LOOK_UP.key: LookUp.SCAN.value})
     assert seek == scan
     assert sought is not None
     assert scanned is not None
@@ -221,7 +221,7 @@ def test_keys_that_were_staged_for_other_buckets_are_refused(tmp_path: Path, buc
 
 def test_the_first_write_makes_the_buckets_that_the_table_asks_for(tmp_path: Path) -> None:
     """Not those that the write asks for: other writers count on the table's properties."""
-    minimum = options.RECORD_INDEX_BUCKETS_MIN.key
+    minimum = indexes.RECORD_INDEX_BUCKETS_MIN.key
     table = hoodie.create(tmp_path, SCHEMA, record_key="id", properties={minimum: "3"}, spark=False)
     table.upsert(trips(*((f"k{number}", 1, 0.0, "sf") for number in range(50))), properties={minimum: "20"})
     state = record_index(table.view())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from hoodie import config as options
+from hoodie.config import clustering
 from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.format.filenames import LogFileName
@@ -125,15 +125,18 @@ def test_partitions_are_chosen_as_in_hudi(settings: Mapping[str, str], chosen: l
 
 
 def test_options_are_parsed_or_refused() -> None:
-    assert options.CLUSTER_LAYOUT.get({options.CLUSTER_LAYOUT.key: "Z-ORDER"}) == "zorder"
+    assert clustering.CLUSTER_LAYOUT.get({clustering.CLUSTER_LAYOUT.key: "Z-ORDER"}) == "zorder"
     strategy = "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
-    assert options.CLUSTER_UPDATES.get({options.CLUSTER_UPDATES.key: strategy}) == "allow"
-    assert PlanLimits.of({options.CLUSTER_SLICE_ORDER.key: "INSTANT_TIME,SIZE"}).slice_order == ("instant_time", "size")
+    assert clustering.CLUSTER_UPDATES.get({clustering.CLUSTER_UPDATES.key: strategy}) == "allow"
+    assert PlanLimits.of({clustering.CLUSTER_SLICE_ORDER.key: "INSTANT_TIME,SIZE"}).slice_order == (
+        "instant_time",
+        "size",
+    )
     for option, wrong in (
-        (options.CLUSTER_LAYOUT, "spiral"),
-        (options.CLUSTER_UPDATES, "maybe"),
-        (options.CLUSTER_PARTITION_PATTERN, "("),
-        (options.CLUSTER_SLICE_ORDER, "name"),
+        (clustering.CLUSTER_LAYOUT, "spiral"),
+        (clustering.CLUSTER_UPDATES, "maybe"),
+        (clustering.CLUSTER_PARTITION_PATTERN, "("),
+        (clustering.CLUSTER_SLICE_ORDER, "name"),
     ):
         with pytest.raises(InvalidConfigError, match=option.key):
             option.get({option.key: wrong})

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.commit.steps import Step, watching
-from hoodie.config import CLUSTER_SORT_COLUMNS, CLUSTER_UPDATES, INDEX_TYPE_KEY
+from hoodie.config.clustering import CLUSTER_SORT_COLUMNS, CLUSTER_UPDATES
+from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import CommitConflictError, InstantNotFoundError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.service_metadata import ClusteringStrategy, RequestedReplaceMetadata

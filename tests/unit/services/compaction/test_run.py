@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 import pytest
 
-from hoodie.config import INDEX_TYPE_KEY
+from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.engine.api import Result, Task
 from hoodie.errors import (

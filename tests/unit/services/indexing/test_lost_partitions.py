@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.config import INDEX_TYPE_KEY
+from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import CorruptFileError, HoodieWarning, MetadataPartitionMissingError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie import config as options
 from hoodie.commit.steps import Step
+from hoodie.config import indexes, writes
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys
@@ -24,7 +24,7 @@ from tests.support.steps import once_at
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 TYPES = pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-FEW = options.RECORD_INDEX_BUCKETS_MIN.key
+FEW = indexes.RECORD_INDEX_BUCKETS_MIN.key
 KINDS = ("simple", "global_simple", "record", "bucket", "bloom", "global_bloom")
 
 
@@ -81,7 +81,7 @@ def test_every_index_becomes_every_other(table_type: str, old: str, new: str) ->
     assert stored(table) == [("a", 2, "la"), ("a", 3, "sf"), ("b", 1, "sf"), ("d", 3, "sf")]
     created = new_table(new, table_type)
     created.upsert(rows("a"))
-    told = {options.INDEX_TYPE_KEY: "SIMPLE"} if (old, new) == ("bucket", "simple") else {}
+    told = {indexes.INDEX_TYPE_KEY: "SIMPLE"} if (old, new) == ("bucket", "simple") else {}
     assert index_properties(table) == index_properties(created) | told
     if new == "record":
         check_index(table.view())
@@ -122,18 +122,18 @@ def test_a_key_that_may_change_its_partition_needs_an_index_of_the_whole_table(o
 
 def test_rows_that_stayed_in_their_first_partition_are_found() -> None:
     """An index that moves no records left a row where an index of single partitions would not look for it."""
-    table = new_table("global_simple", key=("id",), properties={options.UPDATE_PARTITION_PATH.key: "false"})
+    table = new_table("global_simple", key=("id",), properties={writes.UPDATE_PARTITION_PATH.key: "false"})
     table.upsert(rows("a", "b"))
     table.upsert(rows("a", ts=2, city="la"))
     with pytest.raises(UnsupportedError, match=r"1 rows of .* are in another partition .* the keys \['a'\]"):
         table.index.switch("simple", key_keeps_partition=True)
     assert table.index.switch("record").notes[-1].startswith("the index is 'record' now")
-    assert index_properties(table)[options.RECORD_UPDATE_PARTITION_PATH.key] == "false"
+    assert index_properties(table)[indexes.RECORD_UPDATE_PARTITION_PATH.key] == "false"
 
 
 def test_buckets_are_stored_for_a_table_that_obeys_them() -> None:
     """As a table of the JVM's DataFrame writer: the file ids have buckets, and the properties do not name them."""
-    table = new_table("bucket", properties={options.BUCKET_COUNT.key: "4"})
+    table = new_table("bucket", properties={indexes.BUCKET_COUNT.key: "4"})
     table.upsert(rows(*"abcdefgh"))
     expected = index_properties(table)
     update_table_config(table.view().store, dict.fromkeys(key for key in expected if "metadata" not in key))
@@ -167,10 +167,10 @@ def test_other_file_groups_are_no_buckets() -> None:
         table.index.switch("bucket", buckets=4)
     empty = new_table("simple")
     empty.index.switch("bucket")
-    assert index_properties(empty)[options.BUCKET_COUNT.key] == "16"
+    assert index_properties(empty)[indexes.BUCKET_COUNT.key] == "16"
     empty.upsert(rows("a"))
     with pytest.raises(InvalidConfigError, match="is fixed when the table is created"):
-        empty.upsert(rows("a"), properties={options.BUCKET_COUNT.key: "8"})
+        empty.upsert(rows("a"), properties={indexes.BUCKET_COUNT.key: "8"})
 
 
 def test_what_cannot_be_switched() -> None:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hoodie import config as options
+from hoodie.config import indexes
 from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError
 from hoodie.files.base_file import open_base_file
@@ -60,8 +60,8 @@ def bucket_count(rows: int, properties: Mapping[str, str], *, asked: int | None 
         if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= BUCKETS_MAX:
             raise InvalidConfigError(f"buckets={asked!r}: expected a number from 1 to {BUCKETS_MAX:,}")
         return asked
-    least, most = options.RECORD_INDEX_BUCKETS_MIN.get(properties), options.RECORD_INDEX_BUCKETS_MAX.get(properties)
-    wanted = math.ceil(rows * options.RECORD_INDEX_GROWTH_FACTOR.get(properties) / KEYS_PER_BUCKET)
+    least, most = indexes.RECORD_INDEX_BUCKETS_MIN.get(properties), indexes.RECORD_INDEX_BUCKETS_MAX.get(properties)
+    wanted = math.ceil(rows * indexes.RECORD_INDEX_GROWTH_FACTOR.get(properties) / KEYS_PER_BUCKET)
     return min(max(wanted, least), most, BUCKETS_MAX)
 
 
