@@ -25,6 +25,7 @@ from bench.keys import Numbers, narrow_rows
 from bench.markdown import machine_line, seconds_text, table
 from bench.picture import draw_tagging
 from bench.settings import Settings, machine
+from hoodie.commit.call import Call
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.files.staging.staged import stage_folder
@@ -32,7 +33,7 @@ from hoodie.index.table_facts import TableFacts
 from hoodie.storage import LocalStore, Store
 from hoodie.table import Table
 from hoodie.write.insert_policy import known_row_count
-from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.setup import WriteSetup
 from hoodie.write.staging import stage
 from tests.support.fault_store import FaultStore
 from tests.support.hbase_server import running_hbase
@@ -205,9 +206,9 @@ def tag_keys(store: Store, rows: pa.Table, call_engine: LocalEngine | None = Non
     """
     view = Table(store).view()
     if call_engine is None:
-        call = WriteCall(state=view.state, engine=LocalEngine())
+        call = Call(state=view.state, engine=LocalEngine())
     else:
-        call = WriteCall(state=view.state, engine=call_engine, properties={writes.LOCAL_BYTES_MAX.key: "0"})
+        call = Call(state=view.state, engine=call_engine, properties={writes.LOCAL_BYTES_MAX.key: "0"})
     setup, key_stage = WriteSetup.without_repair(call, None).staging_keys()
     meets = setup.index.needs_exchange
     preparation = setup.preparation(keys_only=True, buckets=call.engine.parallelism if meets else 0)

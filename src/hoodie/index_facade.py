@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hoodie.arguments import check_methods
-from hoodie.engine import Engine, EngineFor
+from hoodie.commit.call import Call, Wait
+from hoodie.engine import Engine
 from hoodie.engine.selection import engine_and_dataset, with_types
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.index import HBASE, RECORD, index_kind, stored_index
 from hoodie.read.times import When, completion_of
-from hoodie.services.engine_choice import engine_by_size
 from hoodie.services.indexing.bloom_filters import build_filters, drop_filters, verify_filters
-from hoodie.services.indexing.build import IndexCall, build_record_index
+from hoodie.services.indexing.build import build_record_index
 from hoodie.services.indexing.change import SwitchWish, switch_index
 from hoodie.services.indexing.drop import drop_record_index
 from hoodie.services.indexing.hbase import build_hbase_index, drop_hbase_index
@@ -28,7 +28,6 @@ from hoodie.view.statistics import STATISTICS
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.index_compare import check_comparable, compare_batch
-from hoodie.write.setup import WriteCall
 
 
 @check_methods
@@ -75,7 +74,7 @@ class TableIndex:
         >>> t.index.build("record").counts["entries"]
         2
         """
-        call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
+        call = self._call(wait_seconds)
         if properties and str(name).lower() != HBASE.name:
             raise InvalidConfigError(f"properties= of t.index.build are options of the HBase index, not of {name!r}")
         if name in STATISTICS:
@@ -133,7 +132,7 @@ class TableIndex:
         >>> t.index.switch("global_simple").notes
         ("the index is 'global_simple' now; it was 'simple'",)
         """
-        call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
+        call = self._call(wait_seconds)
         wish = SwitchWish(
             name=name, buckets=buckets, hash_field=hash_field, key_keeps_partition=key_keeps_partition, dry_run=dry_run
         )
@@ -154,8 +153,7 @@ class TableIndex:
         >>> t.index.rebuild().counts["partitions"]
         2
         """
-        call = IndexCall(state=self._state, engine_for=self._engine_for(), wait_seconds=wait_seconds)
-        return rebuild(call)
+        return rebuild(self._call(wait_seconds))
 
     def verify(self, name: str | None = None) -> Report:
         """Check the record index, the HBase index, `"column_stats"` or `"bloom_filters"`, beside writers.
@@ -175,15 +173,15 @@ class TableIndex:
         True
         """
         if name in STATISTICS:
-            return verify_statistics(IndexCall(state=self._state, engine_for=self._engine_for()))
+            return verify_statistics(self._call())
         if name == BLOOM_FILTERS:
-            return verify_filters(IndexCall(state=self._state, engine_for=self._engine_for()))
+            return verify_filters(self._call())
         if name is None and stored_index(self._state.read_config()) is HBASE:
             name = HBASE.name
         if name is not None and index_kind(name) is HBASE:
-            return verify_hbase_index(self._state, self._engine_for())
+            return verify_hbase_index(self._state, self._call().engine_for)
         _only_record(name or RECORD.name)
-        return verify_record_index(self._state, self._engine_for())
+        return verify_record_index(self._state, self._call().engine_for)
 
     def compare(
         self, first: str = "record", second: str = "simple", *, data: Any = None, since: When | None = None
@@ -212,14 +210,13 @@ class TableIndex:
             raise InvalidConfigError("compare needs either data= (a batch to look up) or since= (commits to check)")
         if since is None:
             engine, dataset = engine_and_dataset(data)
-            return compare_batch(WriteCall(state=self._state, engine=engine), with_types(dataset), names)
+            return compare_batch(Call(state=self._state, engine=engine), with_types(dataset), names)
         if RECORD.name not in names:
             raise InvalidConfigError(f"since= checks the record index: expected 'record' as an index, found {names}")
-        return verify_changes(self._state, completion_of(TableView.load(self._state), since), self._engine_for())
+        return verify_changes(self._state, completion_of(TableView.load(self._state), since), self._call().engine_for)
 
-    def _engine_for(self) -> EngineFor:
-        """Return a function that chooses the engine: threads of this process for small work, otherwise the session."""
-        return engine_by_size(self._state, self._engine)
+    def _call(self, wait_seconds: float = 600.0) -> Call:
+        return Call(state=self._state, engine=self._engine(), wait=Wait(wait_seconds))
 
 
 def _only_record(name: Any) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from hoodie.engine import LocalEngine
+from hoodie.commit.call import Call
 from hoodie.errors import CommitConflictError, LockTimeoutError
-from hoodie.services.compaction.run import CompactionCall, compact
+from hoodie.services.compaction.run import compact
 from hoodie.services.planned.zookeeper import ZooKeeperCoordinator
 from hoodie.view.table_state import TableState
 from tests.support.compactor_processes import (
@@ -59,20 +59,19 @@ def test_the_loss_of_the_session_stops_the_work(tmp_path: Path, zookeeper: str) 
     def lose_session() -> None:
         _end_session(mine, zookeeper)
         # Another machine holds the claim now, so it knows that the heartbeat it sees is that of a ghost.
-        call = CompactionCall(state=TableState(table.view().store), engine_for=_local, coordinator=other)
-        taken.append(compact(call, instant).instant)
+        taken.append(compact(Call(state=TableState(table.view().store)), instant, coordinator=other).instant)
 
     engine = EngineThen(then=lose_session)
     with pytest.raises(CommitConflictError, match=r"ZooKeeper session ended|does not belong to this process"):
-        compact(CompactionCall(state=state, engine_for=lambda size: engine, coordinator=mine), instant)
+        compact(
+            Call(state=state, engine=engine, properties={"hoodie.python.local.bytes.max": "0"}),
+            instant,
+            coordinator=mine,
+        )
     assert taken == [instant]
     assert merged_rows(table.view().store) == rows
     for coordinator in (mine, other):
         coordinator.close()
-
-
-def _local(work_bytes: int) -> LocalEngine:
-    return LocalEngine()
 
 
 def test_a_claim_is_one_sessions_and_one_compactions(zookeeper: str) -> None:

@@ -20,7 +20,8 @@ _STUCK = """
 import sys, time
 from hoodie.engine import LocalEngine
 from hoodie.view.table_state import TableState
-from hoodie.services.compaction.run import CompactionCall, compact
+from hoodie.services.compaction.run import compact
+from hoodie.commit.call import Call
 from hoodie.services.planned.coordination import coordinator_of
 from hoodie.storage import open_store
 
@@ -33,7 +34,9 @@ class Stuck(LocalEngine):
 
 engine, coordinator = Stuck(), coordinator_of(sys.argv[2] if len(sys.argv) > 2 else None)
 state = TableState(open_store(sys.argv[1]))
-compact(CompactionCall(state=state, engine_for=lambda size: engine, coordinator=coordinator))
+compact(
+    Call(state=state, engine=engine, properties={"hoodie.python.local.bytes.max": "0"}), coordinator=coordinator
+)
 """
 
 

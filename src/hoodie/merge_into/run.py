@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from hoodie.commit.call import Call
 from hoodie.commit.conflicts import conflict, raise_if_deleted_since
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset
@@ -25,7 +26,7 @@ from hoodie.view.table_view import TableView
 from hoodie.write.indexed import delete, merge, update, upsert
 from hoodie.write.result import WriteResult
 from hoodie.write.retry import Retries
-from hoodie.write.setup import WriteCall, effective_options, ignored_columns
+from hoodie.write.setup import effective_options, ignored_columns
 
 
 class MergeSession(Protocol):
@@ -49,7 +50,7 @@ class ComputedWrite:
     """
 
     load: Callable[[], TableView]
-    call_of: Callable[[Any], tuple[WriteCall, Dataset]]
+    call_of: Callable[[Any], tuple[Call, Dataset]]
     properties: Mapping[str, str]
 
     def update(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from hoodie.commit.call import Call, Occasion
 from hoodie.progress import PhaseTimes
 from hoodie.services.archiving.run import ARCHIVE
-from hoodie.services.call import Occasion, ServiceCall
 from hoodie.services.cleaning.clean import CLEAN
 from hoodie.services.clustering.inline import INLINE_CLUSTERING
 from hoodie.services.inline import InlineService
@@ -23,7 +23,7 @@ SERVICES: Final[tuple[InlineService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, 
 """The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""
 
 
-def run_after_write(call: ServiceCall, watch: PhaseTimes) -> list[ServiceResult]:
+def run_after_write(call: Call, watch: PhaseTimes) -> list[ServiceResult]:
     """Run each service that is on and due. `call.properties` are the effective options of the write.
 
     The view is loaded once, and again after a service that changed the table. Each service that runs is a phase.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from hoodie.services.call import ServiceCall
+from hoodie.commit.call import Call
 from hoodie.services.results import ServiceResult
 from hoodie.view.table_view import TableView
 
@@ -23,5 +23,5 @@ class InlineService:
 
     name: str
     is_on: Callable[[Mapping[str, str]], bool]
-    is_due: Callable[[ServiceCall, TableView], bool]
-    run: Callable[[ServiceCall], ServiceResult | None]
+    is_due: Callable[[Call, TableView], bool]
+    run: Callable[[Call], ServiceResult | None]

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from hoodie.commit.call import Call
 from hoodie.config import compaction
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableType
 from hoodie.services.after_write import SERVICES
-from hoodie.services.call import ServiceCall
 from hoodie.services.clustering.inline import INLINE_CLUSTERING, cluster_if_due, has_waiting_plan
 from hoodie.services.clustering.run import execute_waiting
 from hoodie.services.clustering.trigger import Trigger as ClusteringTrigger
 from hoodie.services.compaction.compactor import compact_once
 from hoodie.services.compaction.log_compaction import schedule_log_compaction
-from hoodie.services.compaction.run import CompactionCall
 from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.inline import InlineService
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
@@ -34,14 +33,14 @@ class RunnableService:
 
     name: str
     is_on: Callable[[Mapping[str, str]], bool]
-    is_due: Callable[[ServiceCall, TableView], bool]
-    run: Callable[[ServiceCall, OnResult], None]
+    is_due: Callable[[Call, TableView], bool]
+    run: Callable[[Call, OnResult], None]
 
     @classmethod
     def of(cls, service: InlineService) -> RunnableService:
         """Return a service that can follow a write as one of a round."""
 
-        def run(call: ServiceCall, report: OnResult) -> None:
+        def run(call: Call, report: OnResult) -> None:
             result = service.run(call)
             if result is not None:
                 report(result)
@@ -80,36 +79,33 @@ def _folds_logs(properties: Mapping[str, str]) -> bool:
     return _is_merge_on_read(properties) and compaction.LOG_COMPACTION_INLINE.get(properties)
 
 
-def _has_logs(call: ServiceCall, view: TableView) -> bool:
+def _has_logs(call: Call, view: TableView) -> bool:
     return view.config.table_type is TableType.MERGE_ON_READ
 
 
-def _is_compaction_due(call: ServiceCall, view: TableView, *, schedule: bool) -> bool:
+def _is_compaction_due(call: Call, view: TableView, *, schedule: bool) -> bool:
     """Return whether a plan is pending, or a compaction is due by its trigger."""
     if any(found.action in (Action.COMPACTION, Action.LOG_COMPACTION) for found in view.timeline.pending()):
         return True
     return schedule and Trigger.of({**view.config.raw, **call.properties}).is_due(view)
 
 
-def _compact(call: ServiceCall, report: OnResult, coordinator: Coordinator, *, schedule: bool) -> None:
+def _compact(call: Call, report: OnResult, coordinator: Coordinator, *, schedule: bool) -> None:
     """Schedule a compaction if one is due, then execute every pending plan that no process executes."""
-    compaction = CompactionCall(
-        state=call.state, engine_for=call.engine_for, properties=call.properties, coordinator=coordinator
-    )
     try:
-        compact_once(compaction, schedule=schedule, report=report)
+        compact_once(call, coordinator=coordinator, schedule=schedule, report=report)
     finally:
         coordinator.close()
 
 
-def _is_clustering_due(call: ServiceCall, view: TableView, *, schedule: bool) -> bool:
+def _is_clustering_due(call: Call, view: TableView, *, schedule: bool) -> bool:
     """Return whether a plan waits, or a clustering is due by its trigger."""
     if has_waiting_plan(view):
         return True
     return schedule and ClusteringTrigger.of({**view.config.raw, **call.properties}).is_due(view)
 
 
-def _cluster(call: ServiceCall, report: OnResult, *, schedule: bool) -> None:
+def _cluster(call: Call, report: OnResult, *, schedule: bool) -> None:
     """Execute every pending plan that no process executes, then a new one if it is due."""
     if not schedule:
         for result in execute_waiting(call):
@@ -120,7 +116,7 @@ def _cluster(call: ServiceCall, report: OnResult, *, schedule: bool) -> None:
         report(done)
 
 
-def _plan_log_compaction(call: ServiceCall, report: OnResult) -> None:
+def _plan_log_compaction(call: Call, report: OnResult) -> None:
     """Schedule a log compaction of the file slices with many log blocks; the compactions of the round execute it."""
     planned = schedule_log_compaction(call.state)
     if planned is not None:

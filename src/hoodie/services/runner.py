@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+from hoodie.commit.call import Call, Occasion
 from hoodie.errors import InvalidConfigError, TableNotFoundError
 from hoodie.services.background import Background
-from hoodie.services.call import Occasion, ServiceCall
 from hoodie.services.registry import RunnableService, all_services
 from hoodie.services.results import OnResult, ServiceResult
 from hoodie.view.table_view import TableView
@@ -49,7 +49,7 @@ def _chosen(names: Collection[str] | None, services: Sequence[RunnableService]) 
 
 
 def run_round(
-    call: ServiceCall,
+    call: Call,
     choice: ServiceChoice,
     *,
     report: OnResult | None = None,
@@ -99,7 +99,7 @@ class ServiceRunner(Background):
 
     def __init__(
         self,
-        call: ServiceCall,
+        call: Call,
         choice: ServiceChoice,
         *,
         interval_seconds: float = 60.0,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from hoodie.commit.call import Call
 from hoodie.config import retention
 from hoodie.engine import Engine, TaskContext
 from hoodie.errors import InvalidConfigError, UnsupportedError
@@ -22,7 +23,6 @@ from hoodie.format.filenames import PARTITION_METADATA_NAME
 from hoodie.format.table.call_options import check_call_options
 from hoodie.format.table.properties import PartitionMetadata
 from hoodie.progress import PhaseTimes
-from hoodie.services.call import ServiceCall
 from hoodie.services.inline import InlineService
 from hoodie.services.results import ServiceResult
 from hoodie.storage import StoreSpec, open_store
@@ -146,7 +146,7 @@ class ExpiredResult(ServiceResult):
     partitions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-def expire_partitions(call: ServiceCall, *, dry_run: bool = False, now: datetime | None = None) -> ExpiredResult:
+def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None = None) -> ExpiredResult:
     """Delete the partitions whose time to live is over; with `dry_run` only return them.
 
     Under the commit's begin the times are looked at once more: a partition that was written to meanwhile stays.
@@ -181,7 +181,7 @@ def expire_partitions(call: ServiceCall, *, dry_run: bool = False, now: datetime
             return deleted
 
         with times.phase("delete"):
-            instant = call.remove_partitions(still_expired)
+            instant = call.remove_partitions(call, still_expired)
     return ExpiredResult(
         operation=OPERATION,
         instant=instant,
@@ -195,7 +195,7 @@ def expire_partitions(call: ServiceCall, *, dry_run: bool = False, now: datetime
     )
 
 
-def is_expiry_due(call: ServiceCall, view: TableView) -> bool:
+def is_expiry_due(call: Call, view: TableView) -> bool:
     """Return whether a partition may have expired. Reads the timeline only, or lists the archive's folder."""
     rule = _TtlOptions.of({**view.config.raw, **call.properties})
     if not rule.days or not view.config.version.is_written or not view.config.partition_fields:
@@ -215,7 +215,7 @@ def _remember(view: TableView, rule: _TtlOptions, expired: _Expired) -> None:
     view.state.expiry = (rule, min(times))
 
 
-def _expire_inline(call: ServiceCall) -> ExpiredResult | None:
+def _expire_inline(call: Call) -> ExpiredResult | None:
     result = expire_partitions(call)
     return result if result.partitions else None
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from hoodie.commit.call import Call
 from hoodie.config import writes
 from hoodie.engine import LocalEngine
 from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError, UnsupportedError
@@ -29,7 +30,7 @@ from hoodie.table import Table
 from hoodie.view.table_state import TableState
 from hoodie.write.create_by_options import TableOptions
 from hoodie.write.result import WriteResult
-from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.setup import WriteSetup
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -96,7 +97,7 @@ class TableWriter(DataSourceArrowWriter):
             raise UnsupportedError(f"{store.uri('')} is in one process, and Spark's workers cannot write to it")
         table.ensure(store, self._schema, self.properties, may_create=self.operation != "delete")
         state = TableState(store).for_call(self.properties)
-        call = WriteCall(state=state, engine=LocalEngine(), properties=self.properties)
+        call = Call(state=state, engine=LocalEngine(), properties=self.properties)
         WriteSetup.without_repair(call, None if self.operation == "delete" else self.rows_of([]))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:

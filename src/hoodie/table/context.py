@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from hoodie.commit.call import Call
     from hoodie.engine import Engine
     from hoodie.merge_into.by_condition import UpdatePlan
     from hoodie.merge_into.run import ComputedWrite
     from hoodie.read.plan import ScanPlan
     from hoodie.read.times import When
-    from hoodie.services.call import ServiceCall
-    from hoodie.services.compaction.run import CompactionCall
-    from hoodie.services.planned.coordination import Coordinator
     from hoodie.storage import Store, StoreSpec
     from hoodie.view.table_view import TableView
-    from hoodie.write.setup import WriteCall
 
 _T = TypeVar("_T")
 Text = Mapping[str, Any]
@@ -164,7 +160,7 @@ class TableContext:
 
     def write_call(
         self, data: Any, extra_metadata: Text | None, properties: Text | None, schema: str | None = None
-    ) -> tuple[WriteCall, Any]:
+    ) -> tuple[Call, Any]:
         """Return the call of a write and the caller's data as a dataset of the engine that processes it.
 
         `schema`: which changes of the schema are allowed, for the option of that name.
@@ -172,9 +168,9 @@ class TableContext:
         Raises: InvalidConfigError for another `schema`; UnsupportedError for a DataFrame if Spark's workers cannot
             reach the table, and for other data types.
         """
+        from hoodie.commit.call import Call
         from hoodie.engine.selection import engine_and_dataset, is_spark
         from hoodie.errors import UnsupportedError
-        from hoodie.write.setup import WriteCall
 
         properties = with_schema(properties or {}, schema)
         state = self.state.for_call(properties)
@@ -183,7 +179,7 @@ class TableContext:
                 f"{state.store.uri('')} is in this process, and Spark workers cannot read it: pass Arrow data"
             )
         engine, dataset = engine_and_dataset(data)
-        call = WriteCall(state=state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties)
+        call = Call(state=state, engine=engine, extra_metadata=extra_metadata or {}, properties=properties)
         return call, dataset
 
     def computed_write(self, extra_metadata: Text | None, properties: Text | None) -> ComputedWrite:
@@ -196,35 +192,17 @@ class TableContext:
             properties=properties or {},
         )
 
-    def service(self, properties: Text | None = None) -> ServiceCall:
+    def service(self, properties: Text | None = None) -> Call:
         """Return the call of a table service."""
-        from hoodie.services.call import ServiceCall
-        from hoodie.services.engine_choice import engine_by_size
+        from hoodie.commit.call import Call
         from hoodie.write.partition_removal import remove_by_service
-        from hoodie.write.setup import WriteCall
 
-        state = self.state.for_call(properties)
-        engine_for = engine_by_size(state, self.engine, properties)
-        writer = WriteCall(state=state, engine=self.engine(), properties=properties or {})
-        return ServiceCall(
-            state=state,
-            engine_for=engine_for,
-            properties=properties or {},
-            remove_partitions=partial(remove_by_service, writer),
-        )
-
-    def compaction(self, coordinator: str | Coordinator | None, properties: Text | None) -> CompactionCall:
-        """Return the call of a compaction."""
-        from hoodie.services.compaction.run import CompactionCall
-        from hoodie.services.engine_choice import engine_by_size
-        from hoodie.services.planned.coordination import coordinator_of
-
-        state = self.state.for_call(properties)
-        return CompactionCall(
-            state=state,
-            engine_for=engine_by_size(state, self.engine, properties),
-            properties=properties or {},
-            coordinator=coordinator_of(coordinator),
+        properties = properties or {}
+        return Call(
+            state=self.state.for_call(properties),
+            engine=self.engine(),
+            properties=properties,
+            remove_partitions=remove_by_service,
         )
 
 

@@ -50,7 +50,7 @@ class TableServices:
         """Execute a pending (log) compaction; default: the oldest that does not run. See `services.compaction.run`."""
         from hoodie.services.compaction.run import compact
 
-        return compact(self._context.compaction(None, properties), instant)
+        return compact(self._context.service(properties), instant)
 
     def pending_compactions(self) -> PendingCompactions:
         """Return the pending compactions: their instants, file slices and bytes, and the process that executes each."""
@@ -250,7 +250,16 @@ class TableServices:
         executes pending compactions. `coordinator`: `zookeeper://host:port/path`, if several machines share the work.
         `report` gets each result, and `on_error` gets the error of a failed round; the next round tries again.
         """
+        from hoodie.format.table.call_options import check_call_options
         from hoodie.services.compaction.compactor import Compactor
+        from hoodie.services.planned.coordination import coordinator_of
 
-        call = self._context.compaction(coordinator, properties)
-        return Compactor(call, interval_seconds=interval, schedule=schedule, report=report, on_error=on_error)
+        check_call_options(properties or {})
+        return Compactor(
+            self._context.service(properties),
+            coordinator=coordinator_of(coordinator),
+            interval_seconds=interval,
+            schedule=schedule,
+            report=report,
+            on_error=on_error,
+        )

@@ -273,14 +273,12 @@ class TableWrites:
         >>> t.delete_partitions(["city=sf"]).deleted
         1
         """
+        from hoodie.commit.call import Call
         from hoodie.engine import LocalEngine
         from hoodie.write.delete_partitions import delete_partitions
-        from hoodie.write.setup import WriteCall
 
         state = self._context.state.for_call(properties)
-        call = WriteCall(
-            state=state, engine=LocalEngine(), extra_metadata=extra_metadata or {}, properties=properties or {}
-        )
+        call = Call(state=state, engine=LocalEngine(), extra_metadata=extra_metadata or {}, properties=properties or {})
         return delete_partitions(call, partitions)
 
     def insert_overwrite(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, reached
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset, Exchange
@@ -31,7 +32,7 @@ from hoodie.write.plan import SizePlacement, TaggedRows, known_record_bytes, pla
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.retry import not_repeated
-from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.setup import WriteSetup
 from hoodie.write.staging import ROW_NUMBER, Preparation, stage
 from hoodie.write.write_instant import WriteInstant
 
@@ -48,7 +49,7 @@ Result = TypeVar("Result")
 
 
 def bulk_insert(
-    call: WriteCall, data: Dataset, sort: str | Sequence[str] | None = None, distribution: str = "auto"
+    call: Call, data: Dataset, sort: str | Sequence[str] | None = None, distribution: str = "auto"
 ) -> WriteResult:
     """Write all rows to new file groups without looking up their keys; with a bucket index, to those of their buckets.
 
@@ -82,7 +83,7 @@ def bulk_insert(
 
 
 def insert_overwrite(
-    call: WriteCall, data: Dataset, *, whole_table: bool = False, distribution: str = "auto"
+    call: Call, data: Dataset, *, whole_table: bool = False, distribution: str = "auto"
 ) -> WriteResult:
     """Replace the partitions of the data (or the whole table) by the data, in one replace commit.
 
@@ -169,7 +170,7 @@ def _write_together(
         preparation = setup.preparation(key_source=source)
         first: list[StagedOrWritten] = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
     runs = [run for found in first for run in found.runs]
-    engine = setup.engine_for(sum(run.size_bytes for run in runs))
+    engine = setup.call.engine_for(sum(run.size_bytes for run in runs))
     with watch.phase("write"):
         record_size = known_record_bytes(write.view, setup.options)
         at_once = 0 if stages_all or not runs else engine.parallelism
@@ -202,7 +203,7 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
         write.instant_time, combine=False, merge_stored=False, entries=write.index.entry_stage(folder)
     )
     with watch.phase("write"):
-        engine = setup.engine_for(sum(run.size_bytes for run in staged.runs))
+        engine = setup.call.engine_for(sum(run.size_bytes for run in staged.runs))
         parts = engine.run(WriteFileGroup(context, TaggedRows(staged.runs, ())), tasks)
     reached(Step.WRITTEN)
     return Written.together(parts)
@@ -213,7 +214,7 @@ def _in_order_of_data(exchange: Exchange) -> Exchange:
     return replace(exchange, sort_by=(*(exchange.sort_by or exchange.range_by), ROW_NUMBER))
 
 
-def _setup(call: WriteCall, data: Dataset) -> WriteSetup:
+def _setup(call: Call, data: Dataset) -> WriteSetup:
     """Return the setup of a bulk write. Raises: InvalidConfigError if the options require a merge of duplicates."""
     setup = WriteSetup.of(call, data)
     if writes.COMBINE_BEFORE_INSERT.get(call.properties):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from hoodie.commit.call import Call
 from hoodie.errors import InvalidConfigError
 from hoodie.progress import PhaseTimes
 from hoodie.view.slices import list_files
@@ -12,10 +13,10 @@ from hoodie.write.files.context import Written
 from hoodie.write.outcome import result_of, services_after
 from hoodie.write.partition_removal import Removed, remove_partitions
 from hoodie.write.result import WRITE_PHASES, WriteResult
-from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.setup import WriteSetup
 
 
-def delete_partitions(call: WriteCall, partition_paths: Collection[str]) -> WriteResult:
+def delete_partitions(call: Call, partition_paths: Collection[str]) -> WriteResult:
     """Remove all file groups of the partitions from the table; their files exist until the cleaner deletes them.
 
     Raises: InvalidConfigError if `partition_paths` is empty or has an unknown path.

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.commit.call import Call
 from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
@@ -29,7 +30,7 @@ from hoodie.services.results import EXAMPLES_MAX, Finding, Report
 from hoodie.storage import Store
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
-from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.setup import WriteSetup
 from hoodie.write.staging import Preparation, Staged, stage
 
 COMPARABLE = tuple(kind.name for kind in (RECORD, SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, BUCKET))
@@ -45,7 +46,7 @@ def check_comparable(names: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def compare_batch(call: WriteCall, data: Dataset, names: Sequence[str]) -> Report:
+def compare_batch(call: Call, data: Dataset, names: Sequence[str]) -> Report:
     """Tag a batch with two indexes, and report the differences. `data` has the key columns; others are ignored.
 
     `simple` and `bloom` search the whole table here, because the record index does not distinguish partitions. `bucket`

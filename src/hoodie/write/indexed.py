@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from hoodie.commit.call import Call
 from hoodie.commit.conflicts import refuse_clustered
 from hoodie.commit.steps import Step, reached
 from hoodie.config import clustering, writes
@@ -32,12 +33,12 @@ from hoodie.write.key_source import key_source
 from hoodie.write.outcome import Tagging, result_of, services_after
 from hoodie.write.plan import FileTask, SizePlacement, TaggedRows, plan_files, record_bytes
 from hoodie.write.result import WRITE_PHASES, WriteResult
-from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.setup import WriteSetup
 from hoodie.write.staging import Staged, stage
 from hoodie.write.write_instant import WriteInstant
 
 
-def upsert(call: WriteCall, data: Dataset) -> WriteResult:
+def upsert(call: Call, data: Dataset) -> WriteResult:
     """Insert rows with new keys, and merge rows with known keys into the stored rows by the table's merge rule.
 
     In a table with automatic keys, `data` has the `_hoodie_record_key` of stored rows, and rows with unknown keys
@@ -49,7 +50,7 @@ def upsert(call: WriteCall, data: Dataset) -> WriteResult:
     return _write_rows(call, data, WriteOperation.UPSERT)
 
 
-def update(call: WriteCall, data: Dataset, changed: tuple[str, ...]) -> WriteResult:
+def update(call: Call, data: Dataset, changed: tuple[str, ...]) -> WriteResult:
     """Set some columns of existing records of a merge-on-read table, and log only these columns.
 
     `data` has the key and partition columns, the ordering columns, and the `changed` columns. Rows with unknown keys
@@ -58,7 +59,7 @@ def update(call: WriteCall, data: Dataset, changed: tuple[str, ...]) -> WriteRes
     return _write(WriteSetup.of(call, None, changed=changed), data, WriteOperation.UPSERT, looks_up=True)
 
 
-def insert(call: WriteCall, data: Dataset) -> WriteResult:
+def insert(call: Call, data: Dataset) -> WriteResult:
     """Add rows: to small file groups first, then to new file groups.
 
     Keys are looked up only if `config.INSERT_DUP_POLICY` requires it, or if the table has a record index and the data
@@ -68,7 +69,7 @@ def insert(call: WriteCall, data: Dataset) -> WriteResult:
     return _write_rows(call, data, WriteOperation.INSERT)
 
 
-def delete(call: WriteCall, keys: Dataset) -> WriteResult:
+def delete(call: Call, keys: Dataset) -> WriteResult:
     """Delete the records with these keys, regardless of their ordering values; unknown keys change nothing.
 
     `keys` has the record key columns, and the partition columns unless the index is global. Instead, `keys` may have
@@ -77,7 +78,7 @@ def delete(call: WriteCall, keys: Dataset) -> WriteResult:
     return _write(WriteSetup.of(call, None), keys, WriteOperation.DELETE, looks_up=True)
 
 
-def merge(call: WriteCall, data: Dataset, *, computed: bool, one_row_per_key: bool = True) -> WriteResult:
+def merge(call: Call, data: Dataset, *, computed: bool, one_row_per_key: bool = True) -> WriteResult:
     """Write the changes of a merge as one commit: updates, inserts, and deletes.
 
     `computed`: `data` has the kind of each change in the column `KIND`, and the table's columns; otherwise
@@ -90,7 +91,7 @@ def merge(call: WriteCall, data: Dataset, *, computed: bool, one_row_per_key: bo
     return _write(setup, rows, WriteOperation.UPSERT, looks_up=True, one_row_per_key=one_row_per_key)
 
 
-def _write_rows(call: WriteCall, data: Dataset, operation: WriteOperation) -> WriteResult:
+def _write_rows(call: Call, data: Dataset, operation: WriteOperation) -> WriteResult:
     setup = WriteSetup.of(call, data)
     assert setup.data is not None
     looks_up = operation is not WriteOperation.INSERT or looks_up_keys(setup)
@@ -284,7 +285,7 @@ def _write_files(
     entries = write.index.entry_stage(folder)
     context = setup.context(write.instant_time, combine=combine, merge_stored=is_indexed, entries=entries)
     row_bytes = sum(run.size_bytes for run in rows.runs)
-    engine = setup.engine_for(row_bytes + sum(task.size_bytes for task in tasks))
+    engine = setup.call.engine_for(row_bytes + sum(task.size_bytes for task in tasks))
     each = row_bytes // max(sum(run.rows for run in rows.runs), 1)
     sizes = [task.size_bytes + task.changed_rows * each for task in tasks]
     return Written.together(engine.run(WriteFileGroup(context, rows), tasks, sizes))

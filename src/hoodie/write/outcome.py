@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
+from hoodie.commit.call import Call
 from hoodie.config.compaction import COMPACT_DELTA_COMMITS, COMPACT_INLINE
 from hoodie.display import size_text
 from hoodie.files.slices import FileSlice
@@ -15,7 +15,6 @@ from hoodie.index import LookUpCost
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.services.after_write import run_after_write
-from hoodie.services.call import ServiceCall
 from hoodie.services.compaction.run import compact_inline
 from hoodie.services.results import ServiceResult
 from hoodie.view.slices import list_slices
@@ -48,19 +47,18 @@ def services_after(
     `slices` are the file slices of the touched partitions before the write; `stats` are the files of the write. Never
     raises an error, as the write is committed: every error becomes a note.
     """
-    after = _compact(setup, slices, stats, watch)
-    writer = replace(setup.call, extra_metadata={}, baseline=None, guard=None)
-    call = ServiceCall(
+    call = Call(
         state=setup.call.state,
-        engine_for=setup.engine_for,
+        engine=setup.call.engine,
         properties=setup.options,
-        remove_partitions=partial(remove_by_service, writer),
+        remove_partitions=remove_by_service,
     )
+    after = _compact(call, setup, slices, stats, watch)
     return replace(after, services=tuple(run_after_write(call, watch)))
 
 
 def _compact(
-    setup: WriteSetup, slices: Sequence[FileSlice], stats: Sequence[WriteStat], watch: PhaseTimes
+    call: Call, setup: WriteSetup, slices: Sequence[FileSlice], stats: Sequence[WriteStat], watch: PhaseTimes
 ) -> AfterWrite:
     """Execute or schedule a compaction if one is due, and count the log files that wait for compaction.
 
@@ -74,7 +72,7 @@ def _compact(
     logs += sum(stat.is_log_append for stat in stats)
     groups = sum(found.partition_path in partitions for found in slices) + sum(s.is_new_file_group for s in stats)
     with watch.phase("compact"):
-        compaction = compact_inline(setup.call.state, setup.options, setup.engine_for)
+        compaction = compact_inline(call)
     notes: tuple[str, ...] = ()
     if compaction is not None and COMPACT_INLINE.get(setup.options):
         try:

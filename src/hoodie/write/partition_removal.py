@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-
+from hoodie.commit.call import Call, ChoosePartitions
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.progress import PhaseTimes
 from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
-from hoodie.view.table_view import TableView
 from hoodie.write.replaced import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES
-from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.setup import WriteSetup
 from hoodie.write.write_instant import WriteInstant
 
-ChoosePartitions = Callable[[TableView], Collection[str]]
-"""Returns the partitions to remove from the table as it is when the write begins."""
 Removed = tuple[WriteInstant, int | None]
 """The committed write, and the number of records that it removed; None if they were not counted."""
 
@@ -50,7 +46,7 @@ def remove_partitions(setup: WriteSetup, choose: ChoosePartitions, watch: PhaseT
     return write, count
 
 
-def remove_by_service(call: WriteCall, choose: ChoosePartitions) -> str | None:
+def remove_by_service(call: Call, choose: ChoosePartitions) -> str | None:
     """Remove partitions for a table service; return the instant, or None if none is chosen. No service follows.
 
     Raises: as `remove_partitions`; the next run of the service tries again.

@@ -44,7 +44,7 @@ def count_replaced(
     if len(files) > _FOOTERS_MAX:
         write.notes.append(f"the records of {len(files):,} replaced files were not counted: more than {_FOOTERS_MAX:,}")
         return None
-    engine = setup.engine_for(len(files) * _FOOTER_BYTES)
+    engine = setup.call.engine_for(len(files) * _FOOTER_BYTES)
     try:
         return sum(engine.run(_CountRows(setup.view.store.spec), files))
     except (HoodieError, OSError) as error:

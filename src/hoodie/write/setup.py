@@ -5,20 +5,21 @@ All errors of this module are raised before the timeline changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
 from hoodie import config as options
+from hoodie.commit.call import Call, Wait
 from hoodie.commit.column_ids import check_columns_have_ids
 from hoodie.commit.conflicts import known_schema
 from hoodie.commit.data_commit import REBUILT_NOTE
 from hoodie.commit.metadata_partitions import lost_partitions
 from hoodie.config import concurrency, indexes, writes
-from hoodie.engine import ArrowDataset, Dataset, Engine, LocalEngine, UntypedDataset
+from hoodie.engine import ArrowDataset, Dataset, LocalEngine, UntypedDataset
 from hoodie.errors import (
     CommitConflictError,
     InvalidConfigError,
@@ -55,13 +56,11 @@ from hoodie.index.record.building.plan import pending_indexing
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.records.merging.merge import RecordMerger, check_ordering, table_merger
-from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.columns import stored_columns
 from hoodie.view.parquet_options import filter_options, ignores_filters_option, lost_filters, parquet_options
 from hoodie.view.statistics import ignores_statistics_option, lost_statistics, written_columns
-from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.files.context import CdcOptions, FileSizing, LogOptions, WriteContext
 from hoodie.write.plan import Storage
@@ -91,20 +90,6 @@ FILTERS_OPTION_NOTE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteCall:
-    """One call of a write method: the table, the engine, and the arguments."""
-
-    state: TableState
-    engine: Engine
-    extra_metadata: Mapping[str, str] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)
-    baseline: TableView | None = None
-    """The view from which the caller read the rows that it now writes; None if it read no rows."""
-    guard: Callable[[TableView], None] | None = None
-    """Raises an error if the table, as it is at the begin or at the commit of the write, must not get the rows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSetup:
     """The facts of one write. `schema` is the table's schema, evolved by the incoming data.
 
@@ -113,7 +98,7 @@ class WriteSetup:
     ordering columns. None for whole rows.
     """
 
-    call: WriteCall
+    call: Call
     view: TableView
     schema: TableSchema
     key_generator: KeyGenerator
@@ -125,7 +110,7 @@ class WriteSetup:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, call: WriteCall, data: Dataset | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
+    def of(cls, call: Call, data: Dataset | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
         """Collect the facts, and build a record index that is missing.
 
         `data` has whole rows, None if the call has partial rows or no rows.
@@ -148,9 +133,7 @@ class WriteSetup:
         return setup.with_index_again(*finish_dead_build(call.state))
 
     @classmethod
-    def without_repair(
-        cls, call: WriteCall, data: Dataset | None, *, changed: tuple[str, ...] | None = None
-    ) -> WriteSetup:
+    def without_repair(cls, call: Call, data: Dataset | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
         """Collect the facts; nothing is changed. Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError."""
         view = TableView.load(call.state)
         check_writable(view)
@@ -207,7 +190,7 @@ class WriteSetup:
 
     def build_lost_index(self) -> tuple[str, ...]:
         """Build a record index that is missing, if its size allows it; return notes about it."""
-        call = IndexCall(state=self.call.state, engine_for=self.engine_for, wait_seconds=0.0)
+        call = Call(state=self.call.state, engine=self.call.engine, properties=self.options, wait=Wait(0.0))
         return build_lost_index(call, bytes_max=indexes.INDEX_REBUILD_BYTES_MAX.get(self.options))
 
     def staging_keys(self) -> tuple[WriteSetup, KeyStage | None]:
@@ -367,7 +350,7 @@ class WriteSetup:
             keys=staged.keys,
             key_groups=staged.key_groups,
             stage_folder=folder,
-            engine_for=self.engine_for,
+            engine_for=self.call.engine_for,
             purpose=purpose,
         )
 
@@ -384,7 +367,7 @@ class WriteSetup:
             plan,
             index=self.index,
             baseline=self.call.baseline,
-            engine_for=self.engine_for,
+            engine_for=self.call.engine_for,
             properties=self.call.properties,
         ) as write:
             if known_schema(write.view) != known_schema(self.view):
@@ -414,12 +397,6 @@ class WriteSetup:
     def is_in_process(self) -> bool:
         """Whether all work of this write runs on threads of this process, however large it is."""
         return isinstance(self.call.engine, LocalEngine)
-
-    def engine_for(self, work_bytes: int) -> Engine:
-        """Return the engine: threads of this process for small work, the caller's engine for large work."""
-        if work_bytes <= writes.LOCAL_BYTES_MAX.get(self.options):
-            return LocalEngine()
-        return self.call.engine
 
 
 def ignored_columns(names: Sequence[str], used: str = "") -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from hoodie.commit.call import Call
 from hoodie.errors import BatchWrittenError, HoodieWarning, InvalidConfigError, StreamCheckpointError
 from hoodie.format.instants.sink_checkpoint import SinkCheckpoint
 from hoodie.read.changes import last_undo
@@ -20,25 +21,24 @@ from hoodie.view.table_view import TableView
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.indexed import delete, insert, upsert
 from hoodie.write.result import WriteResult
-from hoodie.write.setup import WriteCall
 
 _ARCHIVED_READ: Final = 64
 """Archived commits that are read at once."""
 
 
-def _bulk_insert(call: WriteCall, data: Any) -> WriteResult:
+def _bulk_insert(call: Call, data: Any) -> WriteResult:
     return bulk_insert(call, data, None, "auto")
 
 
-def _overwrite(call: WriteCall, data: Any) -> WriteResult:
+def _overwrite(call: Call, data: Any) -> WriteResult:
     return insert_overwrite(call, data, distribution="auto")
 
 
-def _overwrite_table(call: WriteCall, data: Any) -> WriteResult:
+def _overwrite_table(call: Call, data: Any) -> WriteResult:
     return insert_overwrite(call, data, whole_table=True, distribution="auto")
 
 
-OPERATIONS: Final[Mapping[str, Callable[[WriteCall, Any], WriteResult]]] = {
+OPERATIONS: Final[Mapping[str, Callable[[Call, Any], WriteResult]]] = {
     "upsert": upsert,
     "insert": insert,
     "bulk_insert": _bulk_insert,
@@ -55,7 +55,7 @@ def check_operation(operation: str) -> None:
         raise InvalidConfigError(f"operation={operation!r}: a stream takes one of {', '.join(OPERATIONS)}")
 
 
-def write_batch(call: WriteCall, data: Any, operation: str, batch: SinkCheckpoint) -> WriteResult | None:
+def write_batch(call: Call, data: Any, operation: str, batch: SinkCheckpoint) -> WriteResult | None:
     """Write a batch of a stream, unless a commit has it; then return None.
 
     Warns: HoodieWarning if a batch is left out that a commit of an unknown query has, and if a restore or a rollback

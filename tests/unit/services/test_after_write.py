@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie.services.after_write as after_write
+from hoodie.commit.call import Call
 from hoodie.errors import StorageError
-from hoodie.services.call import ServiceCall
 from hoodie.services.cleaning.clean import CLEAN
 from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
@@ -21,7 +21,7 @@ COMPACTS = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.co
 
 
 def test_an_error_of_another_library_becomes_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(call: ServiceCall) -> ServiceResult | None:
+    def fail(call: Call) -> ServiceResult | None:
         raise pa.ArrowInvalid("a damaged row group")
 
     broken = replace(CLEAN, is_due=lambda call, view: True, run=fail)

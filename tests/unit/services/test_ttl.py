@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
 import pytest
 
+from hoodie.commit.call import Call, ChoosePartitions
 from hoodie.errors import InvalidConfigError
 from hoodie.index.record.state import record_index
-from hoodie.services.call import ServiceCall
 from hoodie.services.ttl import expire_partitions, is_expiry_due
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, InstantClock
-from hoodie.view.table_view import TableView
 from tests.crash.tables import new_table, rows_of, trips
 from tests.support.index_check import check_index
 
@@ -50,7 +49,7 @@ def aged_table(table_type: str = "copy_on_write", **properties: str) -> Table:
     return table
 
 
-def call_of(table: Table, properties: dict[str, str]) -> ServiceCall:
+def call_of(table: Table, properties: dict[str, str]) -> Call:
     return table._context.service(properties)
 
 
@@ -99,14 +98,12 @@ def test_limits() -> None:
 def test_a_partition_that_is_written_to_meanwhile_stays() -> None:
     table = aged_table()
     call = call_of(table, WEEK)
-    remove = call.remove_partitions
 
-    def remove_later(choose: Callable[[TableView], Collection[str]]) -> str | None:
+    def remove_later(late: Call, choose: ChoosePartitions) -> str | None:
         Table(table.view().store).upsert(trips({"b": (9, "nyc")}))
-        return remove(choose)
+        return call.remove_partitions(late, choose)
 
-    late = ServiceCall(state=call.state, engine_for=call.engine_for, properties=WEEK, remove_partitions=remove_later)
-    done = expire_partitions(late, now=NOW)
+    done = expire_partitions(replace(call, remove_partitions=remove_later), now=NOW)
     assert list(done.partitions) == ["city=la"]
     assert {**done.counts} == {"partitions_deleted": 1, "partitions_kept": 3}
     assert rows_of(table.view().store) == {"a": (2, "sf"), "b": (9, "nyc"), "d": (1, "rome")}

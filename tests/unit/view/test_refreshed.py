@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.call import Call
 from hoodie.engine import LocalEngine
 from hoodie.errors import InvalidConfigError, TableNotFoundError
 from hoodie.files.table_properties import PROPERTIES, update_table_config
-from hoodie.services.engine_choice import engine_by_size
 from hoodie.storage import open_store
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -80,7 +80,7 @@ def test_a_table_that_is_gone_is_not_found(table: hoodie.Table, tmp_path: Path) 
 def test_the_choice_of_an_engine_reads_nothing_of_its_own(table: hoodie.Table) -> None:
     store = FaultStore(open_store(table.path), count_reads=True)
     state, large = TableState(store), LocalEngine()
-    engine_for = engine_by_size(state, lambda: large)
+    engine_for = Call(state=state, engine=large).engine_for
     TableView.load(state)
     store.calls.clear()
     assert engine_for(1 << 50) is large
@@ -90,4 +90,4 @@ def test_the_choice_of_an_engine_reads_nothing_of_its_own(table: hoodie.Table) -
     TableView.load(state)
     assert engine_for(2) is large
     with pytest.raises(InvalidConfigError, match=r"bytes\.max='much'"):
-        engine_by_size(state, lambda: large, {"hoodie.python.local.bytes.max": "much"})
+        Call(state=state, properties={"hoodie.python.local.bytes.max": "much"})

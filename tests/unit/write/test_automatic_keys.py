@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.call import Call
 from hoodie.commit.steps import Step
 from hoodie.engine import ArrowDataset, Dataset, Exchange, LocalEngine, TaskContext
 from hoodie.index import SIMPLE, table_index
@@ -20,7 +21,6 @@ from hoodie.table import Table
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.indexed import insert
 from hoodie.write.result import WriteResult
-from hoodie.write.setup import WriteCall
 from tests.crash.tables import check_tidy
 from tests.support.index_check import check_index
 from tests.support.steps import once_at
@@ -196,10 +196,10 @@ class TwiceEngine:
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 @pytest.mark.parametrize("write", [insert, bulk_insert, insert_overwrite])
 def test_of_two_attempts_of_a_task_one_counts(
-    tmp_path: Path, write: Callable[[WriteCall, Dataset], WriteResult], table_type: str
+    tmp_path: Path, write: Callable[[Call, Dataset], WriteResult], table_type: str
 ) -> None:
     table = new_table(tmp_path, index="record", partition_by="city", type=table_type)
-    call = WriteCall(state=table._context.state, engine=TwiceEngine())
+    call = Call(state=table._context.state, engine=TwiceEngine())
     result = write(call, ArrowDataset(events(range(20))))
     expected = {n: f"{result.instant}_{n // 10}_{n % 10}" for n in range(20)}
     assert keys_of(table) == expected
@@ -234,7 +234,7 @@ def test_a_sort_gives_the_same_keys_in_whatever_order_rows_arrive(tmp_path: Path
     found = []
     for last_first in (False, True):
         table = new_table(tmp_path / str(last_first), partition_by="city")
-        call = WriteCall(state=table._context.state, engine=ArrivalEngine(last_first=last_first))
+        call = Call(state=table._context.state, engine=ArrivalEngine(last_first=last_first))
         bulk_insert(call, ArrowDataset(changed(events(range(20)), "fare", 1.0)), sort)
         found.append({n: key.partition("_")[2] for n, key in keys_of(table).items()})
     assert found[0] == found[1]

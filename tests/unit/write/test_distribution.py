@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hoodie
+from hoodie.commit.call import Call
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.errors import InvalidConfigError
 from hoodie.files.base_file import ParquetOptions
@@ -29,7 +30,6 @@ from hoodie.write.files import bulk_task
 from hoodie.write.files.bulk_task import Piece
 from hoodie.write.files.context import FileSizing, WriteContext
 from hoodie.write.result import WriteResult
-from hoodie.write.setup import WriteCall
 from tests.support.rows import assert_same_rows
 
 _TASKS = 4
@@ -56,10 +56,10 @@ def new_table(rows: pa.Table, **options: Any) -> Table:
     return hoodie.create(f"memory://distribution-{next(_numbers)}", rows.schema, **chosen)
 
 
-def call_of(table: Table, properties: Mapping[str, str] | None = None) -> WriteCall:
+def call_of(table: Table, properties: Mapping[str, str] | None = None) -> Call:
     """A call whose data four tasks read, however many cores the machine has."""
     state = table.view().state.for_call(properties)
-    return WriteCall(state=state, engine=LocalEngine(threads=_TASKS), properties=properties or {})
+    return Call(state=state, engine=LocalEngine(threads=_TASKS), properties=properties or {})
 
 
 def bulk(table: Table, rows: pa.Table, distribution: str = "auto", **properties: str) -> WriteResult:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
+from hoodie.commit.call import Call, Occasion
 from hoodie.config import concurrency, retention
 from hoodie.errors import UnsupportedError
 from hoodie.progress import PhaseTimes
@@ -22,7 +23,6 @@ from hoodie.services.archiving.plan import (
     is_held_by_timeline,
     plan_archiving,
 )
-from hoodie.services.call import Occasion, ServiceCall
 from hoodie.services.cleaning.partitions import CleanOptions
 from hoodie.services.cleaning.plan import earliest_to_retain
 from hoodie.services.inline import InlineService
@@ -35,7 +35,7 @@ _WAIT_MS_AFTER_WRITE: Final = 2_000
 """How long the archiving after a write waits for the lock; if it gets none, a later write archives."""
 
 
-def archive(call: ServiceCall, *, dry_run: bool = False) -> ServiceResult:
+def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
     """Move the oldest instants to the archive if there are more commits than `hoodie.keep.max.commits`.
 
     It creates no instant. With `dry_run` nothing is changed. A note says what keeps further instants on the active
@@ -81,11 +81,11 @@ def archive(call: ServiceCall, *, dry_run: bool = False) -> ServiceResult:
     return _result(plan, times)
 
 
-def _options(call: ServiceCall, view: TableView) -> Mapping[str, str]:
+def _options(call: Call, view: TableView) -> Mapping[str, str]:
     return {**view.config.raw, **call.properties}
 
 
-def _rules(call: ServiceCall, view: TableView) -> ArchiveRules:
+def _rules(call: Call, view: TableView) -> ArchiveRules:
     properties = _options(call, view)
     retained = earliest_to_retain(view, CleanOptions.of(properties), None, datetime.now(UTC))
     return ArchiveRules.of(properties, None if retained is None else retained.requested_time)
@@ -104,7 +104,7 @@ def _result(plan: ArchivePlan, times: PhaseTimes, *, dry_run: bool = False) -> S
     )
 
 
-def _is_due(call: ServiceCall, view: TableView) -> bool:
+def _is_due(call: Call, view: TableView) -> bool:
     """Return whether there are instants to archive, as far as the timeline and the last archiving tell.
 
     Takes no lock and reads no file, so that writes cost the same while something holds the instants back.
@@ -120,7 +120,7 @@ def _is_due(call: ServiceCall, view: TableView) -> bool:
     return call.occasion is Occasion.ROUND or not is_held_by_timeline(view, rules)
 
 
-def _run(call: ServiceCall) -> ServiceResult | None:
+def _run(call: Call) -> ServiceResult | None:
     if call.occasion is Occasion.ROUND:
         done = archive(call)
         return done if done.counts or done.notes else None

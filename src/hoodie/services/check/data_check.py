@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.commit.call import Call
 from hoodie.engine import TaskContext
 from hoodie.engine.packing import chunks
 from hoodie.errors import HoodieError, IndexUnavailableError, PartitionPathError, UnsupportedError
@@ -32,11 +33,9 @@ from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
-from hoodie.services.call import ServiceCall
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.indexing.bloom_filters import verify_filters
-from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.verify import verify_record_index
 from hoodie.services.indexing.verify_hbase import verify_hbase_index
 from hoodie.services.indexing.verify_statistics import verify_statistics
@@ -64,9 +63,7 @@ class DataCheck:
     examples: tuple[str, ...] = ()
 
 
-def check_data(
-    call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], *, reads_index: bool = True
-) -> DataCheck:
+def check_data(call: Call, survey: Survey, slices: Sequence[FileSlice], *, reads_index: bool = True) -> DataCheck:
     """Read the files of `slices` that exist; then compare keys and index, unless a file is damaged or missing.
 
     `reads_index`: the metadata table is whole, so that the record index can be read.
@@ -217,7 +214,7 @@ def _read_base(store: Store, file: BaseFile, recorded: int | None, rows: _Rows) 
             raise _OtherRows(parquet.metadata.num_rows if recorded is None else recorded, rows.count)
 
 
-def _check_keys(call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], read: SliceRead) -> DataCheck:
+def _check_keys(call: Call, survey: Survey, slices: Sequence[FileSlice], read: SliceRead) -> DataCheck:
     """Compare the record index with the data if the table has one for the whole table; otherwise only the keys."""
     config = survey.view.config
     if not config.populates_meta_fields:
@@ -234,7 +231,7 @@ def _check_keys(call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], 
 
 
 def _check_doubled(
-    call: ServiceCall, survey: Survey, slices: Sequence[FileSlice], read: SliceRead, *, is_global: bool
+    call: Call, survey: Survey, slices: Sequence[FileSlice], read: SliceRead, *, is_global: bool
 ) -> DataCheck:
     """Find keys of several rows: in the whole table, or in each partition."""
     parts = max(1, sum(found.size_bytes for found in slices) // (_KEYS_OF_A_PART * _BYTES_OF_A_KEY))
@@ -251,7 +248,7 @@ def _check_doubled(
     return DataCheck(tuple(_doubled(found, by_part.locations)), notes=notes)
 
 
-def _check_index(call: ServiceCall) -> DataCheck:
+def _check_index(call: Call) -> DataCheck:
     try:
         report = verify_record_index(call.state, call.engine_for)
     except HoodieError as error:
@@ -259,7 +256,7 @@ def _check_index(call: ServiceCall) -> DataCheck:
     return _of_index(report, kinds.INDEX_DIFFERS)
 
 
-def _check_hbase(call: ServiceCall) -> tuple[DataCheck, bool]:
+def _check_hbase(call: Call) -> tuple[DataCheck, bool]:
     """Compare the HBase index with the data; return also whether the keys of the data were compared."""
     if not has_client_library():
         return DataCheck((), notes=("the HBase index was not compared: pip install 'hoodie[hbase]'",)), False
@@ -286,26 +283,24 @@ def _of_index(report: Report, kind: kinds.FindingKind) -> DataCheck:
     return DataCheck(tuple(problems), notes=() if report.ok else (str(report).partition("\n")[0],))
 
 
-def _check_statistics(call: ServiceCall, survey: Survey) -> DataCheck:
+def _check_statistics(call: Call, survey: Survey) -> DataCheck:
     """Compare the column statistics with the files, if the table has statistics of version 9."""
     if not has_statistics(survey.view):
         return DataCheck(())
     return _check_partition(call, verify_statistics, kinds.STATISTICS_DIFFER, COLUMN_STATS)
 
 
-def _check_filters(call: ServiceCall, survey: Survey) -> DataCheck:
+def _check_filters(call: Call, survey: Survey) -> DataCheck:
     """Compare the partition `bloom_filters` with the files, if the table has it."""
     if BLOOM_FILTERS not in survey.view.config.metadata_partitions:
         return DataCheck(())
     return _check_partition(call, verify_filters, kinds.INDEX_DIFFERS, BLOOM_FILTERS)
 
 
-def _check_partition(
-    call: ServiceCall, verify: Callable[[IndexCall], Report], kind: kinds.FindingKind, name: str
-) -> DataCheck:
+def _check_partition(call: Call, verify: Callable[[Call], Report], kind: kinds.FindingKind, name: str) -> DataCheck:
     """Return what the check of a metadata partition found, as problems of this kind."""
     try:
-        report = verify(IndexCall(state=call.state, engine_for=call.engine_for))
+        report = verify(call)
     except HoodieError as error:
         return DataCheck((Problem(kind, name, found=str(error)),))
     problems = (

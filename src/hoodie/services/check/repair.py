@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 from hoodie.commit.begin import put_in_order
+from hoodie.commit.call import Call
 from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.table_properties import finish_update
@@ -23,7 +24,6 @@ from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.progress import PhaseTimes
-from hoodie.services.call import ServiceCall
 from hoodie.services.check import kinds
 from hoodie.services.check.completion import complete_anew, lost_completions
 from hoodie.services.check.metadata_check import unfinished_build_files
@@ -32,7 +32,7 @@ from hoodie.services.check.timeline_check import empty_completed, empty_plans
 from hoodie.services.check.verify import Checked, check, quick_problems
 from hoodie.services.cleaning.clean import finish_cleans
 from hoodie.services.indexing.bloom_filters import build_filters
-from hoodie.services.indexing.build import IndexCall, build_record_index
+from hoodie.services.indexing.build import build_record_index
 from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.statistics import build_statistics
 from hoodie.services.recovery.restore import finish_restores
@@ -165,7 +165,7 @@ _OF_FULL_CHECKS: Final = frozenset({kinds.INDEX_DIFFERS, kinds.STATISTICS_DIFFER
 
 
 def repair(
-    call: ServiceCall, *, dry_run: bool = True, full: bool = False, min_age_seconds: float = MIN_AGE_SECONDS
+    call: Call, *, dry_run: bool = True, full: bool = False, min_age_seconds: float = MIN_AGE_SECONDS
 ) -> ServiceResult:
     """Mend the findings of a check whose remedy is a repair. With `dry_run`, only say what would be done.
 
@@ -208,7 +208,7 @@ def _not_mended(checked: Checked) -> list[str]:
     return [f"{text}: {_named(keys)}" for text, keys in found.items()]
 
 
-def _execute(call: ServiceCall, checked: Checked, plan: _RepairPlan) -> list[str]:
+def _execute(call: Call, checked: Checked, plan: _RepairPlan) -> list[str]:
     """Run the steps; return notes about steps that failed, or that were not needed any more."""
     version = checked.survey.view.config.version
     if not version.is_written:
@@ -228,7 +228,7 @@ def _execute(call: ServiceCall, checked: Checked, plan: _RepairPlan) -> list[str
     return notes
 
 
-def _is_needed(call: ServiceCall, checked: Checked, step: Step) -> bool:
+def _is_needed(call: Call, checked: Checked, step: Step) -> bool:
     """Look again, under the lock, for problems that the step mends; what only a full check finds is believed."""
     if any(_mends(step, found) and found.kind in _OF_FULL_CHECKS for found in checked.problems):
         return True
@@ -237,12 +237,12 @@ def _is_needed(call: ServiceCall, checked: Checked, step: Step) -> bool:
     return any(_mends(step, found) for found in again)
 
 
-def _finish_properties(call: ServiceCall, _keys: Sequence[str]) -> None:
+def _finish_properties(call: Call, _keys: Sequence[str]) -> None:
     with call.state.table_lock():
         finish_update(call.state.store)
 
 
-def _reopen(call: ServiceCall, keys: Sequence[str]) -> None:
+def _reopen(call: Call, keys: Sequence[str]) -> None:
     with call.state.table_lock() as lock:
         survey = Survey.under(call.state, lock)
         for instant in empty_completed(survey):
@@ -252,7 +252,7 @@ def _reopen(call: ServiceCall, keys: Sequence[str]) -> None:
                 delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, State.COMPLETED)
 
 
-def _drop_plans(call: ServiceCall, keys: Sequence[str]) -> None:
+def _drop_plans(call: Call, keys: Sequence[str]) -> None:
     with call.state.table_lock() as lock:
         survey = Survey.under(call.state, lock)
         for instant in empty_plans(survey):
@@ -263,7 +263,7 @@ def _drop_plans(call: ServiceCall, keys: Sequence[str]) -> None:
                 delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, *states)
 
 
-def _complete(call: ServiceCall, keys: Sequence[str]) -> tuple[str, ...]:
+def _complete(call: Call, keys: Sequence[str]) -> tuple[str, ...]:
     """Write completed files; an instant that cannot be completed is a note, and the others are."""
     notes = []
     with call.state.table_lock() as lock:
@@ -277,15 +277,15 @@ def _complete(call: ServiceCall, keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _finish_restore(call: ServiceCall, _keys: Sequence[str]) -> None:
+def _finish_restore(call: Call, _keys: Sequence[str]) -> None:
     finish_restores(call)
 
 
-def _finish_clean(call: ServiceCall, _keys: Sequence[str]) -> tuple[str, ...]:
+def _finish_clean(call: Call, _keys: Sequence[str]) -> tuple[str, ...]:
     return finish_cleans(call)
 
 
-def _delete_orphans(call: ServiceCall, keys: Sequence[str]) -> None:
+def _delete_orphans(call: Call, keys: Sequence[str]) -> None:
     """Delete orphans that a check under the lock finds again."""
     with call.state.table_lock() as lock:
         survey = Survey.under(call.state, lock)
@@ -297,7 +297,7 @@ def _delete_orphans(call: ServiceCall, keys: Sequence[str]) -> None:
                 call.state.store.delete(path)
 
 
-def _write_partition_files(call: ServiceCall, keys: Sequence[str]) -> None:
+def _write_partition_files(call: Call, keys: Sequence[str]) -> None:
     store = call.state.store
     for path in keys:
         folder = path.rpartition("/")[0]
@@ -305,23 +305,22 @@ def _write_partition_files(call: ServiceCall, keys: Sequence[str]) -> None:
         ensure_partition_metadata(store, folder, min(times, default="0"))
 
 
-def _rebuild(call: ServiceCall, _keys: Sequence[str]) -> None:
-    rebuild(IndexCall(state=call.state, engine_for=call.engine_for))
+def _rebuild(call: Call, _keys: Sequence[str]) -> None:
+    rebuild(call)
 
 
-def _build_index(call: ServiceCall, _keys: Sequence[str]) -> None:
-    build_record_index(IndexCall(state=call.state, engine_for=call.engine_for))
+def _build_index(call: Call, _keys: Sequence[str]) -> None:
+    build_record_index(call)
 
 
-def _build_statistics(call: ServiceCall, keys: Sequence[str]) -> None:
-    again = IndexCall(state=call.state, engine_for=call.engine_for)
+def _build_statistics(call: Call, keys: Sequence[str]) -> None:
     if {*keys} - {BLOOM_FILTERS}:
-        build_statistics(again)
+        build_statistics(call)
     if BLOOM_FILTERS in keys:
-        build_filters(again)
+        build_filters(call)
 
 
-def _delete_index_files(call: ServiceCall, keys: Sequence[str]) -> None:
+def _delete_index_files(call: Call, keys: Sequence[str]) -> None:
     """Delete files of builds that are not completed still: looked up again under the lock."""
     with call.state.table_lock() as lock:
         survey = Survey.under(call.state, lock)
@@ -331,7 +330,7 @@ def _delete_index_files(call: ServiceCall, keys: Sequence[str]) -> None:
             call.state.store.delete(path)
 
 
-def _tidy(call: ServiceCall, keys: Sequence[str]) -> None:
+def _tidy(call: Call, keys: Sequence[str]) -> None:
     with call.state.table_lock(call.properties) as lock:
         view, _ = put_in_order(call.state, lock)
         _delete_metadata_heartbeats(view, lock, keys)
@@ -346,13 +345,13 @@ def _delete_metadata_heartbeats(view: TableView, lock: TableLock, keys: Sequence
             delete_heartbeat(view.store, path.removeprefix(prefix), folder=METADATA_HOODIE_FOLDER)
 
 
-def _delete_temporary(call: ServiceCall, keys: Sequence[str]) -> None:
+def _delete_temporary(call: Call, keys: Sequence[str]) -> None:
     """Delete half-written files; they have no name by which a reader or writer could find them."""
     for path in keys:
         call.state.store.delete(path)
 
 
-_STEPS: Final[dict[Step, Callable[[ServiceCall, Sequence[str]], tuple[str, ...] | None]]] = {
+_STEPS: Final[dict[Step, Callable[[Call, Sequence[str]], tuple[str, ...] | None]]] = {
     Step.PROPERTIES: _finish_properties,
     Step.REOPEN: _reopen,
     Step.DROP_PLANS: _drop_plans,

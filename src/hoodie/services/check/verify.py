@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from hoodie.commit.call import Call
 from hoodie.config import compaction, retention
 from hoodie.errors import CorruptFileError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.places import partition_folder
-from hoodie.services.call import ServiceCall
 from hoodie.services.check import kinds
 from hoodie.services.check.data_check import check_data
 from hoodie.services.check.files_check import (
@@ -56,7 +56,7 @@ class Checked:
     notes: tuple[str, ...] = ()
 
 
-def verify(call: ServiceCall, *, full: bool = False) -> Report:
+def verify(call: Call, *, full: bool = False) -> Report:
     """Check a table and report what is wrong, left over or overdue; each finding names the command that mends it.
 
     Quick: the properties, the timeline and its archive, the listing, names and lengths of all files, and the backlog of
@@ -83,7 +83,7 @@ def verify(call: ServiceCall, *, full: bool = False) -> Report:
     )
 
 
-def check(call: ServiceCall, *, full: bool = False, now_ms: int | None = None) -> Checked:
+def check(call: Call, *, full: bool = False, now_ms: int | None = None) -> Checked:
     """Find all problems; after errors of a table that changed meanwhile, check again and keep what is found each time.
 
     Raises: as `verify`.
@@ -114,7 +114,7 @@ def quick_problems(survey: Survey) -> tuple[Problem, ...]:
     return (*metadata.problems, *file_problems(survey, known))
 
 
-def _checked(call: ServiceCall, *, full: bool, now_ms: int) -> Checked:
+def _checked(call: Call, *, full: bool, now_ms: int) -> Checked:
     """Check the table once."""
     notes: list[str] = []
     problems = list(property_problems(call.state.store))
@@ -149,7 +149,7 @@ def _told(problem: Problem) -> tuple[str, str, str | None]:
     return problem.kind.name, problem.key, problem.found
 
 
-def _has_changed(call: ServiceCall, survey: Survey) -> bool:
+def _has_changed(call: Call, survey: Survey) -> bool:
     now = TableView.load(call.state)
     return now.timeline != survey.timeline or now.config != survey.view.config
 

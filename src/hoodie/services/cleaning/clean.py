@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from hoodie.commit.begin import put_in_order
+from hoodie.commit.call import Call, Occasion
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, inflight_content, request
@@ -26,7 +27,6 @@ from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
-from hoodie.services.call import Occasion, ServiceCall
 from hoodie.services.cleaning.execution import CleanCompletion, delete_files, files_to_delete
 from hoodie.services.cleaning.partitions import CleanOptions
 from hoodie.services.cleaning.plan import PlannedClean, commits_since, earliest_to_retain, plan_clean
@@ -126,7 +126,7 @@ _COMMITS_IN_VAIN: Final = 10
 """Commits after which a clean without files is put on the timeline: later cleans need not look at them again."""
 
 
-def clean(call: ServiceCall, *, dry_run: bool = False) -> CleanResult:
+def clean(call: Call, *, dry_run: bool = False) -> CleanResult:
     """Delete the files that only snapshots before the retained window need; see `CleanOptions` for what is retained.
 
     Never deleted: files of the newest file slices, files that a savepoint, a pending compaction, log compaction or
@@ -160,7 +160,7 @@ def clean(call: ServiceCall, *, dry_run: bool = False) -> CleanResult:
     return replace(result, notes=(*(done.note for done in rolled_back), *result.notes))
 
 
-def _clean(call: ServiceCall, view: TableView, options: CleanOptions, times: PhaseTimes) -> CleanResult:
+def _clean(call: Call, view: TableView, options: CleanOptions, times: PhaseTimes) -> CleanResult:
     """Plan and execute a new clean."""
     with times.phase("plan"):
         planned = plan_clean(view, options, _last_planned(view))
@@ -171,7 +171,7 @@ def _clean(call: ServiceCall, view: TableView, options: CleanOptions, times: Pha
     return _carry_out(call, pending, planned.plan, times, freed=planned.bytes)
 
 
-def finish_cleans(call: ServiceCall) -> tuple[str, ...]:
+def finish_cleans(call: Call) -> tuple[str, ...]:
     """Execute the pending cleans that no process executes, and plan no other one; return notes.
 
     Raises: as `clean`.
@@ -183,7 +183,7 @@ def finish_cleans(call: ServiceCall) -> tuple[str, ...]:
     return () if done is None else done.notes
 
 
-def _is_clean_due(call: ServiceCall, view: TableView) -> bool:
+def _is_clean_due(call: Call, view: TableView) -> bool:
     """Return whether a clean may have something to delete, or, in a round, a dead write to roll back.
 
     Reads the timeline, and the last clean once; in a round also the heartbeats of pending writes.
@@ -220,7 +220,7 @@ def check_cleanable(view: TableView) -> None:
         )
 
 
-def _finish_pending(call: ServiceCall, view: TableView, times: PhaseTimes) -> CleanResult | None:
+def _finish_pending(call: Call, view: TableView, times: PhaseTimes) -> CleanResult | None:
     """Execute the pending cleans that no process executes; None if there are none.
 
     The result is that of the last one. While another process executes a clean, no further one is planned: it would
@@ -245,7 +245,7 @@ def _finish_pending(call: ServiceCall, view: TableView, times: PhaseTimes) -> Cl
 
 
 def _begin(
-    call: ServiceCall, view: TableView, options: CleanOptions, planned: PlannedClean
+    call: Call, view: TableView, options: CleanOptions, planned: PlannedClean
 ) -> tuple[PendingInstant, PlannedClean] | None:
     """Request the planned clean and claim it; None if there is nothing to do, or another clean was requested.
 
@@ -269,7 +269,7 @@ def _begin(
     return pending, planned
 
 
-def _prepared(call: ServiceCall, lock: TableLock) -> TableView:
+def _prepared(call: Call, lock: TableLock) -> TableView:
     """Return the table under its lock, ready for a change."""
     finish_update(call.state.store)
     view = TableView.load(call.state, lock)
@@ -314,7 +314,7 @@ def _remember(view: TableView, planned: PlannedClean) -> None:
 
 
 def _carry_out(
-    call: ServiceCall, pending: PendingInstant, plan: CleanerPlan, times: PhaseTimes, *, freed: int = 0
+    call: Call, pending: PendingInstant, plan: CleanerPlan, times: PhaseTimes, *, freed: int = 0
 ) -> CleanResult:
     """Delete the files of a claimed plan, and complete the clean. After an error the plan stays for the next clean."""
     started = time.monotonic()
@@ -395,7 +395,7 @@ def _nothing(view: TableView, times: PhaseTimes) -> CleanResult:
     )
 
 
-def _clean_inline(call: ServiceCall) -> CleanResult | None:
+def _clean_inline(call: Call) -> CleanResult | None:
     result = clean(call)
     return result if result.instant is not None or result.notes else None
 

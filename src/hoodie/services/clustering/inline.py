@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from hoodie.commit.call import Call
 from hoodie.config import clustering
-from hoodie.services.call import ServiceCall
 from hoodie.services.clustering.planned import CLUSTERING
 from hoodie.services.clustering.run import OPERATION, cluster
 from hoodie.services.clustering.schedule import Wish, schedule_clustering
@@ -21,7 +21,7 @@ def _is_on(properties: Mapping[str, str]) -> bool:
     return clustering.CLUSTER_INLINE.get(properties) or clustering.CLUSTER_SCHEDULE_INLINE.get(properties)
 
 
-def _is_due(call: ServiceCall, view: TableView) -> bool:
+def _is_due(call: Call, view: TableView) -> bool:
     """Return whether a plan is due, or an interrupted plan can be executed by a write that clusters inline."""
     effective = {**view.config.raw, **call.properties}
     if clustering.CLUSTER_INLINE.get(effective) and has_waiting_plan(view):
@@ -34,7 +34,7 @@ def has_waiting_plan(view: TableView) -> bool:
     return any(runner_of(view, found).state is not RunState.RUNNING for found in CLUSTERING.pending_plans(view))
 
 
-def _run(call: ServiceCall) -> ServiceResult | None:
+def _run(call: Call) -> ServiceResult | None:
     effective = {**call.state.last_config().raw, **call.properties}
     if clustering.CLUSTER_INLINE.get(effective):
         return cluster_if_due(call)
@@ -42,7 +42,7 @@ def _run(call: ServiceCall) -> ServiceResult | None:
     return None if scheduled is None else ServiceResult(operation=f"schedule {OPERATION}", instant=scheduled.instant)
 
 
-def cluster_if_due(call: ServiceCall) -> ServiceResult | None:
+def cluster_if_due(call: Call) -> ServiceResult | None:
     """Execute the plans that wait, and a new plan if one is due; None if there was nothing to do.
 
     Raises: as `cluster`.

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from hoodie.commit.call import Call
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.conflicts import refuse_changed
@@ -27,7 +28,6 @@ from hoodie.format.table.call_options import check_call_options
 from hoodie.index.table_facts import TableFacts
 from hoodie.index.updates import IndexUpdates
 from hoodie.progress import PhaseTimes
-from hoodie.services.call import ServiceCall
 from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import RowOrder
 from hoodie.services.clustering.planned import CLUSTERING, Work, check_clusterable, check_strategy, work_of
@@ -51,7 +51,7 @@ OPERATION = "clustering"
 ClaimedClustering = ClaimedPlan[ClusteringPlan]
 
 
-def cluster(call: ServiceCall, wish: Wish | None = None, *, trigger: Trigger | None = None) -> ServiceResult:
+def cluster(call: Call, wish: Wish | None = None, *, trigger: Trigger | None = None) -> ServiceResult:
     """Execute the pending plans that no other process executes, then plan a clustering as `wish` says and execute it.
 
     The result is that of the new plan; it has no instant if there was nothing to cluster. The notes name the others. If
@@ -70,7 +70,7 @@ def cluster(call: ServiceCall, wish: Wish | None = None, *, trigger: Trigger | N
     return _together(result, waiting)
 
 
-def _cluster_anew(call: ServiceCall, wish: Wish | None, trigger: Trigger | None) -> ServiceResult:
+def _cluster_anew(call: Call, wish: Wish | None, trigger: Trigger | None) -> ServiceResult:
     scheduled = schedule_clustering(call.state, wish, trigger)
     if scheduled is None:
         return ServiceResult(operation=OPERATION)
@@ -84,7 +84,7 @@ def _cluster_anew(call: ServiceCall, wish: Wish | None, trigger: Trigger | None)
     return result
 
 
-def execute_waiting(call: ServiceCall) -> list[ServiceResult]:
+def execute_waiting(call: Call) -> list[ServiceResult]:
     """Execute all pending plans that no other process executes, oldest first.
 
     If a plan fails, with whatever error, the other plans are still executed, and then the first error is raised.
@@ -112,7 +112,7 @@ def execute_waiting(call: ServiceCall) -> list[ServiceResult]:
     return results
 
 
-def execute_plan(call: ServiceCall, instant: str) -> ServiceResult:
+def execute_plan(call: Call, instant: str) -> ServiceResult:
     """Execute the pending plan of `instant`, also if another process started it and does not run any more.
 
     File groups that a writer changed since the plan was made are left out, with a note. A plan of which nothing is left
@@ -138,7 +138,7 @@ def execute_plan(call: ServiceCall, instant: str) -> ServiceResult:
     return _carry_out(call, claimed, times)
 
 
-def _checked(call: ServiceCall) -> TableView:
+def _checked(call: Call) -> TableView:
     view = TableView.load(call.state)
     check_call_options(call.properties, view.config)
     check_clusterable(view)
@@ -149,7 +149,7 @@ def _checked(call: ServiceCall) -> TableView:
 class _Execution:
     """One attempt at a claimed plan."""
 
-    call: ServiceCall
+    call: Call
     claimed: ClaimedClustering
     work: Work
     index: IndexUpdates
@@ -261,7 +261,7 @@ class _Execution:
         self.claimed.give_back()
 
 
-def _carry_out(call: ServiceCall, claimed: ClaimedClustering, times: PhaseTimes) -> ServiceResult:
+def _carry_out(call: Call, claimed: ClaimedClustering, times: PhaseTimes) -> ServiceResult:
     index = IndexUpdates.begin(TableFacts(claimed.view), claimed.instant_time, call.engine_for, call.properties)
     execution = _Execution(call, claimed, Work(tasks=(), changed=()), index, times)
     try:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hoodie.commit.call import Call
 from hoodie.services.background import Background
-from hoodie.services.compaction.run import CompactionCall, compact_all
+from hoodie.services.compaction.run import compact_all
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.compaction.trigger import Trigger
+from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.results import OnResult, ServiceResult
 from hoodie.view.table_view import TableView
 
 
 def compact_once(
-    call: CompactionCall,
+    call: Call,
     *,
+    coordinator: Coordinator | None = None,
     schedule: bool = True,
     report: OnResult | None = None,
     stopped: Callable[[], bool] | None = None,
@@ -33,7 +36,7 @@ def compact_once(
         stored = TableView.load(call.state).config.raw
         trigger = Trigger.of({**stored, **call.properties})
         schedule_compaction(call.state, properties=call.properties, trigger=trigger)
-    return compact_all(call, report=report, stopped=stopped)
+    return compact_all(call, coordinator=coordinator, report=report, stopped=stopped)
 
 
 class Compactor(Background):
@@ -45,8 +48,9 @@ class Compactor(Background):
 
     def __init__(
         self,
-        call: CompactionCall,
+        call: Call,
         *,
+        coordinator: Coordinator | None = None,
         interval_seconds: float = 60.0,
         schedule: bool = True,
         report: OnResult | None = None,
@@ -55,10 +59,12 @@ class Compactor(Background):
         """Store the settings; nothing runs before `start`.
 
         `report` is called with each result, and `on_error` with the error of each failed round, both in the thread of
-        the compactor. Raises: ValueError for an interval that is not above 0.
+        the compactor. `coordinator` grants claims if several machines share the work. Raises: ValueError for an
+        interval that is not above 0.
         """
         super().__init__(name="hoodie-compactor", interval_seconds=interval_seconds, report=report)
         self._call = call
+        self._coordinator = coordinator or TableCoordinator()
         self._schedule = schedule
         self._on_error = on_error
         self.last_error: Exception | None = None
@@ -66,13 +72,22 @@ class Compactor(Background):
     def run_once(self) -> list[ServiceResult]:
         """Run one round in the caller's thread, instead of `start`. Raises: as `compact_once`."""
         try:
-            return compact_once(self._call, schedule=self._schedule, report=self._take_down)
+            return self._compact()
         finally:
             self._close()
 
     def _round(self) -> None:
-        compact_once(self._call, schedule=self._schedule, report=self._take_down, stopped=self._stopped.is_set)
+        self._compact(self._stopped.is_set)
         self.last_error = None
+
+    def _compact(self, stopped: Callable[[], bool] | None = None) -> list[ServiceResult]:
+        return compact_once(
+            self._call,
+            coordinator=self._coordinator,
+            schedule=self._schedule,
+            report=self._take_down,
+            stopped=stopped,
+        )
 
     def _failed(self, error: Exception) -> None:
         self.last_error = error
@@ -80,4 +95,4 @@ class Compactor(Background):
             self._on_error(error)
 
     def _close(self) -> None:
-        self._call.coordinator.close()
+        self._coordinator.close()

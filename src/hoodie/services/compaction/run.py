@@ -7,8 +7,9 @@ uncommitted, and the next compactor executes the plan again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from hoodie.commit.call import Call
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.data_commit import DataCommit
@@ -16,7 +17,7 @@ from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.filters import commit_filters
 from hoodie.commit.steps import Step, reached
 from hoodie.config import compaction
-from hoodie.engine import EngineFor, LocalEngine, TaskContext
+from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.compaction_operation import slice_of
 from hoodie.files.logs.log_file import log_block_format
@@ -43,7 +44,6 @@ from hoodie.view.columns import stored_columns
 from hoodie.view.parquet_options import parquet_options
 from hoodie.view.slices import list_files, list_slices
 from hoodie.view.statistics import written_columns
-from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 OPERATION = "compaction"
@@ -52,25 +52,12 @@ TaskFunction = Callable[[FileSlice, TaskContext], WriteStat | None]
 _OPERATIONS = {Action.COMPACTION: WriteOperation.COMPACT, Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionCall:
-    """One call of compaction: the table, the choice of the engine by work bytes, the options, and the coordinator."""
-
-    state: TableState
-    engine_for: EngineFor
-    properties: Mapping[str, str] = field(default_factory=dict)
-    coordinator: Coordinator = field(default_factory=TableCoordinator)
-
-    def __post_init__(self) -> None:
-        """Check the options. Raises: InvalidConfigError for an unknown option, or a value that does not parse."""
-        check_call_options(self.properties)
-
-
-def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
+def compact(call: Call, instant: str | None = None, *, coordinator: Coordinator | None = None) -> ServiceResult:
     """Execute the pending (log) compaction of `instant`, by default the oldest that no other process executes.
 
     An interrupted compaction is executed again from its plan, after its files are deleted. If no plan is pending, the
-    result has no instant. Memory of one task: as `CompactSlice`; an engine runs `parallelism` tasks at once.
+    result has no instant. `coordinator` grants the claim if several machines share the work. Memory of one task: as
+    `CompactSlice`; an engine runs `parallelism` tasks at once.
 
     Raises:
         UnsupportedError: this release does not compact the table.
@@ -83,16 +70,19 @@ def compact(call: CompactionCall, instant: str | None = None) -> ServiceResult:
         view = _checked(call)
         if instant is not None:
             _check_pending(view, instant)
-        claimed = claim_plan(
-            COMPACTION, view, call.coordinator, Wanted(instant_time=instant, properties=call.properties)
-        )
+        wanted = Wanted(instant_time=instant, properties=call.properties)
+        claimed = claim_plan(COMPACTION, view, coordinator or TableCoordinator(), wanted)
     if claimed is None:
         return ServiceResult(operation=OPERATION, seconds=times.seconds())
     return _carry_out(call, claimed, times)
 
 
 def compact_all(
-    call: CompactionCall, *, report: OnResult | None = None, stopped: Callable[[], bool] | None = None
+    call: Call,
+    *,
+    coordinator: Coordinator | None = None,
+    report: OnResult | None = None,
+    stopped: Callable[[], bool] | None = None,
 ) -> list[ServiceResult]:
     """Execute every pending plan that no other process executes, oldest first; see `compact`.
 
@@ -100,15 +90,15 @@ def compact_all(
     executed. If a plan fails, with whatever error, the other plans are still executed, and then the first error is
     raised; its notes name the others.
     """
+    coordinator = coordinator or TableCoordinator()
     tried: set[str] = set()
     results: list[ServiceResult] = []
     failures = Failures()
     while stopped is None or not stopped():
         times = PhaseTimes()
         try:
-            claimed = claim_plan(
-                COMPACTION, _checked(call), call.coordinator, Wanted(skip=tried, properties=call.properties)
-            )
+            wanted = Wanted(skip=tried, properties=call.properties)
+            claimed = claim_plan(COMPACTION, _checked(call), coordinator, wanted)
         except Exception as error:
             # No plan can be claimed now; an error of an earlier plan is the one to raise.
             failures.keep(error)
@@ -124,30 +114,27 @@ def compact_all(
     return results
 
 
-def compact_inline(
-    state: TableState, properties: Mapping[str, str], engine_for: EngineFor, *, view: TableView | None = None
-) -> ServiceResult | None:
+def compact_inline(call: Call, *, view: TableView | None = None) -> ServiceResult | None:
     """Schedule or execute a compaction after a completed write; None if there is nothing to do.
 
-    `properties` are the effective options. With `hoodie.compact.inline`, all pending plans that no process executes are
-    executed; then a compaction that is due is scheduled and executed. With `hoodie.compact.schedule.inline` only, a
-    compaction that is due is scheduled. The timeline of `view` (default: loaded here) decides whether a compaction is
-    due; no file is read for that, except by the trigger `log_size`. If a compaction fails, its plan stays pending, and
-    a note contains the error: the write is committed already.
+    The options of the call are the effective options. With `hoodie.compact.inline`, all pending plans that no process
+    executes are executed; then a compaction that is due is scheduled and executed. With
+    `hoodie.compact.schedule.inline` only, a compaction that is due is scheduled. The timeline of `view` (default:
+    loaded here) decides whether a compaction is due; no file is read for that, except by the trigger `log_size`. If a
+    compaction fails, its plan stays pending, and a note contains the error: the write is committed already.
     """
-    runs = compaction.COMPACT_INLINE.get(properties)
-    if not runs and not compaction.COMPACT_SCHEDULE_INLINE.get(properties):
+    runs = compaction.COMPACT_INLINE.get(call.properties)
+    if not runs and not compaction.COMPACT_SCHEDULE_INLINE.get(call.properties):
         return None
     try:
-        trigger = Trigger.of(properties)
-        view = view or TableView.load(state)
+        trigger = Trigger.of(call.properties)
+        view = view or TableView.load(call.state)
         is_due = trigger.is_due(view)
         is_left = runs and any(
             runner_of(view, found).state is not RunState.RUNNING for found in COMPACTION.pending_plans(view)
         )
         if not is_due and not is_left:
             return None
-        call = CompactionCall(state=state, engine_for=engine_for, properties=properties)
         return _inline(call, trigger if is_due else None, runs=runs)
     except Exception as error:
         # Also errors of Arrow or Spark: the rows are committed, and a caller that sees an error would write them again.
@@ -156,7 +143,7 @@ def compact_inline(
         )
 
 
-def _inline(call: CompactionCall, trigger: Trigger | None, *, runs: bool) -> ServiceResult | None:
+def _inline(call: Call, trigger: Trigger | None, *, runs: bool) -> ServiceResult | None:
     results: list[ServiceResult] = []
     failures = Failures()
     if runs:
@@ -173,7 +160,7 @@ def _inline(call: CompactionCall, trigger: Trigger | None, *, runs: bool) -> Ser
     return results[-1] if results else None
 
 
-def _checked(call: CompactionCall) -> TableView:
+def _checked(call: Call) -> TableView:
     view = TableView.load(call.state)
     check_call_options(call.properties, view.config)
     check_compactable(view)
@@ -181,7 +168,7 @@ def _checked(call: CompactionCall) -> TableView:
     return view
 
 
-def _carry_out(call: CompactionCall, claimed: ClaimedCompaction, times: PhaseTimes) -> ServiceResult:
+def _carry_out(call: Call, claimed: ClaimedCompaction, times: PhaseTimes) -> ServiceResult:
     try:
         stats = _compact_slices(call, claimed, times)
         with times.phase("commit"):
@@ -208,7 +195,7 @@ def _check_pending(view: TableView, instant: str) -> None:
     )
 
 
-def _compact_slices(call: CompactionCall, claimed: ClaimedCompaction, times: PhaseTimes) -> list[WriteStat]:
+def _compact_slices(call: Call, claimed: ClaimedCompaction, times: PhaseTimes) -> list[WriteStat]:
     """Write the files of the plan's file slices."""
     reached(Step.BEGUN)
     view = claimed.view
@@ -305,7 +292,7 @@ def _recorded_log_sizes(view: TableView, claimed: ClaimedCompaction) -> dict[str
     return found
 
 
-def _complete(call: CompactionCall, claimed: ClaimedCompaction, stats: Sequence[WriteStat]) -> list[str]:
+def _complete(call: Call, claimed: ClaimedCompaction, stats: Sequence[WriteStat]) -> list[str]:
     """Complete the compaction, if this process still owns it; return notes about the metadata table."""
     schema = schema_at(claimed.view, claimed.instant_time).avro
     ids = column_metadata(claimed.view, as_of=claimed.instant_time)

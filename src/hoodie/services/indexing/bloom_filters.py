@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from hoodie.commit.call import Call
 from hoodie.engine import LocalEngine
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.filter_stash import FilterStash, Place
@@ -28,7 +29,6 @@ from hoodie.metadata.places import partition_folder
 from hoodie.metadata.stats_files import write_group_file
 from hoodie.metadata.visible_instants import visible_instants
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.file_builds import begin, check_buildable, drop_built, run
 from hoodie.services.results import Finding, Report, ServiceResult, few_of_each_kind
 from hoodie.storage import Store
@@ -84,7 +84,7 @@ class FilterFiles:
         return [stat for _, stat in self._written.values()]
 
 
-def build_filters(call: IndexCall) -> ServiceResult:
+def build_filters(call: Call) -> ServiceResult:
     """Build the partition `bloom_filters` from the footers of the base files, or build it anew; writers can run.
 
     The option that makes JVM writers maintain it is stored in the table's properties. Files that were written under
@@ -125,7 +125,7 @@ def drop_filters(state: TableState) -> ServiceResult:
     return drop_built(state, (BLOOM_FILTERS,))
 
 
-def verify_filters(call: IndexCall) -> Report:
+def verify_filters(call: Call) -> Report:
     """Compare the filters of the base files of the newest slices with their footers. Writers may run.
 
     The problems are: a file without a filter; a filter with other bytes. Memory: a few hundred filters.

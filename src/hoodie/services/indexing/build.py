@@ -16,12 +16,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
+from hoodie.commit.call import Call
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
-from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.index.record.building.files import IndexFiles
@@ -40,22 +39,7 @@ _ROUNDS_MAX = 5
 """Maximum number of rounds without the lock; they make the last round, which holds the lock, short."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexCall:
-    """One call of an operation on the record index: the table, the choice of the engine, and waiting times.
-
-    `wait_seconds`: how long a build waits for the end of a JVM write that does not update the new index.
-    `retry_seconds`: the interval between two checks.
-    """
-
-    state: TableState
-    engine_for: EngineFor = local_engine
-    wait_seconds: float = 600.0
-    retry_seconds: float = 1.0
-    sleep: Callable[[float], None] = time.sleep
-
-
-def build_record_index(call: IndexCall, *, buckets: int | None = None) -> ServiceResult:
+def build_record_index(call: Call, *, buckets: int | None = None) -> ServiceResult:
     """Build the record index, or rebuild it if it has another number of buckets than `buckets`.
 
     `buckets`: the number of index file groups; None derives it from the table's row count, with a million keys each.
@@ -91,7 +75,7 @@ def build_record_index(call: IndexCall, *, buckets: int | None = None) -> Servic
     )
 
 
-def _run_or_cancel(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: str, times: PhaseTimes) -> None:
+def _run_or_cancel(call: Call, pending: PendingInstant, files: IndexFiles, folder: str, times: PhaseTimes) -> None:
     """Run the build; cancel it after an error with which a second call would fail too."""
     try:
         _run(call, pending, files, folder, times)
@@ -103,7 +87,7 @@ def _run_or_cancel(call: IndexCall, pending: PendingInstant, files: IndexFiles, 
         raise
 
 
-def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: str, times: PhaseTimes) -> None:
+def _run(call: Call, pending: PendingInstant, files: IndexFiles, folder: str, times: PhaseTimes) -> None:
     reached(Step.BEGUN)
     with times.phase("build"):
         files.write_base(folder)
@@ -122,7 +106,7 @@ def _run(call: IndexCall, pending: PendingInstant, files: IndexFiles, folder: st
 
 
 def complete_alone(
-    call: IndexCall,
+    call: Call,
     pending: PendingInstant,
     times: PhaseTimes,
     complete: Callable[[TableView], None],
@@ -135,7 +119,7 @@ def complete_alone(
 
     Raises: CommitConflictError if the write does not end in time, or if another process took the build over.
     """
-    deadline = time.monotonic() + call.wait_seconds
+    deadline = time.monotonic() + call.wait.seconds
     while True:
         with times.phase("switch"), call.state.table_lock() as lock:
             view = settled(call.state, lock)
@@ -146,11 +130,11 @@ def complete_alone(
                 return
         if time.monotonic() >= deadline:
             raise CommitConflictError(
-                f"{waits_for} of another engine did not end within {call.wait_seconds:.0f} s; the index would lack its "
+                f"{waits_for} of another engine did not end within {call.wait.seconds:.0f} s; the index would lack its "
                 "keys and files, because that write does not update what is built: run the build again after the "
                 "write ends"
             )
-        call.sleep(call.retry_seconds)
+        call.wait.sleep(call.wait.retry_seconds)
         with times.phase("catch up"):
             catch_up(TableView.load(call.state))
 

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+from hoodie.commit.call import Call
 from hoodie.config import indexes, writes
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import finish_update, update_table_config
@@ -33,7 +34,7 @@ from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.build import IndexCall, build_record_index, foreign_write, settled
+from hoodie.services.indexing.build import build_record_index, foreign_write, settled
 from hoodie.services.indexing.drop import end_builds
 from hoodie.services.indexing.hbase import properties_to_remove
 from hoodie.services.indexing.key_check import check_buckets, check_one_partition_each, check_partitions_of_columns
@@ -62,7 +63,7 @@ class SwitchWish:
     dry_run: bool = False
 
 
-def switch_index(call: IndexCall, wish: SwitchWish) -> ServiceResult:
+def switch_index(call: Call, wish: SwitchWish) -> ServiceResult:
     """Switch the table to another index. Safe to repeat after a crash.
 
     Raises:
@@ -93,9 +94,9 @@ def switch_index(call: IndexCall, wish: SwitchWish) -> ServiceResult:
     )
 
 
-def _switch(call: IndexCall, wish: SwitchWish, target: IndexKind, times: PhaseTimes) -> int | None:
+def _switch(call: Call, wish: SwitchWish, target: IndexKind, times: PhaseTimes) -> int | None:
     """Check the data and store the index, again if other writers committed meanwhile; return the rows checked."""
-    deadline = time.monotonic() + call.wait_seconds
+    deadline = time.monotonic() + call.wait.seconds
     rounds = 0
     while True:
         view = TableView.load(call.state)
@@ -118,10 +119,10 @@ def _switch(call: IndexCall, wish: SwitchWish, target: IndexKind, times: PhaseTi
                     return rows
             if time.monotonic() >= deadline:
                 raise CommitConflictError(
-                    f"{waits_for} of another engine did not end within {call.wait_seconds:.0f} s, and does not know of "
+                    f"{waits_for} of another engine did not end within {call.wait.seconds:.0f} s, and does not know of "
                     "the new index: switch again after it ends"
                 )
-            call.sleep(call.retry_seconds)
+            call.wait.sleep(call.wait.retry_seconds)
         if rounds >= _ROUNDS_MAX:
             raise CommitConflictError(
                 f"other writers committed to {call.state.store.uri('')} during each of {rounds} checks of the data; "
@@ -173,7 +174,7 @@ def _check_switchable(view: TableView, target: IndexKind, wish: SwitchWish) -> N
         )
 
 
-def _checked_rows(call: IndexCall, view: TableView, wish: SwitchWish, target: IndexKind) -> int | None:
+def _checked_rows(call: Call, view: TableView, wish: SwitchWish, target: IndexKind) -> int | None:
     """Prove from the data what the new index relies on; return the rows that were read, None if nothing is to prove.
 
     Raises: as `switch_index`.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from hoodie.commit.begin import AbandonedFiles
+from hoodie.commit.call import Call
 from hoodie.commit.commit_content import locked_table
 from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
@@ -31,7 +32,7 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.places import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.build import IndexCall, complete_alone
+from hoodie.services.indexing.build import complete_alone
 from hoodie.services.indexing.pending import beside_pending
 from hoodie.services.results import ServiceResult
 from hoodie.storage import Store
@@ -131,7 +132,7 @@ class _SwitchedOn:
         return IndexCommitMetadata(index_partition_infos=tuple(_info(name, upto) for name in self.names)).to_bytes()
 
 
-def begin(call: IndexCall, files: BuiltFiles) -> tuple[PendingInstant, tuple[str, ...]]:
+def begin(call: Call, files: BuiltFiles) -> tuple[PendingInstant, tuple[str, ...]]:
     """Create a build on the timeline; a build whose process died is completed or undone first; return notes."""
     with call.state.table_lock() as lock:
         abandoned = AbandonedFiles.find(call.state.store)
@@ -146,7 +147,7 @@ def begin(call: IndexCall, files: BuiltFiles) -> tuple[PendingInstant, tuple[str
     return pending, notes
 
 
-def run(call: IndexCall, pending: PendingInstant, files: BuiltFiles, times: PhaseTimes) -> list[WriteStat]:
+def run(call: Call, pending: PendingInstant, files: BuiltFiles, times: PhaseTimes) -> list[WriteStat]:
     """Run a build to its end; return the write statistics of its files.
 
     After an error with which a second call would fail too, the build is undone.
@@ -170,7 +171,7 @@ def run(call: IndexCall, pending: PendingInstant, files: BuiltFiles, times: Phas
     return switch.stats
 
 
-def _run(call: IndexCall, pending: PendingInstant, switch: SwitchOn, times: PhaseTimes) -> None:
+def _run(call: Call, pending: PendingInstant, switch: SwitchOn, times: PhaseTimes) -> None:
     reached(Step.BEGUN)
     with times.phase("build"):
         for _ in range(_ROUNDS_MAX):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie import config as options
+from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, reached
 from hoodie.config import indexes
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError, UnsupportedError
@@ -28,7 +29,7 @@ from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import EntryStage
 from hoodie.index.record.state import has_partitioned_index
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.build import IndexCall, foreign_write, settled
+from hoodie.services.indexing.build import foreign_write, settled
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import ms_of_instant_time
 from hoodie.view.slices import list_slices
@@ -39,7 +40,7 @@ _ROUNDS_MAX = 5
 """Maximum number of rounds without the lock; they make the last round, which holds the lock, short."""
 
 
-def build_hbase_index(call: IndexCall, properties: Mapping[str, str]) -> ServiceResult:
+def build_hbase_index(call: Call, properties: Mapping[str, str]) -> ServiceResult:
     """Build the HBase index from the data, and make it the index of the table.
 
     `properties` are options of the HBase index, which the table stores; with an existing index, those that change.
@@ -141,7 +142,7 @@ _STORED = frozenset(
 class _Filling:
     """Puts the keys of the table in HBase, round by round; each round puts what changed since the one before."""
 
-    call: IndexCall
+    call: Call
     settings: HBaseSettings
     slices: tuple[FileSlice, ...] = ()
     newest: str = ""

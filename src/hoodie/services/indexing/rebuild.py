@@ -7,6 +7,7 @@ about a damaged metadata table name. Writes use the other functions, if the meta
 from __future__ import annotations
 
 from hoodie.commit.begin import AbandonedFiles
+from hoodie.commit.call import Call
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import drop_lost_partitions, drop_metadata_table, ensure_metadata_table
 from hoodie.commit.rollback import roll_back_dead_writes
@@ -19,7 +20,7 @@ from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.bloom_filters import build_filters
-from hoodie.services.indexing.build import IndexCall, build_record_index, foreign_write
+from hoodie.services.indexing.build import build_record_index, foreign_write
 from hoodie.services.indexing.drop import end_builds
 from hoodie.services.indexing.file_builds import end_dead_builds
 from hoodie.services.indexing.statistics import build_statistics, built_columns
@@ -33,7 +34,7 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 
-def rebuild(call: IndexCall) -> ServiceResult:
+def rebuild(call: Call) -> ServiceResult:
     """Delete the metadata table and build it anew: the listing of files, and the record index and statistics it had.
 
     The listing is built under the table's lock, the index beside running writers. If the process dies, readers list the
@@ -143,7 +144,7 @@ def finish_dead_build(state: TableState) -> tuple[str, ...]:
     return (f"completed the index build at {build.requested_time}, whose process had died",)
 
 
-def build_lost_index(call: IndexCall, *, bytes_max: int) -> tuple[str, ...]:
+def build_lost_index(call: Call, *, bytes_max: int) -> tuple[str, ...]:
     """Build the record index that is missing; return notes, none if the table lacks none.
 
     A pending rollback whose process died is completed first: the files that it deletes would be indexed.

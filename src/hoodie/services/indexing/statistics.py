@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hoodie.commit.call import Call
 from hoodie.config import indexes
 from hoodie.engine import TaskContext
 from hoodie.errors import CorruptFileError, UnsupportedError
@@ -25,7 +26,6 @@ from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, folded, partition_row
 from hoodie.metadata.stats_files import write_stats_files
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.file_builds import begin, check_buildable, drop_built, run
 from hoodie.services.results import ServiceResult
 from hoodie.storage import Store, StoreSpec, open_store
@@ -57,7 +57,7 @@ class _RangesTask:
 class StatisticsFiles:
     """The ranges of the files of the newest slices. Memory: those ranges, about 300 bytes for each file and column."""
 
-    call: IndexCall
+    call: Call
     columns: tuple[str, ...]
     ranges: dict[tuple[str, str], tuple[ColumnRange, ...]] = field(default_factory=dict)
     files_read: int = 0
@@ -109,7 +109,7 @@ class StatisticsFiles:
         return write_stats_files(store, kind, self.rows(kind), groups=groups, built_at=built_at)
 
 
-def build_statistics(call: IndexCall, *, columns: Sequence[str] | None = None) -> ServiceResult:
+def build_statistics(call: Call, *, columns: Sequence[str] | None = None) -> ServiceResult:
     """Build the column statistics of a table, or build them anew; writers can run meanwhile.
 
     `columns`: the columns that get statistics, besides the meta columns; by default those of the table's options, those

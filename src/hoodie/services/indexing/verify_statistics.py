@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hoodie.commit.call import Call
 from hoodie.errors import InvalidConfigError
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, order_of
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
@@ -15,7 +16,6 @@ from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_colum
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, joined
 from hoodie.metadata.stats_reader import StatsReader
 from hoodie.metadata.visible_instants import visible_instants
-from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.statistics import StatisticsFiles
 from hoodie.services.results import Finding, Report, few_of_each_kind
 from hoodie.view.table_view import TableView
@@ -26,7 +26,7 @@ _WRONG = "wrong range"
 _NARROW = "range of a partition that does not cover its files"
 
 
-def verify_statistics(call: IndexCall) -> Report:
+def verify_statistics(call: Call) -> Report:
     """Compare the ranges of all files of the newest slices, and of their partitions, with the files.
 
     The problems are: a file or a partition that has values of a column and no range of it; a range that does not cover
@@ -44,7 +44,7 @@ def verify_statistics(call: IndexCall) -> Report:
     return report
 
 
-def _compared(call: IndexCall, view: TableView, started: float) -> Report:
+def _compared(call: Call, view: TableView, started: float) -> Report:
     columns = statistics_columns(view.store) if COLUMN_STATS in view.config.metadata_partitions else None
     if columns is None:
         raise InvalidConfigError(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hoodie.commit.begin import put_in_order
+from hoodie.commit.call import Call
 from hoodie.commit.exclusive import restore_plan, restored_to
 from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant, request
@@ -24,7 +25,6 @@ from hoodie.commit.rollback import (
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RestoreMetadata, RestorePlan, RollbackPlan
 from hoodie.progress import PhaseTimes
-from hoodie.services.call import ServiceCall
 from hoodie.services.recovery.plan import commit_to_restore, plan_restore
 from hoodie.services.recovery.rollback import notes_of, what_goes
 from hoodie.services.recovery.savepoint import check_version
@@ -36,7 +36,7 @@ OPERATION = "restore"
 _ACTIONS = frozenset(Action)
 
 
-def restore(call: ServiceCall, commit: str, *, dry_run: bool = False) -> ServiceResult:
+def restore(call: Call, commit: str, *, dry_run: bool = False) -> ServiceResult:
     """Restore the table to a commit, usually one with a savepoint; complete a pending restore to the same commit.
 
     All instants after the commit are rolled back, the newest first, and so are pending plans of table services. The
@@ -67,7 +67,7 @@ def restore(call: ServiceCall, commit: str, *, dry_run: bool = False) -> Service
     return ServiceResult(operation=OPERATION, instant=instant, counts=counts, seconds=times.seconds(), notes=notes)
 
 
-def finish_restores(call: ServiceCall) -> None:
+def finish_restores(call: Call) -> None:
     """Complete the pending restores whose process died; one that has no plan did nothing and is removed.
 
     Raises: as `restore`; UnsupportedError also if a plan does not name the commit to restore to.
@@ -119,7 +119,7 @@ def _begun(view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
     return None
 
 
-def _begin(call: ServiceCall, view: TableView, lock: TableLock, commit: str) -> tuple[Instant, RestorePlan] | None:
+def _begin(call: Call, view: TableView, lock: TableLock, commit: str) -> tuple[Instant, RestorePlan] | None:
     """Plan the restore and store the plan; None if the commit is the newest write already."""
     for found in _pending(view):
         _remove(view, found)  # without a plan, see `_begun`

@@ -9,17 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hoodie.commit.begin import put_in_order
+from hoodie.commit.call import Call
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_partitions import ensure_metadata_table
 from hoodie.commit.rollback import RolledBack, check_no_running_rollback, committed_files, plan_rollback, roll_back
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS
 from hoodie.progress import PhaseTimes
-from hoodie.services.call import ServiceCall
 from hoodie.services.clustering.planned import CLUSTERING
 from hoodie.services.compaction.planned import COMPACTION
 from hoodie.services.indexing.bloom_filters import build_filters
-from hoodie.services.indexing.build import IndexCall
 from hoodie.services.indexing.rebuild import build_lost_index
 from hoodie.services.indexing.statistics import build_statistics
 from hoodie.services.planned.rollback import roll_back_plan
@@ -102,7 +101,7 @@ class RollbackOptions:
     dry_run: bool = False
 
 
-def roll_back_instant(call: ServiceCall, instant_time: str, options: RollbackOptions) -> ServiceResult:
+def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -> ServiceResult:
     """Roll back a pending instant, or a completed write together with all later ones, the newest first.
 
     Each instant is rolled back under a rollback instant of its own. If the process dies, the next writer completes the
@@ -148,7 +147,7 @@ def what_goes(view: TableView, operation: str, instants: Sequence[Instant]) -> S
     return ServiceResult(operation=operation, counts=counts if instants else {}, dry_run=True, notes=notes)
 
 
-def notes_of(call: ServiceCall, done: Sequence[RolledBack]) -> tuple[str, ...]:
+def notes_of(call: Call, done: Sequence[RolledBack]) -> tuple[str, ...]:
     """Return notes about what was built anew; build the index and statistics that the table asks for and lacks.
 
     They went with the metadata table, in this call or in one that died. Call it without the table's lock: an index is
@@ -156,16 +155,15 @@ def notes_of(call: ServiceCall, done: Sequence[RolledBack]) -> tuple[str, ...]:
     """
     is_dropped = any(found.dropped_metadata_table for found in done)
     notes = [DROPPED_NOTE] if is_dropped else []
-    again = IndexCall(state=call.state, engine_for=call.engine_for)
-    notes += build_lost_index(again, bytes_max=_ANY_SIZE)
+    notes += build_lost_index(call, bytes_max=_ANY_SIZE)
     if lost_statistics(TableView.load(call.state)):
-        notes.append(_built_anew(build_statistics, again, COLUMN_STATS))
+        notes.append(_built_anew(build_statistics, call, COLUMN_STATS))
     if lost_filters(TableView.load(call.state)):
-        notes.append(_built_anew(build_filters, again, BLOOM_FILTERS))
+        notes.append(_built_anew(build_filters, call, BLOOM_FILTERS))
     return tuple(notes)
 
 
-def _built_anew(build: Callable[[IndexCall], object], call: IndexCall, name: str) -> str:
+def _built_anew(build: Callable[[Call], object], call: Call, name: str) -> str:
     """Build a metadata partition that was lost; return a note about it."""
     try:
         build(call)

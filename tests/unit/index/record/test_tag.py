@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.call import Call
 from hoodie.commit.steps import Step
 from hoodie.config import indexes
 from hoodie.engine import ArrowDataset, LocalEngine
@@ -26,7 +27,7 @@ from hoodie.index.table_facts import TableFacts
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.table import Table
 from hoodie.write import indexed
-from hoodie.write.setup import WriteCall, WriteSetup
+from hoodie.write.setup import WriteSetup
 from tests.support.index_check import check_index
 from tests.support.steps import once_at
 from tests.unit.write.tables import SCHEMA, trips
@@ -52,7 +53,7 @@ def tag(
     table: Table, changes: pa.Table, properties: dict[str, str] | None = None, *, deletes: bool = False
 ) -> tuple[list[Told], LookUpCost | None]:
     """How the table's index tags these rows; nothing is written but staged files, which go."""
-    call = WriteCall(state=table._context.state, engine=LocalEngine(), properties=properties or {})
+    call = Call(state=table._context.state, engine=LocalEngine(), properties=properties or {})
     setup = WriteSetup.of(call, None if deletes else ArrowDataset(changes))
     operation = WriteOperation.DELETE if deletes else WriteOperation.UPSERT
     told: list[Told] = []

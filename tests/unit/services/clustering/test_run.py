@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, watching
 from hoodie.config.clustering import CLUSTER_SORT_COLUMNS, CLUSTER_UPDATES
 from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import CommitConflictError, InstantNotFoundError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.service_metadata import ClusteringStrategy, RequestedReplaceMetadata
-from hoodie.services.call import ServiceCall
 from hoodie.services.clustering.planned import CLUSTERING
 from hoodie.services.clustering.run import cluster, execute_plan
 from hoodie.services.clustering.schedule import plan_of
@@ -202,7 +202,7 @@ def test_an_update_that_completes_while_the_clustering_runs_stops_it() -> None:
     assert instant is not None
     engine = EngineThen(then=lambda: Table(store).upsert(trips(1, 2, ts=9), properties=ALLOW))
     with pytest.raises(CommitConflictError, match="changed the file groups"):
-        execute_plan(ServiceCall(state=state, engine_for=lambda _: engine), instant)
+        execute_plan(Call(state=state, engine=engine, properties={"hoodie.python.local.bytes.max": "0"}), instant)
     table = Table(store)
     assert table.index.verify().ok
     assert table.pending_clusterings()[0].state == "waiting"
@@ -345,7 +345,7 @@ def test_what_is_wrong_is_refused_without_a_trace() -> None:
     create_table(other, SCHEMA, CreateOptions(record_key="id", index="simple"))
     update_table_config(other, {"hoodie.datasource.write.drop.partition.columns": "true"})
     with pytest.raises(UnsupportedError, match="does not cluster tables whose data files lack the partition columns"):
-        cluster(ServiceCall(state=TableState(other)))
+        cluster(Call(state=TableState(other)))
     update_table_config(other, {"hoodie.datasource.write.drop.partition.columns": "false", INDEX_TYPE_KEY: "BUCKET"})
     with pytest.raises(UnsupportedError, match="has a bucket index"):
         Table(other).cluster()

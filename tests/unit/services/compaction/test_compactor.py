@@ -6,10 +6,9 @@ import threading
 
 import pytest
 
-from hoodie.engine import LocalEngine
+from hoodie.commit.call import Call
 from hoodie.errors import CorruptFileError, InvalidConfigError
 from hoodie.services.compaction.compactor import compact_once
-from hoodie.services.compaction.run import CompactionCall
 from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -28,7 +27,7 @@ def logged_table(deltas: int, **properties: str) -> tuple[MemoryStore, Rows]:
 
 def test_it_schedules_what_is_due_and_carries_out_what_is_pending() -> None:
     store, rows = logged_table(2)
-    call = CompactionCall(state=TableState(store), engine_for=lambda work_bytes: LocalEngine())
+    call = Call(state=TableState(store))
     assert compact_once(call) == []
     Table(store).upsert(trips({"a": (9, "sf")}))
     assert compact_once(call, schedule=False) == []

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.call import Call
 from hoodie.config.indexes import INDEX_TYPE_KEY
-from hoodie.engine import LocalEngine, TaskContext
+from hoodie.engine import TaskContext
 from hoodie.engine.api import Result, Task
 from hoodie.errors import (
     CommitConflictError,
@@ -24,7 +25,7 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.services.compaction.planned import COMPACTION
-from hoodie.services.compaction.run import CompactionCall, compact, compact_inline
+from hoodie.services.compaction.run import compact, compact_inline
 from hoodie.services.planned.claim import claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
 from hoodie.services.planned.rollback import roll_back_plan
@@ -181,7 +182,7 @@ def test_writers_go_on_while_it_is_pending_and_while_it_runs() -> None:
 def compact_then(store: MemoryStore, then: Callable[[], object]) -> ServiceResult:
     """Compact, and do something before the commit."""
     engine = EngineThen(then=then)
-    return compact(CompactionCall(state=TableState(store), engine_for=lambda work_bytes: engine))
+    return compact(Call(state=TableState(store), engine=engine, properties={"hoodie.python.local.bytes.max": "0"}))
 
 
 def test_a_plan_that_waits_for_long_is_no_trouble_for_the_metadata_table() -> None:
@@ -383,7 +384,7 @@ def test_tasks_can_be_sent_to_workers() -> None:
     store = logged_table()
     Table(store).schedule_compaction()
     engine = Pickling()
-    compact(CompactionCall(state=TableState(store), engine_for=lambda work_bytes: engine))
+    compact(Call(state=TableState(store), engine=engine, properties={"hoodie.python.local.bytes.max": "0"}))
     assert merged_rows(store) == AFTER
 
 
@@ -455,36 +456,34 @@ def test_a_pending_compaction_is_rolled_back(remove_plan: bool) -> None:
 INLINE = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
 
 
-def local(work_bytes: int) -> LocalEngine:
-    return LocalEngine()
-
-
 def test_inline_compacts_when_it_is_due() -> None:
     store = logged_table()
     state = TableState(store)
-    assert compact_inline(state, {}, local) is None
-    assert compact_inline(state, {**INLINE, "hoodie.compact.inline.max.delta.commits": "4"}, local) is None
-    result = compact_inline(state, INLINE, local)
+    assert compact_inline(Call(state=state)) is None
+    assert (
+        compact_inline(Call(state=state, properties={**INLINE, "hoodie.compact.inline.max.delta.commits": "4"})) is None
+    )
+    result = compact_inline(Call(state=state, properties=INLINE))
     assert result is not None
     assert result.counts["file_slices"] == 2
     assert merged_rows(store) == AFTER
-    assert compact_inline(state, INLINE, local) is None
+    assert compact_inline(Call(state=state, properties=INLINE)) is None
 
 
 def test_inline_may_only_schedule() -> None:
     store = logged_table()
     properties = {**INLINE, "hoodie.compact.inline": "false", "hoodie.compact.schedule.inline": "true"}
-    result = compact_inline(TableState(store), properties, local)
+    result = compact_inline(Call(state=TableState(store), properties=properties))
     assert result is not None
     assert Table(store).pending_compactions().instants == [result.instant]
-    assert compact_inline(TableState(store), properties, local) is None
+    assert compact_inline(Call(state=TableState(store), properties=properties)) is None
 
 
 def test_inline_takes_up_what_was_left() -> None:
     store = logged_table()
     instant = Table(store).schedule_compaction()
     properties = {**INLINE, "hoodie.compact.inline.max.delta.commits": "100"}
-    result = compact_inline(TableState(store), properties, local)
+    result = compact_inline(Call(state=TableState(store), properties=properties))
     assert result is not None
     assert result.instant == instant
     assert merged_rows(store) == AFTER
@@ -497,7 +496,7 @@ def test_a_compaction_that_fails_does_not_fail_the_write() -> None:
     # A torn block is left out by readers; a base file that is none is an error.
     (base,) = (info for info in store.list("city=sf") if info.name.endswith(".parquet"))
     store.replace(base.path, b"no parquet")
-    result = compact_inline(TableState(store), INLINE, local)
+    result = compact_inline(Call(state=TableState(store), properties=INLINE))
     assert result is not None
     assert "the compaction after this write failed" in str(result)
     assert len(Table(store).pending_compactions()) == 1

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.call import Call, Wait
 from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError, UnsupportedError
 from hoodie.files.table_properties import read_table_config, update_table_config
@@ -18,7 +19,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.index.record.building import files as index_files
 from hoodie.index.record.building.files import bucket_count
 from hoodie.index.record.state import record_index
-from hoodie.services.indexing.build import IndexCall, build_record_index
+from hoodie.services.indexing.build import build_record_index
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested
 from hoodie.view.slices import list_slices
@@ -239,12 +240,13 @@ def test_a_write_of_another_engine_is_waited_for(table: Table) -> None:
     time = _requested(view, Action.COMMIT)
     view.store.replace(f".hoodie/.heartbeat/{time}", b"")
     waited: list[float] = []
-    call = IndexCall(state=view.state, wait_seconds=0.0, sleep=waited.append)
+    call = Call(state=view.state, wait=Wait(0.0, sleep=waited.append))
     with pytest.raises(CommitConflictError, match="of another engine"):
         build_record_index(call)
     assert record_index(table.view()) is None
     assert [found.action for found in table.timeline.pending()] == [Action.INDEXING, Action.COMMIT][::-1]
-    ended = IndexCall(state=view.state, sleep=lambda _: view.store.delete(f".hoodie/.heartbeat/{time}"))
+    wait = Wait(sleep=lambda _: view.store.delete(f".hoodie/.heartbeat/{time}"))
+    ended = Call(state=view.state, wait=wait)
     result = build_record_index(ended)
     assert any("resumed the build" in note for note in result.notes)
     assert any("10 index file groups were kept from an earlier run" in note for note in result.notes)

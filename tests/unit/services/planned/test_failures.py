@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
-from hoodie.services.call import ServiceCall
+from hoodie.commit.call import Call
 from hoodie.services.clustering.run import cluster, execute_waiting
 from hoodie.services.clustering.schedule import Wish
-from hoodie.services.compaction.run import CompactionCall, compact_all, compact_inline
+from hoodie.services.compaction.run import compact_all, compact_inline
 from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -47,6 +47,9 @@ def logged_table() -> tuple[Table, list[str]]:
     return table, plans
 
 
+ON_ENGINE = {"hoodie.python.local.bytes.max": "0"}
+
+
 def small_files() -> tuple[Table, list[str]]:
     """A table with a pending clustering in each of two partitions."""
     store, plans = MemoryStore(), []
@@ -64,7 +67,7 @@ def small_files() -> tuple[Table, list[str]]:
 def test_compactions_go_on_after_one_that_failed() -> None:
     table, plans = logged_table()
     engine, told = EngineThen(then=Fails()), list[ServiceResult]()
-    call = CompactionCall(state=TableState(table.view().store), engine_for=lambda _: engine)
+    call = Call(state=TableState(table.view().store), engine=engine, properties=ON_ENGINE)
     with pytest.raises(pa.ArrowInvalid, match="damaged row group"):
         compact_all(call, report=told.append)
     assert [result.instant for result in told] == plans[1:]
@@ -74,7 +77,7 @@ def test_compactions_go_on_after_one_that_failed() -> None:
 def test_all_errors_are_told() -> None:
     table, plans = logged_table()
     engine = EngineThen(then=Fails(times=2))
-    call = CompactionCall(state=TableState(table.view().store), engine_for=lambda _: engine)
+    call = Call(state=TableState(table.view().store), engine=engine, properties=ON_ENGINE)
     with pytest.raises(pa.ArrowInvalid, match="row group, 1") as raised:
         compact_all(call)
     assert raised.value.__notes__ == ["another plan failed too: ArrowInvalid: a damaged row group, 0"]
@@ -86,8 +89,8 @@ def test_a_compaction_that_is_due_after_a_write_does_not_wait_for_one_that_fails
     table.upsert(trips({"e": (1, "oslo")}))
     table.upsert(trips({"e": (2, "oslo")}))
     engine = EngineThen(then=Fails())
-    inline = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
-    done = compact_inline(TableState(table.view().store), inline, lambda _: engine)
+    inline = {**ON_ENGINE, "hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    done = compact_inline(Call(state=TableState(table.view().store), engine=engine, properties=inline))
     assert done is not None
     assert "damaged row group" in done.notes[0]
     assert table.pending_compactions().instants == plans[:1]
@@ -99,7 +102,7 @@ def test_clusterings_go_on_after_one_that_failed() -> None:
     table, plans = small_files()
     fails = Fails()
     engine = EngineThen(then=fails)
-    call = ServiceCall(state=TableState(table.view().store), engine_for=lambda _: engine)
+    call = Call(state=TableState(table.view().store), engine=engine, properties=ON_ENGINE)
     with pytest.raises(pa.ArrowInvalid, match="damaged row group"):
         execute_waiting(call)
     assert table.pending_clusterings().instants == plans[:1]

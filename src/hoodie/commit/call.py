@@ -1,0 +1,82 @@
+"""The call of a write or of a table service: the table, the engine, the options, and what the caller knew before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hoodie.config import writes
+from hoodie.engine import Engine, LocalEngine
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+
+ChoosePartitions = Callable[[TableView], Collection[str]]
+"""Returns the partitions to remove from the table as it is when the write begins."""
+
+
+def _cannot_remove(_call: Call, _choose: ChoosePartitions) -> str | None:
+    raise RuntimeError("this call cannot remove partitions: pass remove_partitions=")
+
+
+class Occasion(Enum):
+    """Why a table service runs."""
+
+    CALL = "call"
+    """A person or a program called this service."""
+    ROUND = "round"
+    """A round of services runs at intervals, beside writers."""
+    AFTER_WRITE = "after write"
+    """The service follows a write, which waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How the build or switch of an index waits for a write of another engine that does not update the new index.
+
+    `seconds`: how long it waits in all. `retry_seconds`: the interval between two checks.
+    """
+
+    seconds: float = 600.0
+    retry_seconds: float = 1.0
+    sleep: Callable[[float], None] = time.sleep
+
+
+_WAIT = Wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a write or a service.
+
+    `engine`: the engine of the caller's data or session, for work above `hoodie.python.local.bytes.max`. `properties`
+    are the options of the call: they take precedence over the properties of the table. `extra_metadata` is stored in
+    the commit of a write.
+    """
+
+    state: TableState
+    engine: Engine = field(default_factory=LocalEngine)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    occasion: Occasion = Occasion.CALL
+    wait: Wait = _WAIT
+    baseline: TableView | None = None
+    """The view from which the caller read the rows that it now writes; None if it read no rows."""
+    guard: Callable[[TableView], None] | None = None
+    """Raises an error if the table, as it is at the begin or at the commit of the write, must not get the rows."""
+    remove_partitions: Callable[[Call, ChoosePartitions], str | None] = _cannot_remove
+    """Removes the chosen partitions in one replace commit and returns its instant; None if none is chosen. Time to live
+    calls it: the room `write` has this function, and services are below it."""
+
+    def __post_init__(self) -> None:
+        """Check the option that chooses the engine, before any work begins. Raises: InvalidConfigError."""
+        writes.LOCAL_BYTES_MAX.get(self.properties)
+
+    def engine_for(self, work_bytes: int) -> Engine:
+        """Return the engine for work on so many bytes: threads of this process for small work, else `engine`.
+
+        The limit is an option of the call, else of the table as it was loaded last.
+        """
+        bytes_max = writes.LOCAL_BYTES_MAX.get(self.properties, self.state.last_config().raw)
+        return LocalEngine() if work_bytes <= bytes_max else self.engine
