@@ -15,9 +15,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from hoodie.commit.call import Call
+from hoodie.commit.writable import check_version_written
 from hoodie.config import retention
 from hoodie.engine import Engine, TaskContext
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import PARTITION_METADATA_NAME
 from hoodie.format.table.call_options import check_call_options
@@ -159,11 +160,7 @@ def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None
     times = PhaseTimes()
     view = TableView.load(call.state)
     check_call_options(call.properties, view.config)
-    if not view.config.version.is_written:
-        raise UnsupportedError(
-            f"{view.store.uri('')} has table version {view.config.version.value}; this release deletes partitions of "
-            "version 9 only and never upgrades a table"
-        )
+    check_version_written(view, "delete partitions of")
     rule, now = _TtlOptions.of({**view.config.raw, **call.properties}), now or datetime.now(UTC)
     engine = call.engine_for(0)
     with times.phase("plan"):

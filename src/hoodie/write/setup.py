@@ -18,6 +18,7 @@ from hoodie.commit.column_ids import check_columns_have_ids
 from hoodie.commit.conflicts import known_schema
 from hoodie.commit.data_commit import REBUILT_NOTE
 from hoodie.commit.metadata_partitions import lost_partitions
+from hoodie.commit.writable import check_writable
 from hoodie.config import concurrency, indexes, writes
 from hoodie.engine import ArrowDataset, Dataset, LocalEngine, UntypedDataset
 from hoodie.errors import (
@@ -38,7 +39,7 @@ from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import evolve, schema_changes
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro, with_meta_fields
 from hoodie.format.table.call_options import check_call_options, check_texts
-from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
+from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index import (
     INDEXES,
     Index,
@@ -137,6 +138,11 @@ class WriteSetup:
         """Collect the facts; nothing is changed. Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError."""
         view = TableView.load(call.state)
         check_writable(view)
+        if view.config.partial_update_mode is not None:
+            raise UnsupportedError(
+                f"{view.store.uri('')}: this release does not write partial update mode "
+                f"{view.config.partial_update_mode}; write to it with JVM Hudi"
+            )
         check_texts("extra_metadata", call.extra_metadata)
         effective = effective_options(view.config, call.properties)
         merger = table_merger(view.config)
@@ -428,29 +434,6 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     options.check_sizes(effective)
     filter_options(effective)
     return effective
-
-
-def check_writable(view: TableView) -> None:
-    """Refuse tables with features that this release does not write.
-
-    Raises: UnsupportedError; its message names the feature and an engine that supports it.
-    """
-    config, where = view.config, view.store.uri("")
-    if not config.version.is_written:
-        raise UnsupportedError(
-            f"{where} has table version {config.version.value}; this release writes version 9 only and never "
-            "upgrades a table: use the engine that writes it now, or upgrade it to version 9 with Hudi 1.1 or later"
-        )
-    missing = {
-        "tables without meta fields": not config.populates_meta_fields,
-        "tables whose data files lack the partition columns": config.drops_partition_columns,
-        "bootstrapped tables": config.bootstrap_base_path is not None,
-        f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
-        f"partial update mode {config.partial_update_mode}": config.partial_update_mode is not None,
-    }
-    for what, found in missing.items():
-        if found:
-            raise UnsupportedError(f"{where}: this release does not write {what}; write to it with JVM Hudi")
 
 
 def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: RecordMerger) -> None:

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hoodie.commit.call import Call, Occasion
+from hoodie.commit.writable import check_version_written
 from hoodie.config import concurrency, retention
-from hoodie.errors import UnsupportedError
 from hoodie.progress import PhaseTimes
 from hoodie.services.archiving.plan import (
     ArchivePlan,
@@ -51,11 +51,7 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
     """
     times = PhaseTimes()
     view = TableView.load(call.state)
-    if not view.config.version.is_written:
-        raise UnsupportedError(
-            f"{view.store.uri('')}: this release archives tables of version 9 only, and reads the archive of older "
-            "ones; archive with the engine that writes the table"
-        )
+    check_version_written(view, "archive")
     if dry_run:
         with times.phase("plan"):
             plan = plan_archiving(view, _rules(call, view))

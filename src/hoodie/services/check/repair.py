@@ -16,6 +16,7 @@ from typing import Final
 
 from hoodie.commit.begin import put_in_order
 from hoodie.commit.call import Call
+from hoodie.commit.writable import check_version_written
 from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.table_properties import finish_update
@@ -210,12 +211,7 @@ def _not_mended(checked: Checked) -> list[str]:
 
 def _execute(call: Call, checked: Checked, plan: _RepairPlan) -> list[str]:
     """Run the steps; return notes about steps that failed, or that were not needed any more."""
-    version = checked.survey.view.config.version
-    if not version.is_written:
-        raise UnsupportedError(
-            f"{call.state.store.uri('')} has table version {version.value}: hoodie writes version 9 only; repair the "
-            "table with the engine that writes it"
-        )
+    check_version_written(checked.survey.view, "repair")
     notes = []
     for step, keys in plan.steps.items():
         try:

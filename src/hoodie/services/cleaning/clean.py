@@ -20,8 +20,9 @@ from hoodie.commit.metadata_partitions import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, inflight_content, request
 from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached
+from hoodie.commit.writable import check_version_written
 from hoodie.config import retention
-from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
+from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
@@ -146,7 +147,7 @@ def clean(call: Call, *, dry_run: bool = False) -> CleanResult:
     times = PhaseTimes()
     view = TableView.load(call.state)
     check_call_options(call.properties, view.config)
-    check_cleanable(view)
+    check_version_written(view, "clean")
     options = CleanOptions.of({**view.config.raw, **call.properties})
     if dry_run:
         with times.phase("plan"):
@@ -177,7 +178,7 @@ def finish_cleans(call: Call) -> tuple[str, ...]:
     Raises: as `clean`.
     """
     view = TableView.load(call.state)
-    check_cleanable(view)
+    check_version_written(view, "clean")
     # The caller asked for no clean: one that a JVM may be executing is left to it.
     done = _finish_pending(replace(call, occasion=Occasion.ROUND), view, PhaseTimes())
     return () if done is None else done.notes
@@ -208,16 +209,6 @@ def _last_planned(view: TableView) -> CleanFacts | None:
     if in_vain is None or (done is not None and done.planned_at > in_vain.planned_at):
         return done
     return in_vain
-
-
-def check_cleanable(view: TableView) -> None:
-    """Refuse tables that this release does not write. Raises: UnsupportedError."""
-    if not view.config.version.is_written:
-        raise UnsupportedError(
-            f"{view.store.uri('')} has table version {view.config.version.value}; this release cleans version 9 only "
-            "and never upgrades a table: clean it with the engine that writes it, or upgrade it to version 9 with Hudi "
-            "1.1 or later"
-        )
 
 
 def _finish_pending(call: Call, view: TableView, times: PhaseTimes) -> CleanResult | None:

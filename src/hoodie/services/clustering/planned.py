@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hoodie.commit.writable import check_writable
 from hoodie.config.indexes import INDEX_TYPE
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
@@ -13,7 +14,6 @@ from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, SliceInfo
 from hoodie.services.clustering.task import GroupTask
 from hoodie.services.planned.service import PlannedService
-from hoodie.services.planned.tables import check_rewritable
 from hoodie.timeline import Action
 from hoodie.view.pending_plans import FileGroup, stored_clustering
 from hoodie.view.slices import list_slices
@@ -49,7 +49,7 @@ def check_clusterable(view: TableView) -> None:
 
     Raises: UnsupportedError.
     """
-    check_rewritable(view, "cluster")
+    check_writable(view, "cluster")
     if INDEX_TYPE.get(view.config.raw) == "bucket":
         raise UnsupportedError(
             f"{view.store.uri('')} has a bucket index, by which the name of a file group decides which keys it has: "

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
+from hoodie.commit.writable import check_writable
 from hoodie.config import compaction
 from hoodie.errors import UnsupportedError
 from hoodie.files.table_properties import finish_update
@@ -18,7 +19,6 @@ from hoodie.format.table.table_config import TableType
 from hoodie.services.compaction.plan import plan_compaction
 from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
 from hoodie.services.compaction.trigger import Trigger
-from hoodie.services.planned.tables import check_rewritable
 from hoodie.timeline import Action
 from hoodie.view.pending_plans import groups_being_clustered, groups_being_compacted
 from hoodie.view.slices import list_slices
@@ -75,4 +75,4 @@ def check_compactable(view: TableView) -> None:
     """
     if view.config.table_type is not TableType.MERGE_ON_READ:
         raise UnsupportedError(f"{view.store.uri('')} is a copy-on-write table: it has no log files to compact")
-    check_rewritable(view, "compact")
+    check_writable(view, "compact")

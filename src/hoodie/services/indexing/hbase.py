@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hoodie import config as options
 from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, reached
+from hoodie.commit.writable import check_version_written
 from hoodie.config import indexes
 from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyError, UnsupportedError
 from hoodie.files.slices import FileSlice
@@ -187,8 +188,7 @@ def _wanted(state: TableState, properties: Mapping[str, str]) -> dict[str, str]:
     view = TableView.load(state)
     config = view.config
     options.check_options(properties)
-    if not config.version.is_written:
-        raise UnsupportedError(f"{state.store.uri('')} has table version {config.version.value}: it is not written")
+    check_version_written(view, "build the index of")
     if has_partitioned_index(view):
         raise UnsupportedError(
             f"{state.store.uri('')} has a partitioned record index: its keys are unique in each partition only; the "
