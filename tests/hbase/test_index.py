@@ -31,7 +31,7 @@ def die_at(step: Step, write: Any) -> None:
             raise DiedError
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hoodie.write.write_instant.WriteInstant.undo", lambda self: None)
+        patch.setattr("hoodie.commit.write_instant.WriteInstant.undo", lambda self: None)
         patch.setattr("hoodie.services.planned.claim.ClaimedPlan.give_back", lambda self: None)
         with pytest.raises(DiedError), watching(end):
             write()

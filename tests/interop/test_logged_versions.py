@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.write_instant import write_instant
 from hoodie.files.logs.log_file import LogFileWriter
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.avro.schema import META_FIELDS
@@ -33,7 +34,6 @@ from hoodie.records.merging.fold import VersionKind
 from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
-from hoodie.write.write_instant import write_instant
 from tests.interop.judges import Jvm
 from tests.support.record_versions import (
     COMMIT,

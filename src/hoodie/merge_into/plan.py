@@ -23,7 +23,7 @@ from hoodie.records.sql.columns import is_column
 from hoodie.records.sql.parse import operands, parse_expression, to_sql, without_parens
 from hoodie.records.sql.quoting import quoted
 from hoodie.view.table_view import TableView
-from hoodie.write.setup import effective_options
+from hoodie.write.options import effective_options
 
 
 class Group(Enum):

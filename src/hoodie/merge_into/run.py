@@ -24,9 +24,9 @@ from hoodie.records.sql.quoting import quoted
 from hoodie.storage import Store
 from hoodie.view.table_view import TableView
 from hoodie.write.indexed import delete, merge, update, upsert
+from hoodie.write.options import effective_options, ignored_columns
 from hoodie.write.result import WriteResult
 from hoodie.write.retry import Retries
-from hoodie.write.setup import effective_options, ignored_columns
 
 
 class MergeSession(Protocol):

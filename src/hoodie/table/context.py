@@ -195,7 +195,7 @@ class TableContext:
     def service(self, properties: Text | None = None) -> Call:
         """Return the call of a table service."""
         from hoodie.commit.call import Call
-        from hoodie.write.partition_removal import remove_by_service
+        from hoodie.write.replace import remove_by_service
 
         properties = properties or {}
         return Call(

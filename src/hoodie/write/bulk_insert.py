@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, reached
+from hoodie.commit.write_instant import WriteInstant
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset, Exchange
 from hoodie.engine.api import Consume
@@ -26,15 +27,13 @@ from hoodie.write.files.bulk_task import BulkWrite, StagedOrWritten, StageOrWrit
 from hoodie.write.files.context import WriteContext, Written
 from hoodie.write.files.log_task import WriteFileGroup
 from hoodie.write.indexed import bulk_insert_in_place
-from hoodie.write.key_source import key_source
 from hoodie.write.outcome import result_of, services_after
 from hoodie.write.plan import SizePlacement, TaggedRows, known_record_bytes, plan_files, record_bytes
-from hoodie.write.replaced import count_replaced, file_ids_of
+from hoodie.write.replace import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.retry import not_repeated
 from hoodie.write.setup import WriteSetup
 from hoodie.write.staging import ROW_NUMBER, Preparation, stage
-from hoodie.write.write_instant import WriteInstant
 
 SORTS = ("none", "partition", "global")
 _SORT_MODES: dict[str, tuple[str, Distribution]] = {
@@ -66,7 +65,7 @@ def bulk_insert(
     watch = PhaseTimes(*WRITE_PHASES)
     spread = _spread(setup, sort, distribution)
     operation = WriteOperation.BULK_INSERT
-    source = key_source(setup, operation)
+    source = setup.key_source(operation)
     with (
         not_repeated("bulk_insert"),
         stage_folder(setup.view.store, in_process=setup.is_in_process) as folder,
@@ -95,7 +94,7 @@ def insert_overwrite(
     spread = _spread(setup, None, distribution)
     watch = PhaseTimes(*WRITE_PHASES)
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
-    source = key_source(setup, operation)
+    source = setup.key_source(operation)
     plan = RequestedReplaceMetadata().to_bytes()
     with (
         not_repeated(operation.value.lower()),

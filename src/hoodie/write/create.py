@@ -31,8 +31,7 @@ from hoodie.records.merging.merge import RecordMerger
 from hoodie.records.merging.mergers import MergeFunction, register_merger
 from hoodie.storage import Store
 from hoodie.view.parquet_options import filter_options
-from hoodie.write.key_source import check_no_duplicates
-from hoodie.write.setup import check_moves_merge
+from hoodie.write.options import check_moves_merge, check_no_duplicates
 
 _MERGE_MODES = {"event_time": MergeMode.EVENT_TIME_ORDERING, "commit_time": MergeMode.COMMIT_TIME_ORDERING}
 _TYPES = {

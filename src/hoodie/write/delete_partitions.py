@@ -11,7 +11,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.view.slices import list_files
 from hoodie.write.files.context import Written
 from hoodie.write.outcome import result_of, services_after
-from hoodie.write.partition_removal import Removed, remove_partitions
+from hoodie.write.replace import Removed, remove_partitions
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteSetup
 

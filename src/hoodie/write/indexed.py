@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hoodie.commit.call import Call
 from hoodie.commit.conflicts import refuse_clustered
 from hoodie.commit.steps import Step, reached
+from hoodie.commit.write_instant import WriteInstant
 from hoodie.config import clustering, writes
 from hoodie.engine import Dataset
 from hoodie.errors import RecordKeyError
@@ -29,13 +30,11 @@ from hoodie.write.insert_policy import (
     known_row_count,
     looks_up_keys,
 )
-from hoodie.write.key_source import key_source
 from hoodie.write.outcome import Tagging, result_of, services_after
 from hoodie.write.plan import FileTask, SizePlacement, TaggedRows, plan_files, record_bytes
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteSetup
 from hoodie.write.staging import Staged, stage
-from hoodie.write.write_instant import WriteInstant
 
 
 def upsert(call: Call, data: Dataset) -> WriteResult:
@@ -109,7 +108,7 @@ def _write(
 ) -> WriteResult:
     """Stage the rows once, then tag, write and commit them, again after a conflict that a retry can solve."""
     watch = PhaseTimes(*WRITE_PHASES)
-    source = key_source(setup, operation)
+    source = setup.key_source(operation)
     setup, key_stage = setup.staging_keys() if looks_up else (setup, None)
     setup = for_look_up(setup) if looks_up and operation is WriteOperation.INSERT else setup
     retries = setup.retries()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hoodie.commit.call import Call
+from hoodie.commit.write_instant import WriteInstant
 from hoodie.config.compaction import COMPACT_DELTA_COMMITS, COMPACT_INLINE
 from hoodie.display import size_text
 from hoodie.files.slices import FileSlice
@@ -20,10 +21,9 @@ from hoodie.services.results import ServiceResult
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 from hoodie.write.files.context import RowCounts, Written
-from hoodie.write.partition_removal import remove_by_service
+from hoodie.write.replace import remove_by_service
 from hoodie.write.result import WriteResult
 from hoodie.write.setup import WriteSetup
-from hoodie.write.write_instant import WriteInstant
 
 _BACKLOG_FACTOR = 2
 """A note is added if the backlog is at least this factor times the delta commits after which a compaction is due."""

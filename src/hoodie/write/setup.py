@@ -5,28 +5,26 @@ All errors of this module are raised before the timeline changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
-from hoodie import config as options
 from hoodie.commit.call import Call, Wait
 from hoodie.commit.column_ids import check_columns_have_ids
 from hoodie.commit.conflicts import known_schema
 from hoodie.commit.data_commit import REBUILT_NOTE
 from hoodie.commit.metadata_partitions import lost_partitions
 from hoodie.commit.writable import check_writable
-from hoodie.config import concurrency, indexes, writes
-from hoodie.engine import ArrowDataset, Dataset, LocalEngine, UntypedDataset
+from hoodie.commit.write_instant import WriteInstant, write_instant
+from hoodie.config import indexes, writes
+from hoodie.engine import Dataset, LocalEngine, UntypedDataset
 from hoodie.errors import (
     CommitConflictError,
-    InvalidConfigError,
     MetadataPartitionMissingError,
     MetadataTableMissingError,
-    SchemaMismatchError,
     UnsupportedError,
 )
 from hoodie.files.logs.log_file import log_block_format
@@ -36,38 +34,43 @@ from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.cdc_block import CdcMode, cdc_avro_schema
 from hoodie.format.log.data_block import log_schema
-from hoodie.format.schema.evolution import evolve, schema_changes
-from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro, with_meta_fields
-from hoodie.format.table.call_options import check_call_options, check_texts
-from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.format.schema.evolution import schema_changes
+from hoodie.format.schema.table_schema import with_meta_fields
+from hoodie.format.table.call_options import check_texts
+from hoodie.format.table.table_config import TableType
 from hoodie.index import (
-    INDEXES,
     Index,
-    IndexKind,
     Purpose,
     TagRequest,
     breaks_new_index,
-    check_index_options,
     index_kind,
     index_of,
     lost_record_index,
 )
 from hoodie.index.record import EntryStage
 from hoodie.index.record.building.plan import pending_indexing
+from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.records.merging.merge import RecordMerger, check_ordering, table_merger
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.columns import stored_columns
-from hoodie.view.parquet_options import filter_options, ignores_filters_option, lost_filters, parquet_options
+from hoodie.view.parquet_options import ignores_filters_option, lost_filters, parquet_options
 from hoodie.view.statistics import ignores_statistics_option, lost_statistics, written_columns
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.files.context import CdcOptions, FileSizing, LogOptions, WriteContext
+from hoodie.write.options import (
+    check_concurrency,
+    check_moves_merge,
+    check_no_duplicates,
+    effective_options,
+    evolved_schema,
+    ignored_columns,
+)
 from hoodie.write.plan import Storage
 from hoodie.write.retry import Retries
 from hoodie.write.staging import Preparation, Staged
-from hoodie.write.write_instant import WriteInstant, write_instant
 
 LOST_STATISTICS_NOTE: Final = (
     "the column statistics are missing, so reads open more files: another writer dropped them, or a rollback or a "
@@ -240,6 +243,29 @@ class WriteSetup:
         """Whether the table has no record key fields, so that inserts get new keys."""
         return not self.view.config.record_key_fields
 
+    def key_source(self, operation: WriteOperation) -> KeySource:
+        """Return where the record keys of the rows come from.
+
+        With automatic keys, inserts get new keys; updates and deletes name stored records by `_hoodie_record_key`.
+
+        Raises: UnsupportedError for an upsert without stored keys into a table with automatic keys; InvalidConfigError
+            if the options of an insert contradict automatic keys.
+        """
+        if not self.has_automatic_keys:
+            return KeySource.COLUMNS
+        if operation is WriteOperation.UPSERT:
+            if self.data is not None and RECORD_KEY not in self.data.schema.names:
+                raise UnsupportedError(
+                    f"upsert: {self.view.store.uri('')} makes its record keys automatically, so the rows do not say "
+                    f"which records they change: call insert to add them, update or delete_where to change records by "
+                    f"a condition, or upsert rows that were read from the table with their {RECORD_KEY}"
+                )
+            return KeySource.STORED
+        if operation is WriteOperation.DELETE:
+            return KeySource.STORED
+        check_no_duplicates(self.options)
+        return KeySource.AUTOMATIC
+
     def preparation(
         self, *, key_source: KeySource = KeySource.COLUMNS, keys_only: bool = False, buckets: int = 0
     ) -> Preparation:
@@ -403,105 +429,3 @@ class WriteSetup:
     def is_in_process(self) -> bool:
         """Whether all work of this write runs on threads of this process, however large it is."""
         return isinstance(self.call.engine, LocalEngine)
-
-
-def ignored_columns(names: Sequence[str], used: str = "") -> tuple[str, ...]:
-    """Return a note if columns of the data are not stored, because they have the names of Hudi's meta columns.
-
-    `used`: expressions of the call; columns that they name are not noted.
-    """
-    meta = [name for name in names if name in (*META_FIELDS, OPERATION_FIELD) and name not in used]
-    if not meta:
-        return ()
-    return (f"the data's columns {', '.join(meta)} are not stored: Hudi writes its own columns of these names",)
-
-
-def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the table's stored options, overridden by the options of the call.
-
-    Raises: InvalidConfigError for an unknown option, and for a table property, which no write may change.
-    """
-    check_call_options(properties, config)
-    for moves in filter(None, (kind.moves_option for kind in INDEXES)):
-        if moves.get(properties, config.raw) != moves.get(config.raw):
-            raise InvalidConfigError(
-                f"{moves.key} is fixed when the table is created, because reads by partition depend on it: the table "
-                f"has {str(moves.get(config.raw)).lower()}; omit the option"
-            )
-    check_index_options(config, properties)
-    stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
-    effective = {**stored, **properties}
-    options.check_sizes(effective)
-    filter_options(effective)
-    return effective
-
-
-def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: RecordMerger) -> None:
-    """Refuse a merge function if records may move between partitions.
-
-    The task of the new partition does not read the stored version of a moved record. Raises: UnsupportedError.
-    """
-    if merger.function is not None and index.moves_option is not None and index.moves_records(properties):
-        raise UnsupportedError(
-            f"index={index.name!r} moves records between partitions, which is not supported with a Python merger; use "
-            f"index='simple', or create the table with {index.moves_option.key}=false"
-        )
-
-
-def check_concurrency(view: TableView, index: Index, properties: Mapping[str, str]) -> None:
-    """Refuse non-blocking writes where several appends to one file group would conflict, and options that contradict.
-
-    Raises: UnsupportedError, InvalidConfigError.
-    """
-    mode = concurrency.CONCURRENCY_MODE
-    if mode.get(properties) != concurrency.NON_BLOCKING:
-        return
-    if concurrency.EARLY_CONFLICTS.get(properties):
-        raise InvalidConfigError(
-            f"{concurrency.EARLY_CONFLICTS.key}=true contradicts {mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL, in which "
-            "writes to one file group do not conflict; omit one of them"
-        )
-    if view.config.table_type is not TableType.MERGE_ON_READ or not index.indexes_logs:
-        raise UnsupportedError(
-            f"{mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL requires a merge-on-read table with a record index (or HBase "
-            f"index), so that all changes are appended to log files; {view.store.uri('')} is "
-            f"{view.config.table_type.value} with index {index.name!r}: use OPTIMISTIC_CONCURRENCY_CONTROL, which "
-            "retries"
-        )
-
-
-def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]) -> TableSchema:
-    """Return the table's schema after a write of the data; its Avro text changes only if a column is new or wider.
-
-    Raises: SchemaMismatchError, naming the field and, where an option permits it, the option; UnsupportedError if the
-        new schema exceeds a limit of reads.
-    """
-    current, config = view.schema(), view.config
-    key_fields = (*config.record_key_fields, *config.partition_fields)
-    fill_missing = writes.FILL_MISSING.get(properties)
-    evolved = evolve(current.arrow, data.schema, key_fields=key_fields, fill_missing=fill_missing)
-    if evolved == current.arrow:
-        return current
-    _check_evolution(current.arrow, evolved, data, writes.SCHEMA_EVOLUTION.get(properties))
-    return TableSchema(evolved, new_table_avro(evolved, table_name=config.name))
-
-
-def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed: str) -> None:
-    """Refuse changes of the schema that the option does not allow; a misspelt column would stay in the table for ever.
-
-    Raises: SchemaMismatchError; the message names the change and the option.
-    """
-    option = writes.SCHEMA_EVOLUTION.key
-    if allowed == "never":
-        changes = "; ".join(schema_changes(before, after))
-        raise SchemaMismatchError(
-            f"the data would change the table's schema ({changes}), and {option}=never (schema='strict') forbids it"
-        )
-    untyped = data.untyped if isinstance(data, ArrowDataset) else frozenset()
-    unknown = [name for name in after.names if name in untyped and before.get_field_index(name) < 0]
-    if unknown and allowed == "typed":
-        raise SchemaMismatchError(
-            f"column {unknown[0]!r} is not in the table ({', '.join(before.names)}), and the data does not declare its "
-            "type: drop the column, correct its name, or add it with Arrow data, schema='add_columns' or "
-            f"{option}=always"
-        )

@@ -15,7 +15,7 @@ from hoodie.index import INDEXES, RECORD, Index, index_kind, index_of
 from hoodie.index.record import RecordIndex
 from hoodie.metadata.table import MetadataTable
 from hoodie.table import Table
-from hoodie.write.setup import effective_options
+from hoodie.write.options import effective_options
 from tests.unit.write.tables import SCHEMA, trips
 
 TYPE = indexes.INDEX_TYPE_KEY

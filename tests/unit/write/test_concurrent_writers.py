@@ -12,6 +12,7 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
+from hoodie.commit.write_instant import write_instant
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index.simple import SimpleIndex
 from hoodie.storage import LocalStore
@@ -19,7 +20,6 @@ from hoodie.table import Table
 from hoodie.timeline import Action, State, create_inflight, create_requested
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.view.table_state import TableState
-from hoodie.write.write_instant import write_instant
 from tests.crash.tables import check_tidy
 from tests.support.steps import ONE_TRY, once_at
 from tests.unit.write.tables import SCHEMA, new_table, trips

@@ -1,0 +1,148 @@
+"""What the options of a write and the table's data allow: options, schema evolution, keys, concurrency."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from hoodie import config as options
+from hoodie.config import concurrency, writes
+from hoodie.engine import ArrowDataset, Dataset
+from hoodie.errors import (
+    InvalidConfigError,
+    SchemaMismatchError,
+    UnsupportedError,
+)
+from hoodie.format.schema.evolution import evolve, schema_changes
+from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro
+from hoodie.format.table.call_options import check_call_options
+from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.index import (
+    INDEXES,
+    Index,
+    IndexKind,
+    check_index_options,
+)
+from hoodie.records.merging.merge import RecordMerger
+from hoodie.view.parquet_options import filter_options
+from hoodie.view.table_view import TableSchema, TableView
+
+
+def ignored_columns(names: Sequence[str], used: str = "") -> tuple[str, ...]:
+    """Return a note if columns of the data are not stored, because they have the names of Hudi's meta columns.
+
+    `used`: expressions of the call; columns that they name are not noted.
+    """
+    meta = [name for name in names if name in (*META_FIELDS, OPERATION_FIELD) and name not in used]
+    if not meta:
+        return ()
+    return (f"the data's columns {', '.join(meta)} are not stored: Hudi writes its own columns of these names",)
+
+
+def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the table's stored options, overridden by the options of the call.
+
+    Raises: InvalidConfigError for an unknown option, and for a table property, which no write may change.
+    """
+    check_call_options(properties, config)
+    for moves in filter(None, (kind.moves_option for kind in INDEXES)):
+        if moves.get(properties, config.raw) != moves.get(config.raw):
+            raise InvalidConfigError(
+                f"{moves.key} is fixed when the table is created, because reads by partition depend on it: the table "
+                f"has {str(moves.get(config.raw)).lower()}; omit the option"
+            )
+    check_index_options(config, properties)
+    stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
+    effective = {**stored, **properties}
+    options.check_sizes(effective)
+    filter_options(effective)
+    return effective
+
+
+def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: RecordMerger) -> None:
+    """Refuse a merge function if records may move between partitions.
+
+    The task of the new partition does not read the stored version of a moved record. Raises: UnsupportedError.
+    """
+    if merger.function is not None and index.moves_option is not None and index.moves_records(properties):
+        raise UnsupportedError(
+            f"index={index.name!r} moves records between partitions, which is not supported with a Python merger; use "
+            f"index='simple', or create the table with {index.moves_option.key}=false"
+        )
+
+
+def check_concurrency(view: TableView, index: Index, properties: Mapping[str, str]) -> None:
+    """Refuse non-blocking writes where several appends to one file group would conflict, and options that contradict.
+
+    Raises: UnsupportedError, InvalidConfigError.
+    """
+    mode = concurrency.CONCURRENCY_MODE
+    if mode.get(properties) != concurrency.NON_BLOCKING:
+        return
+    if concurrency.EARLY_CONFLICTS.get(properties):
+        raise InvalidConfigError(
+            f"{concurrency.EARLY_CONFLICTS.key}=true contradicts {mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL, in which "
+            "writes to one file group do not conflict; omit one of them"
+        )
+    if view.config.table_type is not TableType.MERGE_ON_READ or not index.indexes_logs:
+        raise UnsupportedError(
+            f"{mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL requires a merge-on-read table with a record index (or HBase "
+            f"index), so that all changes are appended to log files; {view.store.uri('')} is "
+            f"{view.config.table_type.value} with index {index.name!r}: use OPTIMISTIC_CONCURRENCY_CONTROL, which "
+            "retries"
+        )
+
+
+def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]) -> TableSchema:
+    """Return the table's schema after a write of the data; its Avro text changes only if a column is new or wider.
+
+    Raises: SchemaMismatchError, naming the field and, where an option permits it, the option; UnsupportedError if the
+        new schema exceeds a limit of reads.
+    """
+    current, config = view.schema(), view.config
+    key_fields = (*config.record_key_fields, *config.partition_fields)
+    fill_missing = writes.FILL_MISSING.get(properties)
+    evolved = evolve(current.arrow, data.schema, key_fields=key_fields, fill_missing=fill_missing)
+    if evolved == current.arrow:
+        return current
+    _check_evolution(current.arrow, evolved, data, writes.SCHEMA_EVOLUTION.get(properties))
+    return TableSchema(evolved, new_table_avro(evolved, table_name=config.name))
+
+
+def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed: str) -> None:
+    """Refuse changes of the schema that the option does not allow; a misspelt column would stay in the table for ever.
+
+    Raises: SchemaMismatchError; the message names the change and the option.
+    """
+    option = writes.SCHEMA_EVOLUTION.key
+    if allowed == "never":
+        changes = "; ".join(schema_changes(before, after))
+        raise SchemaMismatchError(
+            f"the data would change the table's schema ({changes}), and {option}=never (schema='strict') forbids it"
+        )
+    untyped = data.untyped if isinstance(data, ArrowDataset) else frozenset()
+    unknown = [name for name in after.names if name in untyped and before.get_field_index(name) < 0]
+    if unknown and allowed == "typed":
+        raise SchemaMismatchError(
+            f"column {unknown[0]!r} is not in the table ({', '.join(before.names)}), and the data does not declare its "
+            "type: drop the column, correct its name, or add it with Arrow data, schema='add_columns' or "
+            f"{option}=always"
+        )
+
+
+def check_no_duplicates(properties: Mapping[str, str]) -> None:
+    """Refuse options that look for rows with equal keys: automatic keys differ in all rows.
+
+    Raises: InvalidConfigError.
+    """
+    policy = writes.INSERT_DUP_POLICY
+    wrong = {
+        f"{policy.key}={policy.get(properties)}": policy.get(properties) != "none",
+        f"{writes.COMBINE_BEFORE_INSERT.key}=true": writes.COMBINE_BEFORE_INSERT.get(properties),
+    }
+    for option in (text for text, is_set in wrong.items() if is_set):
+        raise InvalidConfigError(
+            f"{option} contradicts automatic record keys: each row gets a new key, so no two rows have the same; "
+            "omit the option, and remove duplicates from the data before the write"
+        )
