@@ -7,8 +7,8 @@ import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.format.filenames import BaseFileName, LogFileName
-from hoodie.services.compaction.planned import COMPACTION
-from hoodie.services.planned.rollback import roll_back_plan
+from hoodie.services.compaction.pending import COMPACTION
+from hoodie.services.planned.pending import roll_back_plan
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.slices import list_files, list_from_storage

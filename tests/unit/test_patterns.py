@@ -15,7 +15,7 @@ from hoodie.format.buckets import BucketCounts
 from hoodie.records.keys.partition_path import component_texts
 from hoodie.records.keys.timestamp_path import timestamp_format
 from hoodie.services.cleaning.partitions import CleanOptions
-from hoodie.services.clustering.settings import PartitionFilter
+from hoodie.services.clustering.plan import PartitionFilter
 
 ENDLESS = ["(a+)+b", "(a*)*b", "(a|aa)+b", "(a|a?)+b", "([a-z]+)*b", "(.*a){25}b", "(a?){30}a{30}b", "^(a+)+$"]
 """Patterns for which an engine that tries one alternative after the other needs more than a life."""

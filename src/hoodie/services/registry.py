@@ -15,11 +15,11 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableType
 from hoodie.services.after_write import SERVICES
 from hoodie.services.clustering.inline import INLINE_CLUSTERING, cluster_if_due, has_waiting_plan
+from hoodie.services.clustering.plan import Trigger as ClusteringTrigger
 from hoodie.services.clustering.run import execute_waiting
-from hoodie.services.clustering.trigger import Trigger as ClusteringTrigger
 from hoodie.services.compaction.compactor import compact_once
 from hoodie.services.compaction.log_compaction import schedule_log_compaction
-from hoodie.services.compaction.trigger import Trigger
+from hoodie.services.compaction.plan import Trigger
 from hoodie.services.inline import InlineService
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.results import OnResult, ServiceResult

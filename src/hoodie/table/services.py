@@ -10,8 +10,8 @@ from hoodie.table.context import TableContext, Text
 
 if TYPE_CHECKING:
     from hoodie.services.cleaning.clean import CleanResult
-    from hoodie.services.clustering.advice import SmallFiles
     from hoodie.services.clustering.pending import PendingClusterings
+    from hoodie.services.clustering.plan import SmallFiles
     from hoodie.services.compaction.compactor import Compactor
     from hoodie.services.compaction.pending import PendingCompactions
     from hoodie.services.planned.coordination import Coordinator
@@ -33,9 +33,9 @@ class TableServices:
         """Plan a compaction now, even if none is due; return its instant, or None if there is nothing to compact.
 
         `strategy`: `log_file_size` (default: most bytes of log files first), `log_file_num`, `bounded_io`, `day_based`,
-        `unbounded`, or the name of Hudi's strategy class. See `hoodie.services.compaction.schedule`.
+        `unbounded`, or the name of Hudi's strategy class. See `hoodie.services.compaction.plan`.
         """
-        from hoodie.services.compaction.schedule import schedule_compaction
+        from hoodie.services.compaction.plan import schedule_compaction
 
         state = self._context.state.for_call(properties)
         return schedule_compaction(state, strategy=strategy, extra_metadata=extra_metadata, properties=properties)
@@ -107,8 +107,8 @@ class TableServices:
         return pending_clusterings(self._context.state)
 
     def clustering_advice(self) -> SmallFiles:
-        """Return the small files that a clustering would make fewer; see `services.clustering.advice`."""
-        from hoodie.services.clustering.advice import clustering_advice
+        """Return the small files that a clustering would make fewer; see `services.clustering.plan`."""
+        from hoodie.services.clustering.plan import clustering_advice
 
         return clustering_advice(self._context.view())
 

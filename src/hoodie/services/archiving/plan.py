@@ -16,9 +16,8 @@ from hoodie.errors import InvalidConfigError
 from hoodie.format.filenames import parse_data_file
 from hoodie.format.table.table_config import TableType
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.services.clustering.history import last_clustering, writes_since
 from hoodie.services.clustering.inline import INLINE_CLUSTERING
-from hoodie.services.clustering.trigger import Trigger
+from hoodie.services.clustering.plan import Trigger, last_clustering, writes_since
 from hoodie.timeline import Action, Instant
 from hoodie.view.commit_cache import ArchivingHold
 from hoodie.view.slices import list_files

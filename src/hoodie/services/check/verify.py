@@ -32,10 +32,9 @@ from hoodie.services.check.kinds import KINDS
 from hoodie.services.check.metadata_check import MetadataState, check_metadata_table
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.timeline_check import timeline_problems
-from hoodie.services.clustering.advice import small_files
-from hoodie.services.clustering.planned import CLUSTERING
-from hoodie.services.clustering.settings import PlanLimits
-from hoodie.services.compaction.planned import COMPACTION
+from hoodie.services.clustering.pending import CLUSTERING
+from hoodie.services.clustering.plan import PlanLimits, small_files
+from hoodie.services.compaction.pending import COMPACTION
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.services.results import Finding, Report, Severity, few_of_each_kind
 from hoodie.timeline import Action, parse_instant_time

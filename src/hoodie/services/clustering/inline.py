@@ -7,10 +7,10 @@ from typing import Final
 
 from hoodie.commit.call import Call
 from hoodie.config import clustering
-from hoodie.services.clustering.planned import CLUSTERING
+from hoodie.services.clustering.pending import CLUSTERING
+from hoodie.services.clustering.plan import Trigger
 from hoodie.services.clustering.run import OPERATION, cluster
 from hoodie.services.clustering.schedule import Wish, schedule_clustering
-from hoodie.services.clustering.trigger import Trigger
 from hoodie.services.inline import InlineService
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.services.results import ServiceResult

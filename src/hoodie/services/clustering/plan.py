@@ -1,6 +1,6 @@
-"""Plan a clustering: group the small file slices of each partition. Pure functions of file slices.
+"""Plan a clustering: settings, when it is due, which file slices it takes, and whether the table needs one.
 
-Implements docs/format/table.md §9.3. A group becomes one task, which writes base files of the target size.
+A plan is a pure function of file slices. The settings are Hudi's options.
 """
 
 from __future__ import annotations
@@ -8,15 +8,146 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Final
 
+from hoodie.config import clustering
 from hoodie.config.clustering import CLUSTER_LAYOUT, CLUSTER_SORT_COLUMNS
+from hoodie.config.patterns import match_whole
+from hoodie.display import size_text
 from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, READ_MIB, TOTAL_MIB, WRITE_MIB
 from hoodie.files.slices import FileSlice
+from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, ClusteringStrategy, SliceInfo
-from hoodie.services.clustering.settings import PlanLimits
-from hoodie.view.pending_plans import FileGroup
+from hoodie.timeline import Action, Instant
+from hoodie.view.pending_plans import FileGroup, groups_being_clustered, groups_being_compacted, stored_clustering
+from hoodie.view.slices import list_slices
+from hoodie.view.table_view import TableView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanLimits:
+    """Which file slices a plan includes, and how it groups them; sizes are bytes."""
+
+    small_bytes: int = clustering.CLUSTER_SMALL_BYTES.default
+    target_bytes: int = clustering.CLUSTER_TARGET_BYTES.default
+    group_bytes: int = clustering.CLUSTER_GROUP_BYTES.default
+    groups_max: int = clustering.CLUSTER_GROUPS_MAX.default
+    clusters_single: bool = clustering.CLUSTER_SINGLE.default
+    slice_order: tuple[str, ...] = clustering.CLUSTER_SLICE_ORDER.default
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> PlanLimits:
+        """Return the limits that these properties define. Raises: InvalidConfigError if a value does not parse."""
+        return cls(
+            small_bytes=clustering.CLUSTER_SMALL_BYTES.get(properties),
+            target_bytes=clustering.CLUSTER_TARGET_BYTES.get(properties),
+            group_bytes=clustering.CLUSTER_GROUP_BYTES.get(properties),
+            groups_max=clustering.CLUSTER_GROUPS_MAX.get(properties),
+            clusters_single=clustering.CLUSTER_SINGLE.get(properties),
+            slice_order=clustering.CLUSTER_SLICE_ORDER.get(properties),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFilter:
+    """Which partitions a plan includes. `selected`: these only; without them, all that match pattern and mode."""
+
+    selected: tuple[str, ...] = ()
+    pattern: str = ""
+    mode: str = clustering.CLUSTER_PARTITION_MODE.default
+    recent: int = clustering.CLUSTER_RECENT_PARTITIONS.default
+    skipped: int = clustering.CLUSTER_SKIPPED_PARTITIONS.default
+    begin: str = ""
+    end: str = ""
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> PartitionFilter:
+        """Return the filter that these properties define. Raises: InvalidConfigError if a value does not parse."""
+        return cls(
+            selected=clustering.CLUSTER_PARTITIONS.get(properties),
+            pattern=clustering.CLUSTER_PARTITION_PATTERN.get(properties),
+            mode=clustering.CLUSTER_PARTITION_MODE.get(properties),
+            recent=clustering.CLUSTER_RECENT_PARTITIONS.get(properties),
+            skipped=clustering.CLUSTER_SKIPPED_PARTITIONS.get(properties),
+            begin=clustering.CLUSTER_BEGIN_PARTITION.get(properties),
+            end=clustering.CLUSTER_END_PARTITION.get(properties),
+        )
+
+    def choose(self, partitions: list[str], *, hour: int) -> list[str]:
+        """Return the partitions to cluster, in ascending order; `hour` (0 to 23) is for the mode `day_rolling`."""
+        ordered = sorted(partitions)
+        if self.selected:
+            ordered = [path for path in ordered if path in self.selected]
+        elif self.pattern:
+            ordered = list(compress(ordered, match_whole(self.pattern, ordered)))
+        if self.mode == "day_rolling":
+            return ordered[hour::24]
+        if self.mode == "selected_partitions":
+            return [path for path in ordered if self.begin <= path and (not self.end or path <= self.end)]
+        if self.mode == "recent_days":
+            kept = ordered[: max(0, len(ordered) - self.skipped)]
+            return kept[-self.recent :] if self.recent else kept
+        return ordered
+
+
+def last_clustering(view: TableView) -> Instant | None:
+    """Return the completed or pending clustering with the latest requested time; None if the timeline has none.
+
+    Reads the metadata of completed replace commits that is not cached, newest first.
+    """
+    for instant in reversed(view.timeline.instants):
+        if instant.action is Action.CLUSTERING:
+            return instant
+        if (
+            instant.action is Action.REPLACE_COMMIT
+            and instant.is_completed
+            and view.commit_facts(instant).operation_type == WriteOperation.CLUSTER
+        ):
+            return instant
+    return None
+
+
+def writes_since(view: TableView, clustering: Instant | None) -> list[Instant]:
+    """Return the completed writes and services that wrote data and were requested after a clustering, oldest first."""
+    start = "" if clustering is None else clustering.requested_time
+    return [found for found in view.completed_writes() if found.requested_time > start]
+
+
+def changed_partitions(view: TableView) -> frozenset[str] | None:
+    """Return the partitions that the next incremental plan must examine; None: all, as there was no clustering yet.
+
+    These are the partitions written by commits that completed after the last plan was made, and the partitions that
+    this plan did not cover. Reads the metadata of these commits and the last plan.
+    """
+    last = last_clustering(view)
+    if last is None:
+        return None
+    plan = stored_clustering(view, last)
+    changed = set(plan.missing_schedule_partitions or ()) if plan is not None else set()
+    for instant in view.completed_writes():
+        if (instant.completion_time or instant.requested_time) > last.requested_time and instant != last:
+            changed |= {stat.partition_path or "" for stat in view.commit_metadata(instant).write_stats()}
+    return frozenset(changed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """A clustering is due after this number of commits since the last one, which may be pending."""
+
+    commits: int
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Trigger:
+        """Return the rule of these properties; the option depends on whether the write executes the clustering."""
+        runs = clustering.CLUSTER_INLINE.get(properties)
+        option = clustering.CLUSTER_INLINE_COMMITS if runs else clustering.CLUSTER_SCHEDULE_COMMITS
+        return cls(commits=option.get(properties))
+
+    def is_due(self, view: TableView) -> bool:
+        """Return whether a clustering should be scheduled now."""
+        return len(writes_since(view, last_clustering(view))) >= self.commits
+
 
 EXECUTION_STRATEGY: Final = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
 """The class that the JVM loads to execute a plan. On disk: do not change."""
@@ -158,3 +289,63 @@ def _metrics(members: Sequence[FileSlice]) -> dict[str, float]:
         WRITE_MIB: written,
         TOTAL_MIB: read + written,
     }
+
+
+_FILES_MIN = 10
+"""Small files in one partition from which advice is given; fewer cost a read little."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallFiles:
+    """Small file slices that a clustering would make fewer. `partitions` are paths, most slices to save first."""
+
+    file_slices: int = 0
+    files_after: int = 0
+    size_bytes: int = 0
+    partitions: tuple[str, ...] = ()
+
+    @property
+    def is_advised(self) -> bool:
+        """Return whether a clustering is worth its work."""
+        return self.file_slices > 0
+
+    def __str__(self) -> str:
+        if not self.is_advised:
+            return "no partition has many small files"
+        return (
+            f"{self.file_slices:,} small file slices ({size_text(self.size_bytes)}) in {len(self.partitions):,} "
+            f"partitions could be {self.files_after:,} base files: call t.cluster(), or run `hoodie cluster`"
+        )
+
+
+def small_files(
+    slices: Iterable[FileSlice], busy: Collection[FileGroup] = (), limits: PlanLimits | None = None
+) -> SmallFiles:
+    """Return the partitions in which clustering would replace at least ten small file slices by at most half as many.
+
+    `slices` are the newest file slices, ordered by partition. `busy` file groups are in a pending plan; they are not
+    counted. Memory: the slices of one partition.
+    """
+    limits = limits or PlanLimits()
+    saved: dict[str, int] = {}
+    before = after = size_bytes = 0
+    free = (found for found in slices if (found.partition_path, found.file_id) not in busy)
+    for path, found in groupby(free, key=lambda one: one.partition_path):
+        groups = list(group_slices(found, limits, is_sorted=False))
+        count = sum(map(len, groups))
+        files = sum(output_files(group, limits.target_bytes) for group in groups)
+        if count >= _FILES_MIN and files * 2 <= count:
+            saved[path] = count - files
+            before, after = before + count, after + files
+            size_bytes += sum(member.size_bytes for group in groups for member in group)
+    partitions = tuple(sorted(saved, key=lambda path: (-saved[path], path)))
+    return SmallFiles(file_slices=before, files_after=after, size_bytes=size_bytes, partitions=partitions)
+
+
+def clustering_advice(view: TableView) -> SmallFiles:
+    """Return the small files of a table as of a view, by the options that the table stores. Reads the listing only.
+
+    Raises: CorruptFileError if a pending plan does not parse; InvalidConfigError for a wrong option of the table.
+    """
+    busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
+    return small_files(list_slices(view), busy, PlanLimits.of(view.config.raw))

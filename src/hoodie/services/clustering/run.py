@@ -29,17 +29,15 @@ from hoodie.index.table_facts import TableFacts
 from hoodie.index.updates import IndexUpdates
 from hoodie.progress import PhaseTimes
 from hoodie.services.clustering.order import check_order
-from hoodie.services.clustering.plan import RowOrder
-from hoodie.services.clustering.planned import CLUSTERING, Work, check_clusterable, check_strategy, work_of
+from hoodie.services.clustering.pending import CLUSTERING, Work, check_clusterable, check_strategy, work_of
+from hoodie.services.clustering.plan import RowOrder, Trigger
 from hoodie.services.clustering.schedule import Wish, schedule_clustering
 from hoodie.services.clustering.sorting import SortLimits
 from hoodie.services.clustering.task import Clustered, ClusterGroup
-from hoodie.services.clustering.trigger import Trigger
 from hoodie.services.planned.claim import ClaimedPlan, Wanted, claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
-from hoodie.services.planned.failures import Failures
-from hoodie.services.planned.rollback import roll_back_plan, take_back_metadata
-from hoodie.services.planned.schema import schema_at
+from hoodie.services.planned.pending import roll_back_plan, take_back_metadata
+from hoodie.services.planned.service import Failures, schema_at
 from hoodie.services.results import ServiceResult
 from hoodie.view.columns import stored_columns
 from hoodie.view.parquet_options import parquet_options

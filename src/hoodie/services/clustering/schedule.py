@@ -18,12 +18,18 @@ from hoodie.files.table_properties import finish_update
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.call_options import check_call_options, check_texts
-from hoodie.services.clustering.history import changed_partitions
 from hoodie.services.clustering.order import check_order
-from hoodie.services.clustering.plan import Planned, PlanRequest, RowOrder, plan_clustering
-from hoodie.services.clustering.planned import check_clusterable
-from hoodie.services.clustering.settings import PartitionFilter, PlanLimits
-from hoodie.services.clustering.trigger import Trigger
+from hoodie.services.clustering.pending import check_clusterable
+from hoodie.services.clustering.plan import (
+    PartitionFilter,
+    PlanLimits,
+    Planned,
+    PlanRequest,
+    RowOrder,
+    Trigger,
+    changed_partitions,
+    plan_clustering,
+)
 from hoodie.timeline import Action
 from hoodie.view.pending_plans import groups_being_clustered, groups_being_compacted
 from hoodie.view.slices import list_files, list_slices

@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 from hoodie.commit.call import Call
 from hoodie.services.background import Background
+from hoodie.services.compaction.plan import Trigger, schedule_compaction
 from hoodie.services.compaction.run import compact_all
-from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.results import OnResult, ServiceResult
 from hoodie.view.table_view import TableView

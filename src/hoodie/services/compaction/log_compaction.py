@@ -34,7 +34,7 @@ from hoodie.format.log.data_block import DataFormat, data_block
 from hoodie.format.log.log_block import HeaderKey, LogBlock
 from hoodie.records.change import KIND
 from hoodie.records.merging.fold import LogFold, VersionKind
-from hoodie.services.compaction.schedule import check_compactable
+from hoodie.services.compaction.plan import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action
 from hoodie.view.pending_plans import groups_being_clustered, groups_being_compacted

@@ -1,18 +1,34 @@
-"""List the pending compactions: their plans, the amount of work of each, and the process that executes it."""
+"""Compaction as a planned service, and its pending plans: the work of each, and the process that executes it."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Final
 
 from hoodie.display import size_text
 from hoodie.files.compaction_operation import LOG_BYTES, work_bytes
-from hoodie.services.compaction.planned import COMPACTION
+from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.services.planned.claim import runner_of
-from hoodie.services.planned.listing import PendingPlans
-from hoodie.timeline import parse_instant_time
+from hoodie.services.planned.pending import PendingPlans
+from hoodie.services.planned.service import PlannedService
+from hoodie.timeline import Action, parse_instant_time
+from hoodie.view.pending_plans import stored_plan
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
+
+
+def _partitions_of(plan: CompactionPlan) -> set[str]:
+    return {operation.partition_path for operation in plan.operations}
+
+
+COMPACTION: Final = PlannedService(
+    name="compaction",
+    actions=frozenset({Action.COMPACTION, Action.LOG_COMPACTION}),
+    stored_plan=stored_plan,
+    partitions_of=_partitions_of,
+)
+"""Compaction and log compaction: a pending plan of one of them excludes its file groups from plans of both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,243 @@
-"""Plan a compaction: choose the file slices that become one new base file each. Pure functions of file slices.
+"""Plan a compaction: when it is due, which file slices it takes, and its instant on the timeline.
 
-Implements docs/format/table.md §9.2.
+Implements docs/format/table.md §9.2. Writers are not blocked. A plan contains the log files that exist at its time.
+Later log files belong to the file slices that the compaction will create. Triggers and strategies are Hudi's
+(`CompactionTriggerStrategy`, `CompactionStrategy`); only this library has the trigger `log_size`. A trigger reads the
+timeline only (except `log_size`), so that each write can check it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from hoodie.files.compaction_operation import operation_of
+from hoodie.commit.exclusive import check_no_exclusive_service
+from hoodie.commit.pending import request
+from hoodie.commit.writable import check_writable
+from hoodie.config import compaction
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, TOTAL_MIB, operation_of
 from hoodie.files.slices import FileSlice
-from hoodie.format.instants.service_metadata import CompactionPlan
-from hoodie.services.compaction.strategy import Strategy, StrategyOptions
-from hoodie.view.pending_plans import FileGroup
+from hoodie.files.table_properties import finish_update
+from hoodie.format.instants.service_metadata import CompactionOperation, CompactionPlan
+from hoodie.format.table.call_options import check_call_options, check_texts
+from hoodie.format.table.table_config import TableType
+from hoodie.timeline import Action, Instant, Timeline, parse_instant_time
+from hoodie.view.pending_plans import FileGroup, groups_being_clustered, groups_being_compacted
+from hoodie.view.slices import list_slices
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """The rule of one table or write that decides when a compaction is due."""
+
+    strategy: str = compaction.COMPACT_TRIGGER.default
+    delta_commits: int = compaction.COMPACT_DELTA_COMMITS.default
+    delta_seconds: int = compaction.COMPACT_DELTA_SECONDS.default
+    delta_bytes: int = compaction.COMPACT_DELTA_BYTES.default
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Trigger:
+        """Return the rule that these properties define. Raises: InvalidConfigError if a value does not parse."""
+        return cls(
+            strategy=compaction.COMPACT_TRIGGER.get(properties),
+            delta_commits=compaction.COMPACT_DELTA_COMMITS.get(properties),
+            delta_seconds=compaction.COMPACT_DELTA_SECONDS.get(properties),
+            delta_bytes=compaction.COMPACT_DELTA_BYTES.get(properties),
+        )
+
+    def is_due(self, view: TableView, *, now_seconds: float | None = None) -> bool:
+        """Return whether a compaction should be scheduled now. `log_size` reads commit metadata that is not cached."""
+        timeline = view.timeline
+        if self.strategy == "num_commits_after_last_request":
+            return len(deltas_since_request(timeline)) >= self.delta_commits
+        deltas = deltas_since_compaction(timeline)
+        if not deltas:
+            return False
+        if self.strategy == "log_size":
+            return self._is_large(view, deltas)
+        is_many = len(deltas) >= self.delta_commits
+        if self.strategy == "num_commits" or (is_many and self.strategy == "num_or_time"):
+            return is_many
+        if not is_many and self.strategy == "num_and_time":
+            return False
+        began = _seconds_of(view, _last_compaction(timeline) or deltas[0])
+        return (time.time() if now_seconds is None else now_seconds) - began >= self.delta_seconds
+
+    def _is_large(self, view: TableView, deltas: list[Instant]) -> bool:
+        """Return whether the delta commits since the last compaction logged at least `delta_bytes` bytes."""
+        total = 0
+        for instant in reversed(deltas):
+            stats = view.commit_metadata(instant).write_stats()
+            total += sum(stat.file_size_bytes for stat in stats if stat.is_log_append)
+            if total >= self.delta_bytes:
+                return True
+        return False
+
+
+def deltas_since_compaction(timeline: Timeline) -> list[Instant]:
+    """Return the completed delta commits that no completed compaction includes, oldest first."""
+    last = _last_compaction(timeline)
+    return _deltas_after(timeline, "" if last is None else last.requested_time)
+
+
+def deltas_since_request(timeline: Timeline) -> list[Instant]:
+    """Return the completed delta commits that no completed or pending compaction includes, oldest first."""
+    compactions = (found for found in timeline if found.action is Action.COMPACTION or _is_compaction(found))
+    return _deltas_after(timeline, max((found.requested_time for found in compactions), default=""))
+
+
+def _last_compaction(timeline: Timeline) -> Instant | None:
+    return timeline.filter(_is_compaction).latest()
+
+
+def _is_compaction(instant: Instant) -> bool:
+    """Return whether the instant is a completed compaction: other writes of merge-on-read tables are delta commits."""
+    return instant.is_completed and instant.action is Action.COMMIT
+
+
+def _deltas_after(timeline: Timeline, requested_time: str) -> list[Instant]:
+    """Return the delta commits that completed after `requested_time`: a plan includes only earlier completed ones."""
+    return [
+        found
+        for found in timeline.completed()
+        if found.action is Action.DELTA_COMMIT and (found.completion_time or "") > requested_time
+    ]
+
+
+def _seconds_of(view: TableView, instant: Instant) -> float:
+    """Return the requested time of the instant in seconds since the epoch."""
+    return parse_instant_time(instant.requested_time, view.layout.zone).timestamp()
+
+
+_HUDI_PACKAGE = "org.apache.hudi.table.action.compact.strategy."
+_CLASSES = {
+    "LogFileSizeBasedCompactionStrategy": "log_file_size",
+    "LogFileNumBasedCompactionStrategy": "log_file_num",
+    "BoundedIOCompactionStrategy": "bounded_io",
+    "DayBasedCompactionStrategy": "day_based",
+    "UnBoundedCompactionStrategy": "unbounded",
+}
+_DATE = re.compile(r"(?<!\d)(\d{4})([-/]?)(\d{2})\2(\d{2})(?!\d)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyOptions:
+    """The limits of the strategies: sizes of a slice's log files in bytes, sizes of its reads and writes in MiB."""
+
+    log_bytes_min: int = compaction.COMPACTION_LOG_BYTES_MIN.default
+    log_files_min: int = compaction.COMPACTION_LOG_FILES_MIN.default
+    target_mib: int = compaction.COMPACTION_TARGET_MIB.default
+    target_partitions: int = compaction.COMPACTION_TARGET_PARTITIONS.default
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> StrategyOptions:
+        """Return the limits that these properties define. Raises: InvalidConfigError if a value does not parse."""
+        return cls(
+            log_bytes_min=compaction.COMPACTION_LOG_BYTES_MIN.get(properties),
+            log_files_min=compaction.COMPACTION_LOG_FILES_MIN.get(properties),
+            target_mib=compaction.COMPACTION_TARGET_MIB.get(properties),
+            target_partitions=compaction.COMPACTION_TARGET_PARTITIONS.get(properties),
+        )
+
+
+Strategy = Callable[[Sequence[CompactionOperation], StrategyOptions], list[CompactionOperation]]
+
+
+def strategy_named(name: str) -> Strategy:
+    """Return the strategy of a short name or of a Hudi class name, with or without its package.
+
+    Raises: InvalidConfigError for any other name.
+    """
+    text = name.strip()
+    short = _CLASSES.get(text.removeprefix(_HUDI_PACKAGE), text.lower())
+    found = _STRATEGIES.get(short)
+    if found is None:
+        raise InvalidConfigError(
+            f"unknown compaction strategy {name!r}: expected one of {', '.join(_STRATEGIES)}, or the Hudi class name "
+            "of one of them"
+        )
+    return found
+
+
+def largest_logs_first(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
+    """Choose slices with at least `log_bytes_min` bytes of log files, most bytes first, up to the I/O limit."""
+    return _bounded(_most_first(operations, LOG_BYTES, limits.log_bytes_min), limits)
+
+
+def most_logs_first(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
+    """Choose slices with at least `log_files_min` log files, most files first, up to the I/O limit."""
+    return _bounded(_most_first(operations, LOG_FILES, limits.log_files_min), limits)
+
+
+def bounded_io(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
+    """Choose slices in the order of partitions and file ids, up to the I/O limit."""
+    return _bounded(operations, limits)
+
+
+def newest_days_first(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
+    """Choose all slices of the `target_partitions` partitions with the newest dates in their paths.
+
+    Partitions without a date come last, in descending order of their names.
+    """
+    by_partition: dict[str, list[CompactionOperation]] = {}
+    for operation in operations:
+        by_partition.setdefault(operation.partition_path, []).append(operation)
+    chosen = sorted(by_partition, key=lambda path: (_date_in(path), path), reverse=True)[: limits.target_partitions]
+    return [operation for path in chosen for operation in by_partition[path]]
+
+
+def unbounded(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
+    """Choose every slice."""
+    return list(operations)
+
+
+_STRATEGIES: Mapping[str, Strategy] = {
+    "log_file_size": largest_logs_first,
+    "log_file_num": most_logs_first,
+    "bounded_io": bounded_io,
+    "day_based": newest_days_first,
+    "unbounded": unbounded,
+}
+
+
+def _most_first(operations: Sequence[CompactionOperation], metric: str, least: int) -> list[CompactionOperation]:
+    enough = [operation for operation in operations if _metric(operation, metric) >= least]
+    return sorted(enough, key=lambda operation: -_metric(operation, metric))
+
+
+def _bounded(operations: Iterable[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
+    """Return operations from the start of the list until their reads and writes reach `target_mib`.
+
+    The operation that reaches or exceeds the limit is included.
+    """
+    chosen: list[CompactionOperation] = []
+    left = float(limits.target_mib)
+    for operation in operations:
+        chosen.append(operation)
+        left -= _metric(operation, TOTAL_MIB)
+        if left <= 0:
+            break
+    return chosen
+
+
+def _metric(operation: CompactionOperation, name: str) -> float:
+    return (operation.metrics or {}).get(name, 0.0)
+
+
+def _date_in(partition_path: str) -> str:
+    """Return the date in a partition path (`2026/11/21`, `day=2026-11-21`, `20261121`) as eight digits, or "".
+
+    >>> _date_in("year=2026/11/21"), _date_in("day=2026-11-21"), _date_in("city=sf")
+    ('20261121', '20261121', '')
+    """
+    values = "/".join(part.rpartition("=")[2] for part in partition_path.split("/"))
+    match = _DATE.search(values)
+    return "" if match is None else match[1] + match[3] + match[4]
 
 
 def plan_compaction(
@@ -32,3 +258,55 @@ def plan_compaction(
         if found.log_files and (found.partition_path, found.file_id) not in busy
     ]
     return CompactionPlan(operations=tuple(strategy(operations, limits)), extra_metadata=dict(extra_metadata or {}))
+
+
+def schedule_compaction(
+    state: TableState,
+    *,
+    strategy: str | None = None,
+    extra_metadata: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    trigger: Trigger | None = None,
+) -> str | None:
+    """Plan a compaction of the file slices that have log files; return its instant, or None if there are none.
+
+    `strategy` is a short name or the class name in Hudi (default: `hoodie.compaction.strategy`). `properties` override
+    the options that the table stores. File groups in a pending compaction or clustering are skipped, so that any number
+    of plans can be pending. With a `trigger`, a compaction is planned only if it is due.
+
+    Raises:
+        UnsupportedError: the table is not merge-on-read, or this release does not compact tables of its kind.
+        InvalidConfigError: an unknown strategy or option; a table property; extra metadata that is not text.
+        LockTimeoutError: another process held the table's lock too long.
+    """
+    extra = dict(extra_metadata or {})
+    check_texts("extra_metadata", extra)
+    view = TableView.load(state)
+    check_call_options(properties or {}, view.config)
+    check_compactable(view)
+    effective = {**view.config.raw, **(properties or {})}
+    chosen = strategy_named(strategy or compaction.COMPACTION_STRATEGY.get(effective))
+    limits = StrategyOptions.of(effective)
+    if trigger is not None and not trigger.is_due(view):
+        return None
+    with state.table_lock(properties) as lock:
+        finish_update(state.store)
+        view = TableView.load(state, lock)
+        check_no_exclusive_service(view)
+        if trigger is not None and not trigger.is_due(view):
+            return None
+        busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
+        plan = plan_compaction(list_slices(view), busy, chosen, limits, extra)
+        if not plan.operations:
+            return None
+        return request(view, Action.COMPACTION, plan.to_bytes()).requested_time
+
+
+def check_compactable(view: TableView) -> None:
+    """Refuse copy-on-write tables, and tables whose base files this release does not write.
+
+    Raises: UnsupportedError; its message names the unsupported feature and an engine that supports it.
+    """
+    if view.config.table_type is not TableType.MERGE_ON_READ:
+        raise UnsupportedError(f"{view.store.uri('')} is a copy-on-write table: it has no log files to compact")
+    check_writable(view, "compact")

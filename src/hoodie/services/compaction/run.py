@@ -30,14 +30,12 @@ from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
 from hoodie.services.compaction.log_compaction import CompactLogs
-from hoodie.services.compaction.planned import COMPACTION
-from hoodie.services.compaction.schedule import check_compactable, schedule_compaction
+from hoodie.services.compaction.pending import COMPACTION
+from hoodie.services.compaction.plan import Trigger, check_compactable, schedule_compaction
 from hoodie.services.compaction.task import CompactSlice
-from hoodie.services.compaction.trigger import Trigger
 from hoodie.services.planned.claim import ClaimedPlan, RunState, Wanted, claim_plan, runner_of
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
-from hoodie.services.planned.failures import Failures
-from hoodie.services.planned.schema import schema_at
+from hoodie.services.planned.service import Failures, schema_at
 from hoodie.services.results import OnResult, ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.columns import stored_columns

@@ -16,12 +16,12 @@ from hoodie.commit.rollback import RolledBack, check_no_running_rollback, commit
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS
 from hoodie.progress import PhaseTimes
-from hoodie.services.clustering.planned import CLUSTERING
-from hoodie.services.compaction.planned import COMPACTION
+from hoodie.services.clustering.pending import CLUSTERING
+from hoodie.services.compaction.pending import COMPACTION
 from hoodie.services.indexing.bloom_filters import build_filters
 from hoodie.services.indexing.rebuild import build_lost_index
 from hoodie.services.indexing.statistics import build_statistics
-from hoodie.services.planned.rollback import roll_back_plan
+from hoodie.services.planned.pending import roll_back_plan
 from hoodie.services.recovery.plan import plan_chain
 from hoodie.services.recovery.savepoint import check_version
 from hoodie.services.results import ServiceResult

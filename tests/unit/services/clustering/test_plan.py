@@ -11,9 +11,14 @@ from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.service_metadata import ClusteringPlan, RequestedReplaceMetadata
-from hoodie.services.clustering.advice import small_files
-from hoodie.services.clustering.plan import PlanRequest, RowOrder, plan_clustering
-from hoodie.services.clustering.settings import PartitionFilter, PlanLimits
+from hoodie.services.clustering.plan import (
+    PartitionFilter,
+    PlanLimits,
+    PlanRequest,
+    RowOrder,
+    plan_clustering,
+    small_files,
+)
 
 LIMITS = PlanLimits(small_bytes=100, target_bytes=200, group_bytes=300)
 

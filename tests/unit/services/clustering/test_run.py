@@ -16,7 +16,7 @@ from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import CommitConflictError, InstantNotFoundError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.service_metadata import ClusteringStrategy, RequestedReplaceMetadata
-from hoodie.services.clustering.planned import CLUSTERING
+from hoodie.services.clustering.pending import CLUSTERING
 from hoodie.services.clustering.run import cluster, execute_plan
 from hoodie.services.clustering.schedule import plan_of
 from hoodie.services.planned.claim import claim_plan

@@ -11,8 +11,7 @@ from hoodie.files.compaction_operation import operation_of, slice_of
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.instants.service_metadata import CompactionPlan
-from hoodie.services.compaction.plan import plan_compaction
-from hoodie.services.compaction.strategy import StrategyOptions, strategy_named
+from hoodie.services.compaction.plan import StrategyOptions, plan_compaction, strategy_named
 
 MIB = 1024 * 1024
 

@@ -24,11 +24,11 @@ from hoodie.errors import (
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CompactionPlan
-from hoodie.services.compaction.planned import COMPACTION
+from hoodie.services.compaction.pending import COMPACTION
 from hoodie.services.compaction.run import compact, compact_inline
 from hoodie.services.planned.claim import claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
-from hoodie.services.planned.rollback import roll_back_plan
+from hoodie.services.planned.pending import roll_back_plan
 from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table

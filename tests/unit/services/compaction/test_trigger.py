@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.services.compaction.trigger import Trigger, deltas_since_compaction, deltas_since_request
+from hoodie.services.compaction.plan import Trigger, deltas_since_compaction, deltas_since_request
 from hoodie.table import Table
 from hoodie.timeline import parse_instant_time
 from hoodie.view.table_state import TableState

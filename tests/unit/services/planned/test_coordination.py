@@ -9,7 +9,7 @@ import pytest
 from hoodie.commit.call import Call
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError
-from hoodie.services.compaction.planned import COMPACTION
+from hoodie.services.compaction.pending import COMPACTION
 from hoodie.services.compaction.run import compact, compact_all
 from hoodie.services.planned.claim import claim_plan
 from hoodie.services.planned.coordination import Claim, TableCoordinator, coordinator_of

@@ -1,13 +1,14 @@
-"""Roll back a pending plan: delete the files of its attempts, and optionally the plan.
-
-Implements docs/format/table.md §9.2 and §9.3. The files are uncommitted, so no rows are lost: the rows are in the file
-slices of the plan. Every step can be repeated.
-"""
+"""The pending plans of a table: listed, and rolled back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.rollback import RolledBack, check_no_running_rollback
+from hoodie.display import html_rows
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.metadata.table import MetadataTable
 from hoodie.services.planned.claim import RunState, clear_files, runner_of
@@ -15,6 +16,56 @@ from hoodie.services.planned.service import PlannedService, PlanT
 from hoodie.timeline import State, delete_heartbeat, delete_instant_files
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
+
+
+class _Listed(Protocol):
+    """A pending plan: a dataclass with the requested time of its instant."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def instant(self) -> str: ...
+
+
+ListedT = TypeVar("ListedT", bound=_Listed)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PendingPlans(Generic[ListedT]):
+    """The pending plans of a service, oldest first. `service` is its name."""
+
+    service: str
+    plans: tuple[ListedT, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    def __iter__(self) -> Iterator[ListedT]:
+        return iter(self.plans)
+
+    def __getitem__(self, place: int) -> ListedT:
+        return self.plans[place]
+
+    @property
+    def instants(self) -> list[str]:
+        """Return the instants of the plans."""
+        return [plan.instant for plan in self.plans]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return plain values, for JSON."""
+        return [asdict(plan) for plan in self.plans]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.plans)) or f"no {self.service} is pending"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table, for notebooks."""
+        if not self.plans:
+            return str(self)
+        rows = self.to_dicts()
+        return html_rows(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def roll_back_plan(
