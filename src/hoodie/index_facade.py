@@ -16,13 +16,11 @@ from hoodie.read.times import When, completion_of
 from hoodie.services.indexing.bloom_filters import build_filters, drop_filters, verify_filters
 from hoodie.services.indexing.build import build_record_index
 from hoodie.services.indexing.change import SwitchWish, switch_index
-from hoodie.services.indexing.drop import drop_record_index
-from hoodie.services.indexing.hbase import build_hbase_index, drop_hbase_index
+from hoodie.services.indexing.hbase import build_hbase_index, drop_hbase_index, verify_hbase_index
 from hoodie.services.indexing.rebuild import rebuild
-from hoodie.services.indexing.statistics import build_statistics, drop_statistics
+from hoodie.services.indexing.statistics import build_statistics, drop_statistics, verify_statistics
+from hoodie.services.indexing.switch import drop_record_index
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
-from hoodie.services.indexing.verify_hbase import verify_hbase_index
-from hoodie.services.indexing.verify_statistics import verify_statistics
 from hoodie.services.results import Report, ServiceResult
 from hoodie.view.statistics import STATISTICS
 from hoodie.view.table_state import TableState
@@ -89,7 +87,7 @@ class TableIndex:
     def drop(self, name: str = "record") -> ServiceResult:
         """Drop the record index, or give up the HBase index; the table then finds records by `global_simple`.
 
-        See `services.indexing.drop`, and `services.indexing.hbase.drop_hbase_index`.
+        See `services.indexing.switch`, and `services.indexing.hbase.drop_hbase_index`.
 
         `"column_stats"` drops the statistics of files and partitions, `"partition_stats"` those of partitions.
         `"bloom_filters"` drops that partition; the filters in the data files stay.

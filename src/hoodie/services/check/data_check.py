@@ -36,9 +36,9 @@ from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.indexing.bloom_filters import verify_filters
+from hoodie.services.indexing.hbase import verify_hbase_index
+from hoodie.services.indexing.statistics import verify_statistics
 from hoodie.services.indexing.verify import verify_record_index
-from hoodie.services.indexing.verify_hbase import verify_hbase_index
-from hoodie.services.indexing.verify_statistics import verify_statistics
 from hoodie.services.results import EXAMPLES_MAX, Report
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.statistics import has_statistics

@@ -36,10 +36,9 @@ from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import build_record_index, foreign_write, settled
-from hoodie.services.indexing.drop import end_builds
 from hoodie.services.indexing.hbase import properties_to_remove
 from hoodie.services.indexing.key_check import check_buckets, check_one_partition_each, check_partitions_of_columns
-from hoodie.services.indexing.switch import differing, index_properties, off_properties
+from hoodie.services.indexing.switch import differing, end_builds, index_properties, off_properties
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView

@@ -33,7 +33,7 @@ from hoodie.metadata.places import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import complete_alone
-from hoodie.services.indexing.pending import beside_pending
+from hoodie.services.indexing.switch import beside_pending
 from hoodie.services.results import ServiceResult
 from hoodie.storage import Store
 from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files, is_live

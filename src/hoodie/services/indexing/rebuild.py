@@ -21,10 +21,9 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.bloom_filters import build_filters
 from hoodie.services.indexing.build import build_record_index, foreign_write
-from hoodie.services.indexing.drop import end_builds
 from hoodie.services.indexing.file_builds import end_dead_builds
 from hoodie.services.indexing.statistics import build_statistics, built_columns
-from hoodie.services.indexing.switch import finish_dead, is_switched_on
+from hoodie.services.indexing.switch import end_builds, finish_dead, is_switched_on
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, is_live
 from hoodie.view.parquet_options import lost_filters

@@ -1,4 +1,4 @@
-"""Switch a record index on after its build, and define the table properties with and without a record index.
+"""Switch the record index on and off, drop it, and tell how a pending build ends whose process died.
 
 All engines use the metadata partitions that `hoodie.table.metadata.partitions` names. While a rebuild replaces the
 index file groups, the property does not name the record index. In this time, and after a crash in it until the next
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.commit_content import locked_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.config import indexes, writes
+from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -20,12 +22,48 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD, partition_follows_columns, stored_index
-from hoodie.index.record.building.plan import IndexBuild
-from hoodie.metadata.kinds.record_index import RecordIndexKind
+from hoodie.index.record.building.plan import IndexBuild, build_of, pending_build, pending_indexing
+from hoodie.index.record.file_groups import list_index_files
+from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.places import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
-from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files
+from hoodie.progress import PhaseTimes
+from hoodie.services.results import ServiceResult
+from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files, is_live
+from hoodie.view.statistics import built_of_files
+from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
+
+
+def beside_pending(view: TableView, found: Instant) -> HoodieError:
+    """Return the error of a call that a pending index build refuses: CommitConflictError, UnsupportedError of a JVM's.
+
+    Raises: CorruptFileError if the plan of the build does not parse.
+    """
+    where = f"{view.store.uri('')} has a pending {found}"
+    if _built_by_us(view, found) is None:
+        return UnsupportedError(f"{where} of the JVM: wait until it completes{how_to_end(view, found)}")
+    return CommitConflictError(f"{where}, which builds an index: wait until it completes{how_to_end(view, found)}")
+
+
+def how_to_end(view: TableView, found: Instant) -> str:
+    """Return the part of a message that says how a pending index build that died is completed.
+
+    Raises: CorruptFileError if its plan does not parse.
+    """
+    name = _built_by_us(view, found)
+    return f"; if the build died, complete it with {'the engine that started it' if name is None else _call(name)}"
+
+
+def _call(name: str) -> str:
+    return f't.index.build("{name}")'
+
+
+def _built_by_us(view: TableView, found: Instant) -> str | None:
+    names = built_of_files(view, found)
+    if names:
+        return names[0]
+    return None if build_of(view, found) is None else "record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +206,61 @@ def _finds_by_record_index(config: TableConfig) -> bool:
     if indexes.INDEX_TYPE_KEY not in config.raw:
         return RECORD_INDEX in config.metadata_partitions
     return stored_index(config) is RECORD
+
+
+def drop_record_index(state: TableState) -> ServiceResult:
+    """Drop the record index, and roll back a build whose process died. Safe to repeat after a crash.
+
+    The index is removed from the table's properties first, then its files are deleted. Afterwards writers, including
+    JVM writers, find records by the index `global_simple`, unless another index type was stored. So keys stay unique in
+    the whole table.
+
+    Raises:
+        UnsupportedError: table version 6, or the JVM is building an index.
+        CommitConflictError: a build is running.
+    """
+    times = PhaseTimes()
+    with state.table_lock() as lock, times.phase("drop"):
+        abandoned = AbandonedFiles.find(state.store)
+        view = TableView.load(state, lock)
+        if not view.config.version.has_known_metadata_table:
+            raise UnsupportedError(
+                f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop the "
+                "index with JVM Hudi"
+            )
+        abandoned.remove(state.store, view.timeline)
+        notes = end_builds(view)
+        view = TableView.load(state)
+        had_index = RECORD_INDEX in view.config.metadata_partitions
+        files = len(list_index_files(state.store))
+        if had_index or RECORD_INDEX in view.config.metadata_partitions_inflight:
+            is_partitioned = is_partitioned_record_index(state.store)
+            update_table_config(state.store, off_properties(view.config, is_partitioned=is_partitioned))
+        lock.ensure_held()
+        MetadataTable(state.store, view.config).drop_partitions({RECORD_INDEX})
+    counts = {"files_deleted": files} if had_index or files else {}
+    return ServiceResult(operation="drop record index", counts=counts, seconds=times.seconds(), notes=notes)
+
+
+def end_builds(view: TableView) -> tuple[str, ...]:
+    """Complete or roll back an index build whose process died; return notes. Call it under the table's lock.
+
+    Raises:
+        UnsupportedError: the JVM is building an index.
+        CommitConflictError: a build is running, or statistics are being built.
+    """
+    build = pending_build(view)
+    if build is None:
+        pending = pending_indexing(view)
+        if pending:
+            raise beside_pending(view, pending[0])
+        return ()
+    if is_live(view.store, build.requested_time):
+        raise CommitConflictError(
+            f"the record index of {view.store.uri('')} is being built at {build.requested_time}; stop that build first"
+        )
+    if is_switched_on(view, build):
+        finish_dead(view, build)
+        return ()
+    cancel(view, build)
+    return (f"rolled back the build at {build.requested_time}, whose process had died",)
