@@ -29,7 +29,7 @@ from hoodie.commit.call import Call
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.files.staging.staged import stage_folder
-from hoodie.index.table_facts import TableFacts
+from hoodie.index.api import TableFacts
 from hoodie.storage import LocalStore, Store
 from hoodie.table import Table
 from hoodie.write.insert_policy import known_row_count

@@ -22,7 +22,7 @@ import hoodie
 from bench.child import figures_of, print_figures, tell
 from bench.markdown import machine_line, seconds_text, table
 from bench.settings import Settings, machine
-from hoodie.commit.commit_content import locked_table
+from hoodie.commit.metadata_table import locked_table
 from hoodie.metadata.table import MetadataTable
 from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition

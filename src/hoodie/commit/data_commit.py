@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from hoodie.commit.attempt_files import delete_marked_files
 from hoodie.commit.column_ids import store_column_history
-from hoodie.commit.commit_content import commit_to_metadata_table
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.metadata_partitions import build_metadata_table_anew, drop_lost_partitions
+from hoodie.commit.metadata_table import build_metadata_table_anew, commit_to_metadata_table, drop_lost_partitions
 from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import MetadataPartitionMissingError, MetadataTableMissingError
 from hoodie.files.filter_stash import FilterStash
+from hoodie.files.markers import delete_marked_files
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.index.api import IndexUpdate
 from hoodie.view.table_view import TableView

@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from hoodie.commit.attempt_files import delete_marked_files, files_of_instant
 from hoodie.commit.steps import Step, reached
 from hoodie.config.concurrency import LOCK_WAIT_MS
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
-from hoodie.files.markers import delete_markers
+from hoodie.files.markers import delete_marked_files, delete_markers, files_of_instant
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.table import MetadataTable

@@ -9,13 +9,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from hoodie.commit.attempt_files import files_of_instant
 from hoodie.commit.column_ids import delete_column_history
-from hoodie.commit.commit_content import locked_table
-from hoodie.commit.metadata_partitions import drop_metadata_table
+from hoodie.commit.metadata_table import drop_metadata_table, locked_table
 from hoodie.commit.pending import PendingInstant, request
 from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedError
-from hoodie.files.markers import delete_markers, read_markers
+from hoodie.files.markers import delete_markers, files_of_instant, read_markers
 from hoodie.files.named_paths import named_data_file
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.service_metadata import (

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from hoodie.commit.begin import begin_write
 from hoodie.commit.column_ids import column_metadata
-from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.conflicts import (
     OwnWrite,
     check_conflicts,
@@ -19,6 +18,7 @@ from hoodie.commit.conflicts import (
 )
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.filters import commit_filters
+from hoodie.commit.metadata_table import commit_metadata
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack
 from hoodie.commit.steps import Step, reached

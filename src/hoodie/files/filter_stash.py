@@ -7,16 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
 import pyarrow as pa
 
-from hoodie.engine import LocalEngine
+from hoodie.engine import LocalEngine, TaskContext
+from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.files.staging.staged import StageReader, stage_folder, staged_output
-from hoodie.files.stored_filters import ReadFilter
-from hoodie.storage import Store
+from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, BloomFilterType
+from hoodie.format.metadata_table.filter_row import FilterRow
+from hoodie.storage import Store, StoreSpec, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFilter:
+    """Callable for `Engine.run`: the filter of one base file. A file without one has the filter of every key."""
+
+    store: StoreSpec
+
+    def __call__(self, file: BaseFile, _context: TaskContext) -> FilterRow:
+        with open_base_file(open_store(self.store), file) as (parquet, _):
+            footer = parquet.metadata.metadata or {}
+        text = footer.get(FOOTER_KEY.encode())
+        if text is None:
+            saturated = BloomFilter.saturated()
+            return FilterRow(saturated.filter_type.value, file.instant_time, saturated.to_base64().encode())
+        code = footer.get(TYPE_FOOTER_KEY.encode(), BloomFilterType.SIMPLE.value.encode())
+        return FilterRow(code.decode(), file.instant_time, text)
+
 
 Place = tuple[str, str]
 """Partition path and name of a base file."""

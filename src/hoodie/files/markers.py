@@ -5,10 +5,11 @@ On-disk format: docs/format/table.md §5.3. This package writes direct markers a
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from hoodie.files.named_paths import named_data_file
-from hoodie.format.filenames import MARKER_TYPE_NAME, IoType, marker_name, parse_marker
+from hoodie.format.filenames import MARKER_TYPE_NAME, IoType, instant_of_data_file, marker_name, parse_marker
 from hoodie.storage import Store
 
 TEMP_FOLDER = ".hoodie/.temp"
@@ -59,3 +60,24 @@ def read_markers(store: Store, instant_time: str) -> list[Marker] | None:
 def delete_markers(store: Store, instant_time: str) -> None:
     """Delete the marker folder of an instant, if it exists."""
     store.delete_folder(marker_folder(instant_time))
+
+
+def delete_marked_files(store: Store, instant_time: str, *, keep: Collection[str] = ()) -> int:
+    """Delete the files that markers of the instant announce; return how many markers name a file to delete.
+
+    `keep` are paths relative to the base path; their files are not deleted. The markers are not deleted either. The
+    caller deletes them last, so that this call can be repeated.
+    """
+    paths = [marker.path for marker in read_markers(store, instant_time) or [] if marker.path not in keep]
+    for path in paths:
+        store.delete(path)
+    return len(paths)
+
+
+def files_of_instant(store: Store, instant_time: str) -> list[str]:
+    """List the table's folders, and return the data files whose names contain the instant. Costs a listing of all."""
+    return [
+        info.path
+        for info in store.list("", recursive=True)
+        if not info.path.startswith(".hoodie/") and instant_of_data_file(info.path) == instant_time
+    ]

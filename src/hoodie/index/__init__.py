@@ -6,13 +6,13 @@ Each index is one module or package that defines its kind; the registry lists th
 from hoodie.index.api import Index, LookUpCost, Purpose, Route, Tagged, Tagger, TagRequest
 from hoodie.index.bloom.index import BLOOM, GLOBAL_BLOOM
 from hoodie.index.bucket.index import BUCKET
-from hoodie.index.changes import breaks_new_index
 from hoodie.index.hbase.index import HBASE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD
 from hoodie.index.record.partitioned import PARTITIONED_RECORD
 from hoodie.index.registry import INDEXES, index_kind
 from hoodie.index.selection import (
+    breaks_new_index,
     check_index_options,
     index_of,
     index_of_view,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -15,14 +15,66 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.index.placement import Placement
-from hoodie.index.table_facts import TableFacts
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:
     from hoodie.index.record.entries import EntryStage, StagedEntries, WrittenEntries
+
+
+_Fact = TypeVar("_Fact")
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """Facts of the table when a write began. Several parts of the write may read the same fact."""
+
+    view: TableView
+    _facts: dict[Callable[[TableView], Any], Any] = field(default_factory=dict, init=False, repr=False)
+
+    def read(self, function: Callable[[TableView], _Fact]) -> _Fact:
+        """Return the result of a function of the view; each function is called once."""
+        if function not in self._facts:
+            self._facts[function] = function(self.view)
+        found: _Fact = self._facts[function]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class HashRange:
+    """Inserts whose key hash is in `[start, end)`. Rows of one key are in one range, whatever batch they are in."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRows:
+    """Inserts that an index assigned to one file group: the rows of `hits`. Rows of one key are in one file group."""
+
+    hits: tuple[StagedHits, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InsertShare:
+    """A part of a partition's inserts, about `rows`, and the file group that it is written to, which may be new."""
+
+    file_id: str
+    part: HashRange | PlacedRows
+    rows: int
+
+
+class Placement(Protocol):
+    """Chooses the file groups of inserts."""
+
+    def place(self, partition_path: str, rows: int, slices: Sequence[FileSlice]) -> Iterable[InsertShare]:
+        """Divide about `rows` inserts of one partition (more than 0) into shares that have each insert once.
+
+        `slices` are the latest slices of the partition's file groups that accept inserts. A share is written to one of
+        these file groups or to a new file group. Each file group gets at most one share.
+        """
+        ...
 
 
 class Route(IntEnum):

@@ -11,8 +11,7 @@ from typing import Any
 
 from hoodie.config import Option, indexes
 from hoodie.engine import EngineFor
-from hoodie.index.api import Index, IndexUpdate
-from hoodie.index.table_facts import TableFacts
+from hoodie.index.api import Index, IndexUpdate, TableFacts
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.view.table_view import TableView
 

@@ -16,6 +16,7 @@ from hoodie.index.record.index import RECORD
 from hoodie.index.record.partitioned import PARTITIONED_RECORD
 from hoodie.index.registry import INDEXES, index_kind
 from hoodie.index.simple import GLOBAL_SIMPLE, SIMPLE
+from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.view.table_view import TableView
 
 _COMMITS_ASKED = 3
@@ -158,3 +159,46 @@ def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
             'kind; build it with t.index.build("record"), or remove the option'
         )
     return kind.make(view, properties)
+
+
+def breaks_new_index(before: TableConfig, now: TableConfig) -> bool:
+    """Return whether a write that began with the properties `before` may break what the index relies on now.
+
+    The write may have put a key into a file group that is not that of its bucket, into a second partition although keys
+    are unique in the whole table now, or into another partition than that of its columns. A record index that was built
+    since the write began is no such change: the write brings it up to date when it commits.
+    """
+    old, new = _index(before), _index(now)
+    if old is None or new is None:
+        return False
+    if new.places_rows:
+        return old is not new or any(found.get(before.raw) != found.get(now.raw) for found in new.own_options)
+    if new.is_global == old.is_global:
+        return False
+    if not new.is_global:
+        return not old.moves_records(before.raw)
+    return new is not RECORD or RECORD.needs_one_of(before.metadata_partitions)
+
+
+def _index(config: TableConfig) -> IndexKind | None:
+    try:
+        return table_index(config)
+    except (InvalidConfigError, UnsupportedError):
+        return None
+
+
+def partitions_to_add(view: TableView) -> tuple[PartitionKind, ...]:
+    """Return the metadata partitions to add with the first commit of a table, because its index needs them.
+
+    Nothing is added to a table that has instants: entries of its existing rows would be missing. An index build adds
+    the partition to such a table.
+
+    Raises: as `index_kind`.
+    """
+    if view.timeline.instants or view.has_archived_instants():
+        # Not asked first: a table service works on a table whose index this release lacks.
+        return ()
+    wanted = table_index(view.config).metadata_partition
+    if wanted is None or wanted.name in view.config.metadata_partitions:
+        return ()
+    return (wanted,)

@@ -7,13 +7,119 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hoodie.engine import EngineFor
+from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
-from hoodie.index.api import Index, Tagged, Tagger, TagRequest
-from hoodie.index.placement import Placement
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
+from hoodie.format.table.table_config import TableConfig
+from hoodie.index.api import Index, IndexUpdate, Placement, TableFacts, Tagged, Tagger, TagRequest
+from hoodie.index.kind import IndexKind
 from hoodie.index.record.entries import EntryStage, StagedEntries, WrittenEntries
-from hoodie.index.table_facts import TableFacts
-from hoodie.index.updates import IndexUpdates
+from hoodie.index.record.index import RecordIndexUpdate
+from hoodie.index.selection import stored_index
+from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
+
+
+@dataclass(frozen=True)
+class IndexUpdates:
+    """The update of the record index, and that of an index outside of the metadata table if the table has one.
+
+    The methods are those of `IndexUpdate`. `external`: the kind of that other index when the write began.
+    """
+
+    updates: tuple[IndexUpdate, ...]
+    external: IndexKind | None
+
+    @classmethod
+    def begin(
+        cls, facts: TableFacts, instant_time: str, engine_for: EngineFor, properties: Mapping[str, str]
+    ) -> IndexUpdates:
+        """Begin the updates of a write with these options; nothing is read yet."""
+        updates: list[IndexUpdate] = [RecordIndexUpdate(facts, instant_time, engine_for)]
+        external = _external(facts.view.config)
+        if external is not None and external.update is not None:
+            updates.append(external.update(facts, instant_time, engine_for, properties))
+        return cls(tuple(updates), external)
+
+    @property
+    def stats(self) -> Sequence[WriteStat]:
+        """Log files of the metadata table that were written for the commit."""
+        return [stat for update in self.updates for stat in update.stats]
+
+    @property
+    def commit_entries(self) -> Mapping[str, str]:
+        """Entries for the extra metadata of the commit."""
+        return {key: value for update in self.updates for key, value in update.commit_entries.items()}
+
+    @property
+    def stages_deletes(self) -> bool:
+        """Whether an index stages the keys of file groups that the write removes from the table."""
+        return any(update.stages_deletes for update in self.updates)
+
+    def entry_stage(self, folder: str) -> EntryStage | None:
+        """Return where the writing tasks stage the locations of keys, for all indexes; None if none records them."""
+        stages = [stage for update in self.updates if (stage := update.entry_stage(folder)) is not None]
+        return stages[0] if stages else None
+
+    def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
+        """Stage the deletion of every key in file groups that the write removes from the table."""
+        removed = tuple(slices)
+        return tuple(entries for update in self.updates for entries in update.stage_deletes(removed, folder))
+
+    def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
+        """Record the staged locations in every index."""
+        written = [update.note_locations(entries) for update in self.updates]
+        stats = tuple(stat for part in written for stat in part.stats)
+        return WrittenEntries(stats=stats, duplicates=max(part.duplicates for part in written))
+
+    def retract(self, slices: Sequence[FileSlice], folder: str) -> None:
+        """Withdraw what an earlier attempt at the same instant recorded for the keys of these file slices."""
+        for update in self.updates:
+            update.retract(slices, folder)
+
+    def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
+        """Adapt the updates to indexes that were built, rebuilt or dropped since the write began.
+
+        Raises: CommitConflictError if that is not possible, as with another index outside of the metadata table.
+        """
+        found = _external(now.config)
+        if found is not None and found is not self.external:
+            raise CommitConflictError(
+                f"{now.store.uri('')} got the index {found.name!r} while this write ran; nothing was committed, try "
+                "again"
+            )
+        for update in self.updates:
+            if found is not None or isinstance(update, RecordIndexUpdate):
+                update.refresh(now, metadata)
+
+    def shares_keys_with(self, now: TableView, other: Instant) -> bool:
+        """Return whether the completed write `other` changed the location of a key of this write; true if unknown.
+
+        The index outside of the metadata table has all keys of both writes, unless it was given up meanwhile.
+        """
+        record, *external = self.updates
+        if external and _external(now.config) is self.external:
+            return any(update.shares_keys_with(now, other) for update in external)
+        return record.shares_keys_with(now, other)
+
+    def would_lose_to(self, now: TableView, other: Instant) -> bool:
+        """Return whether a location stored by `other` would replace one of this write, which completes later."""
+        return any(update.would_lose_to(now, other) for update in self.updates)
+
+    def was_replaced_or_dropped(self, now: TableView) -> bool:
+        """Return whether an index for which entries were written was built anew or dropped since."""
+        return any(update.was_replaced_or_dropped(now) for update in self.updates)
+
+    def discard(self) -> None:
+        """Delete the files that were written for a commit that is abandoned."""
+        for update in self.updates:
+            update.discard()
+
+
+def _external(config: TableConfig) -> IndexKind | None:
+    """Return the index of the table if it is outside of the metadata table."""
+    kind = stored_index(config)
+    return kind if kind is not None and kind.update is not None else None
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,10 @@ from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.index.api import Tagged, TagRequest
+from hoodie.index.api import Placement, TableFacts, Tagged, TagRequest
 from hoodie.index.key_search import Incoming, KeySearch
 from hoodie.index.kind import IndexKind
 from hoodie.index.living import living_hits
-from hoodie.index.placement import Placement
-from hoodie.index.table_facts import TableFacts
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, open_store
 from hoodie.view.slices import list_slices

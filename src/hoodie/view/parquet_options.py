@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie.config import indexes, writes
+from hoodie.config import Option, indexes, writes
 from hoodie.files.base_file import ParquetOptions
 from hoodie.format.hashes.bloom import BloomFilterType, FilterOptions
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.view.asked_partitions import asks_and_lacks
 from hoodie.view.table_view import TableView
+
+
+def asks_and_lacks(view: TableView, properties: Mapping[str, str], option: Option[bool], partition: str) -> bool:
+    """Return whether `properties` set the option, and a table with rows has no such partition, also not in a build.
+
+    The archive is looked at only if the active timeline has no write.
+    """
+    named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
+    if option.key not in properties or not option.get(properties) or partition in named:
+        return False
+    return bool(view.timeline.writes().completed().instants) or view.has_archived_instants()
+
 
 _BLOOM_INDEXES: Final = frozenset({"bloom", "global_bloom"})
 """Values of `hoodie.index.type`, in lower case, whose look-ups read bloom filters."""

@@ -17,7 +17,7 @@ from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_colum
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
 from hoodie.timeline import Action, Instant, State, read_instant
-from hoodie.view.asked_partitions import asks_and_lacks
+from hoodie.view.parquet_options import asks_and_lacks
 from hoodie.view.table_view import TableView
 
 STATISTICS: Final = (COLUMN_STATS, PARTITION_STATS)

@@ -19,11 +19,11 @@ from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
 from hoodie.index import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, index_kind, index_of_view
+from hoodie.index.api import TableFacts
 from hoodie.index.bloom.index import BloomIndex
 from hoodie.index.bucket.rule import BucketRule, bucket_rule, file_ids_by_bucket
 from hoodie.index.record import RecordIndex, RecordTagger
 from hoodie.index.simple import SimpleIndex
-from hoodie.index.table_facts import TableFacts
 from hoodie.records.change import RECORD_KEY
 from hoodie.services.indexing.verify import IndexedState, consistent_state
 from hoodie.services.results import EXAMPLES_MAX, Finding, Report

@@ -22,7 +22,7 @@ from hoodie.errors import UnsupportedError
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.format.filenames import new_file_id
-from hoodie.index.placement import HashRange, InsertShare, PlacedRows, Placement
+from hoodie.index.api import HashRange, InsertShare, PlacedRows, Placement
 from hoodie.records.keys.sorting import HASH_END
 from hoodie.view.table_view import TableView
 from hoodie.write.files.context import FileSizing

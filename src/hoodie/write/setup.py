@@ -16,7 +16,7 @@ from hoodie.commit.call import Call, Wait
 from hoodie.commit.column_ids import check_columns_have_ids
 from hoodie.commit.conflicts import known_schema
 from hoodie.commit.data_commit import REBUILT_NOTE
-from hoodie.commit.metadata_partitions import lost_partitions
+from hoodie.commit.metadata_table import lost_partitions
 from hoodie.commit.writable import check_writable
 from hoodie.commit.write_instant import WriteInstant, write_instant
 from hoodie.config import indexes, writes

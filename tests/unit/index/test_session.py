@@ -11,8 +11,8 @@ import hoodie
 from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.files.table_properties import update_table_config
 from hoodie.index import record
+from hoodie.index.api import TableFacts
 from hoodie.index.record.state import record_index
-from hoodie.index.table_facts import TableFacts
 from hoodie.table import Table
 from hoodie.view.table_view import TableView
 from tests.support.index_check import check_index

@@ -10,7 +10,7 @@ import pytest
 import hoodie
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.index.placement import HashRange, InsertShare, Placement
+from hoodie.index.api import HashRange, InsertShare, Placement
 from hoodie.index.record import RecordTagger
 from hoodie.records.keys.sorting import HASH_END
 from hoodie.view.slices import list_slices

@@ -8,7 +8,7 @@ import pytest
 
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
-from hoodie.index.placement import HashRange
+from hoodie.index.api import HashRange
 from hoodie.records.keys.sorting import HASH_END
 from hoodie.write.files.context import FileSizing
 from hoodie.write.plan import FileTask, SizePlacement, TaggedRows, plan_files

@@ -14,15 +14,13 @@ from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.index.api import Tagged, TagRequest
+from hoodie.index.api import Placement, TableFacts, Tagged, TagRequest
 from hoodie.index.bloom.check import CheckTask, check_keys
 from hoodie.index.bloom.comparisons import Comparisons, KeySequence, sort_keys, sort_tasks, stage_ranges, tasks_of
 from hoodie.index.bloom.ranges import SliceRanges, slice_ranges
 from hoodie.index.key_search import KeyRange, KeySearch
 from hoodie.index.kind import IndexKind
 from hoodie.index.living import living_hits
-from hoodie.index.placement import Placement
-from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind

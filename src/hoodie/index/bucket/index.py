@@ -18,11 +18,9 @@ from hoodie.engine import TaskContext
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.filenames import bucket_file_id
-from hoodie.index.api import Purpose, Route, Tagged, TagRequest
+from hoodie.index.api import InsertShare, PlacedRows, Placement, Purpose, Route, TableFacts, Tagged, TagRequest
 from hoodie.index.bucket.rule import FIXED_OPTIONS, BucketRule, bucket_rule, file_ids_by_bucket, new_table_properties
 from hoodie.index.kind import IndexKind
-from hoodie.index.placement import InsertShare, PlacedRows, Placement
-from hoodie.index.table_facts import TableFacts
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store

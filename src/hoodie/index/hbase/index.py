@@ -19,7 +19,7 @@ from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.index.api import LookUpCost, Tagged, TagRequest
+from hoodie.index.api import LookUpCost, Placement, TableFacts, Tagged, TagRequest
 from hoodie.index.hbase.client import Cells, HBaseClient, HBaseSettings, new_identity
 from hoodie.index.hbase.readiness import RECORDED_KEY, check_ready, check_recorded
 from hoodie.index.hbase.tag import Fetched, KeyTask, ResolveTask, fetch, resolve
@@ -32,7 +32,6 @@ from hoodie.index.hbase.versions import (
     void_cells,
 )
 from hoodie.index.kind import IndexKind
-from hoodie.index.placement import Placement
 from hoodie.index.record.differences import FileGroupChange, stage_changes
 from hoodie.index.record.entries import (
     DELETED,
@@ -46,7 +45,6 @@ from hoodie.index.record.entries import (
     read_entries,
 )
 from hoodie.index.record.moves import drop_older_moves
-from hoodie.index.table_facts import TableFacts
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import Instant, ms_of_instant_time

@@ -18,9 +18,8 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.api import Index, LookUpCost, Tagged, TagRequest
+from hoodie.index.api import Index, LookUpCost, Placement, TableFacts, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
-from hoodie.index.placement import Placement
 from hoodie.index.record.catch_up import (
     IndexedWrite,
     index_was_exchanged,
@@ -50,7 +49,6 @@ from hoodie.index.record.state import (
 )
 from hoodie.index.record.tag import TagTask, tag_file_groups
 from hoodie.index.simple import SimpleIndex
-from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.table import MetadataTable
 from hoodie.records.merging.merge import RecordMerger

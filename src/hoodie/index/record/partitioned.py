@@ -15,16 +15,14 @@ from hoodie.errors import CommitConflictError, MetadataPartitionMissingError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedRun, StageReader, write_hits
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
+from hoodie.index.api import Index, LookUpCost, Placement, Route, TableFacts, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
-from hoodie.index.placement import Placement
 from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState
 from hoodie.index.record.index import look_up_of
 from hoodie.index.record.look_up import LookUp
 from hoodie.index.record.state import PARTITIONED_TYPE, has_partitioned_index, partitioned_index
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
 from hoodie.index.simple import SimpleIndex
-from hoodie.index.table_facts import TableFacts
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.places import partition_folder
 from hoodie.records.change import RECORD_KEY

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
-from hoodie.commit.attempt_files import files_of_instant
-from hoodie.commit.commit_content import commit_metadata
+from hoodie.commit.metadata_table import commit_metadata
 from hoodie.commit.pending import complete_again
 from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.files.base_file import open_base_file
+from hoodie.files.markers import files_of_instant
 from hoodie.files.slices import BaseFile, FileSlice, join_path
 from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat

@@ -16,7 +16,7 @@ from typing import Final
 from hoodie.commit.begin import put_in_order
 from hoodie.commit.call import Call, Occasion
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.metadata_partitions import ensure_metadata_partitions
+from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, inflight_content, request
 from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached

@@ -10,10 +10,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hoodie.commit.commit_content import locked_table, open_metadata_table
 from hoodie.commit.data_commit import REBUILT_NOTE
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.metadata_partitions import build_metadata_table_anew, drop_lost_partitions
+from hoodie.commit.metadata_table import (
+    build_metadata_table_anew,
+    drop_lost_partitions,
+    locked_table,
+    open_metadata_table,
+)
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.steps import Step, reached
 from hoodie.engine import EngineFor, TaskContext

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from hoodie.commit.call import Call
 from hoodie.commit.column_ids import column_metadata
-from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.conflicts import refuse_changed
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.filters import commit_filters
+from hoodie.commit.metadata_table import commit_metadata
 from hoodie.commit.steps import Step, reached
 from hoodie.config import clustering
 from hoodie.errors import InstantNotFoundError
@@ -25,8 +25,8 @@ from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, W
 from hoodie.format.instants.service_metadata import ClusteringPlan
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import check_call_options
-from hoodie.index.table_facts import TableFacts
-from hoodie.index.updates import IndexUpdates
+from hoodie.index.api import TableFacts
+from hoodie.index.session import IndexUpdates
 from hoodie.progress import PhaseTimes
 from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.pending import CLUSTERING, Work, check_clusterable, check_strategy, work_of

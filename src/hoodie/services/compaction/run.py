@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from hoodie.commit.call import Call
 from hoodie.commit.column_ids import column_metadata
-from hoodie.commit.commit_content import commit_metadata
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.filters import commit_filters
+from hoodie.commit.metadata_table import commit_metadata
 from hoodie.commit.steps import Step, reached
 from hoodie.config import compaction
 from hoodie.engine import LocalEngine, TaskContext

@@ -15,9 +15,8 @@ import pyarrow as pa
 from hoodie.commit.call import Call
 from hoodie.engine import LocalEngine
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.files.filter_stash import FilterStash, Place
+from hoodie.files.filter_stash import FilterStash, Place, ReadFilter
 from hoodie.files.slices import BaseFile
-from hoodie.files.stored_filters import ReadFilter
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.call import Call
-from hoodie.commit.metadata_partitions import ensure_metadata_table
+from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.commit.steps import Step, reached

@@ -2,7 +2,7 @@
 
 docs/decisions/0017-index-switches.md says what is proved. The check reads the data without the lock. Under the lock
 the properties change only if no write completed since the view that was checked. Writes that began under the old index
-and could break the new one cannot commit (`index.changes`).
+and could break the new one cannot commit (`index.selection`).
 """
 
 from __future__ import annotations

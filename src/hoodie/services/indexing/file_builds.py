@@ -14,8 +14,7 @@ from typing import Final, Protocol
 
 from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.call import Call
-from hoodie.commit.commit_content import locked_table
-from hoodie.commit.metadata_partitions import ensure_metadata_table
+from hoodie.commit.metadata_table import ensure_metadata_table, locked_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.steps import Step, reached
 from hoodie.config import Option, indexes

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.call import Call
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.metadata_partitions import drop_lost_partitions, drop_metadata_table, ensure_metadata_table
+from hoodie.commit.metadata_table import drop_lost_partitions, drop_metadata_table, ensure_metadata_table
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.config import indexes
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError

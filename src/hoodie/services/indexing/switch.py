@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.commit.begin import AbandonedFiles
-from hoodie.commit.commit_content import locked_table
+from hoodie.commit.metadata_table import locked_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.config import indexes, writes
 from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError

@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic
 
-from hoodie.commit.attempt_files import files_of_instant
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.metadata_partitions import ensure_metadata_partitions
+from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, executor_content, executor_text, inflight_content
 from hoodie.errors import CommitConflictError
-from hoodie.files.markers import delete_markers, marker_folder, read_markers
+from hoodie.files.markers import delete_markers, files_of_instant, marker_folder, read_markers
 from hoodie.files.slices import join_path
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import instant_of_data_file, parse_data_file

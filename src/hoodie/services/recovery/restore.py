@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hoodie.commit.begin import put_in_order
 from hoodie.commit.call import Call
 from hoodie.commit.exclusive import restore_plan, restored_to
-from hoodie.commit.metadata_partitions import ensure_metadata_table
+from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant, request
 from hoodie.commit.rollback import (
     RolledBack,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hoodie.commit.begin import put_in_order
 from hoodie.commit.call import Call
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.metadata_partitions import ensure_metadata_table
+from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.rollback import RolledBack, check_no_running_rollback, committed_files, plan_rollback, roll_back
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS

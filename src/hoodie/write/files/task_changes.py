@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader
 from hoodie.index import Route
-from hoodie.index.placement import HashRange, PlacedRows
+from hoodie.index.api import HashRange, PlacedRows
 from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.records.keys.automatic_keys import with_commit_time
 from hoodie.records.keys.sorting import HASH_END, spread

@@ -19,11 +19,11 @@ from hoodie.errors import HoodieWarning
 from hoodie.files.staging.staged import StageReader, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import LookUpCost, Route
+from hoodie.index.api import TableFacts
 from hoodie.index.record.index import RecordIndexUpdate
 from hoodie.index.record.look_up import LookUp
 from hoodie.index.record.state import record_index
 from hoodie.index.record.tag import TagTask
-from hoodie.index.table_facts import TableFacts
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.table import Table
 from hoodie.write import indexed

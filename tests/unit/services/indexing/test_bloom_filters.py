@@ -12,8 +12,7 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, InvalidConfigError
-from hoodie.files.filter_stash import FilterStash
-from hoodie.files.stored_filters import ReadFilter
+from hoodie.files.filter_stash import FilterStash, ReadFilter
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.hashes.bloom import FilterBuilder, FilterOptions
 from hoodie.format.metadata_table.filter_row import FilterRow
