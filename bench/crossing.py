@@ -25,7 +25,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.record_location import RecordLocation, location_values
 from hoodie.index.record.look_up import SCAN_SHARE, LookUp, find
-from hoodie.metadata.delta_log import base_file_to_bytes
+from hoodie.metadata.delta_commit import base_file_to_bytes
 from hoodie.metadata.slice_content import SliceContent
 
 SHARES = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)

@@ -12,7 +12,7 @@ from bench.memory import peak_memory
 from hoodie.engine import LocalEngine
 from hoodie.index.record.file_groups import RecordIndexState, read_file_group
 from hoodie.index.record.state import record_index
-from hoodie.metadata.parsed_files import CACHE_BYTES_MAX
+from hoodie.metadata.slices import CACHE_BYTES_MAX
 from hoodie.storage import open_store
 
 _ENTRY_BYTES = 21

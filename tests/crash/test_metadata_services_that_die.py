@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.services.limits import ServiceLimits
+from hoodie.metadata.services.context import ServiceLimits
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import Rows, Write, check_recovery, copy_of, deaths, new_table, rows_of, run_until, trips

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hoodie.metadata.services.limits import ServiceLimits
+from hoodie.metadata.services.context import ServiceLimits
 
 DELTA_COMMITS_MAX = ServiceLimits().delta_commits_to_compact

@@ -22,14 +22,14 @@ from hoodie.index import PARTITIONED_RECORD, RECORD, stored_index, wants_record_
 from hoodie.index.selection import partitions_to_add
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.partition_kind import ListFiles, PartitionKind
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.locked_table import LockedTable
-from hoodie.metadata.places import INDEX_DEFINITIONS
-from hoodie.metadata.slice_reader import slices_of
+from hoodie.metadata.paths import INDEX_DEFINITIONS
+from hoodie.metadata.slices import slices_of
 from hoodie.metadata.table import MetadataTable
-from hoodie.metadata.visible_instants import visible_instants
 from hoodie.view.parquet_options import filters_to_add
 from hoodie.view.slices import list_from_storage, list_slices
 from hoodie.view.statistics import outdated_statistics, statistics_to_add

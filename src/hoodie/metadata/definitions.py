@@ -12,7 +12,7 @@ from typing import Any
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.json_text import parse_json_object
-from hoodie.metadata.places import INDEX_DEFINITIONS
+from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.storage import Store
 
 _DEFINITIONS = "indexDefinitions"

@@ -14,10 +14,9 @@ from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.parsed_files import read_slice
-from hoodie.metadata.places import REBUILD_ADVICE, partition_folder
+from hoodie.metadata.paths import REBUILD_ADVICE, partition_folder
 from hoodie.metadata.slice_content import SliceContent
-from hoodie.metadata.slice_reader import slices_among
+from hoodie.metadata.slices import read_slice, slices_among
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 

@@ -11,7 +11,7 @@ from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, W
 from hoodie.format.instants.write_stat import by_partition
 from hoodie.format.metadata_table.metadata_record import commit_schema
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig
-from hoodie.metadata.places import (
+from hoodie.metadata.paths import (
     METADATA_FOLDER,
     METADATA_HISTORY,
     METADATA_HOODIE_FOLDER,

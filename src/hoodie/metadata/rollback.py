@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hoodie.errors import UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, rollback_metadata, rollback_plan
-from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder, time_after
+from hoodie.metadata.instants import fills_a_partition
 from hoodie.metadata.locked_table import LockedTable
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER, REBUILD_ADVICE
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, REBUILD_ADVICE
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 _LOG_COMPACTION = ".logcompaction.requested"

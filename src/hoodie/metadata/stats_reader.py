@@ -16,10 +16,9 @@ from hoodie.errors import MetadataPartitionMissingError
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.column_stats import StatsRow
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.parsed_files import read_slice
-from hoodie.metadata.places import REBUILD_ADVICE, partition_folder
+from hoodie.metadata.paths import REBUILD_ADVICE, partition_folder
 from hoodie.metadata.slice_content import RowBlock, SliceContent
-from hoodie.metadata.slice_reader import slices_among
+from hoodie.metadata.slices import read_slice, slices_among
 from hoodie.storage import Store
 from hoodie.timeline import Timeline
 

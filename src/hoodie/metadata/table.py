@@ -7,29 +7,62 @@ and drops partitions, writes the rows of commits, and rolls commits back.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.table.table_config import TableConfig
-from hoodie.metadata.builds import check_no_service_pending, commit_build, has_build, undo_build
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import write_delta_commit
-from hoodie.metadata.files_listing import FilesListing, WantedPartitions
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
+from hoodie.metadata.kinds.files import FilesListing, WantedPartitions
 from hoodie.metadata.kinds.partition_kind import CommitFacts, ListFiles, PartitionKind, TableContent
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
 from hoodie.metadata.locked_table import LockedTable
-from hoodie.metadata.new_partition import create_metadata_table, drop_partitions, fill_partition
-from hoodie.metadata.places import partition_folder
+from hoodie.metadata.partitions import (
+    check_no_service_pending,
+    commit_build,
+    create_metadata_table,
+    drop_partitions,
+    fill_partition,
+    has_build,
+    undo_build,
+)
+from hoodie.metadata.paths import partition_folder
 from hoodie.metadata.rollback import can_roll_back, discard, roll_back
-from hoodie.metadata.services.context import ServiceContext
-from hoodie.metadata.services.limits import ServiceLimits
-from hoodie.metadata.services.maintenance import run_services
-from hoodie.metadata.visible_instants import visible_instants
+from hoodie.metadata.services.archiving import archive_if_due
+from hoodie.metadata.services.cleaning import clean_if_due, finish_clean
+from hoodie.metadata.services.compaction import compact_if_due, finish_compaction
+from hoodie.metadata.services.context import ServiceContext, ServiceLimits
 from hoodie.storage import Store
 from hoodie.timeline import Action, Timeline
+
+_Service = Callable[[ServiceContext], bool]
+_TO_FINISH: tuple[_Service, ...] = (finish_compaction, finish_clean)
+_WHEN_DUE: tuple[_Service, ...] = (archive_if_due, clean_if_due, compact_if_due)
+# Each service makes the service before it due, so no service is postponed forever.
+
+
+def run_services(context: ServiceContext) -> Timeline:
+    """Finish pending services and run one service that is due. Returns the metadata table's timeline after that.
+
+    Only one service runs, so that all commits cost about the same; the other services run at later commits. (The JVM
+    runs all services that are due.) Call it under the table's lock. If a service is interrupted at any step, the next
+    call finishes it. No file is read or written if no service is due.
+
+    Raises:
+        CorruptFileError: a file of the metadata table does not parse.
+        CommitConflictError: another process runs the same service without holding the lock.
+    """
+    for finish in _TO_FINISH:
+        if finish(context):
+            context = context.reloaded()
+    for service in _WHEN_DUE:
+        if service(context):
+            return context.reloaded().metadata_timeline
+    return context.metadata_timeline
 
 
 class MetadataTable:

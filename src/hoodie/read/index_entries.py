@@ -14,7 +14,7 @@ from hoodie.index.record.look_up import LookUp, find
 from hoodie.index.record.state import IndexHistory, index_history
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.slice_content import RowBlock
-from hoodie.metadata.slice_reader import SliceReader
+from hoodie.metadata.slices import SliceReader
 from hoodie.read.changes import completed_between
 from hoodie.read.times import When, view_as_of
 from hoodie.timeline import Instant, instant_time_of_ms

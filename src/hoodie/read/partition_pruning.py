@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.index import partition_follows_columns
-from hoodie.metadata.files_listing import WantedPartitions
+from hoodie.metadata.kinds.files import WantedPartitions
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.view.table_view import TableView
 

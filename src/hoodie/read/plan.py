@@ -22,7 +22,7 @@ from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import spelled, with_meta_fields
 from hoodie.format.table.table_config import BaseFileFormat
 from hoodie.index import partition_follows_columns
-from hoodie.metadata.files_listing import WantedPartitions
+from hoodie.metadata.kinds.files import WantedPartitions
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, BucketHolders, KeyHolders, holders_of, holders_where
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.times import When, view_as_of

@@ -29,12 +29,11 @@ from hoodie.format.metadata_table.column_stats import (
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.format.metadata_table.value_types import NULL_TYPE, arrow_values, holds, value_type_of
 from hoodie.format.table.merge_config import MergeMode
-from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import fills_a_partition, visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, joined
 from hoodie.metadata.stats_reader import StatsReader
-from hoodie.metadata.visible_instants import visible_instants
 from hoodie.records.range_pruning import Bounds, bounded_columns, can_match
 from hoodie.timeline import Action, Instant, Timeline
 from hoodie.view.table_view import TableView

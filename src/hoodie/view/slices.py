@@ -12,7 +12,7 @@ from hoodie.errors import MetadataTableMissingError
 from hoodie.files.slices import FileSlice, Listing, latest_slices, logs_in_doubt
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
-from hoodie.metadata.files_listing import WantedPartitions
+from hoodie.metadata.kinds.files import WantedPartitions
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import HOODIE_FOLDER, ArchivedTimeline, Instant, Timeline

@@ -6,10 +6,10 @@ import pytest
 
 from hoodie.files.slices import latest_slices
 from hoodie.format.instants.archive import ArchivedInstant
-from hoodie.metadata.archived_logs import with_archived_logs
+from hoodie.metadata.instants import with_archived_logs
 from hoodie.metadata.kinds.files import FilesKind
-from hoodie.metadata.places import METADATA_HISTORY, partition_folder
-from hoodie.metadata.slice_reader import slices_of
+from hoodie.metadata.paths import METADATA_HISTORY, partition_folder
+from hoodie.metadata.slices import slices_of
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive
 from tests.support.fault_store import FaultStore

@@ -17,12 +17,12 @@ from hoodie.format.metadata_table.metadata_record import RecordType, metadata_sc
 from hoodie.format.metadata_table.value_types import ValueKind, ValueType, promoted
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns, stats_deltas
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, folded
-from hoodie.metadata.slice_reader import SliceReader
+from hoodie.metadata.slices import SliceReader
 from hoodie.metadata.stats_reader import StatsReader
-from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Timeline

@@ -10,10 +10,10 @@ import pytest
 import hoodie
 from hoodie.errors import MissingFileError
 from hoodie.files.slices import BaseFile, FileSlice
-from hoodie.metadata.archived_logs import with_archived_fills
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.places import METADATA_HISTORY, METADATA_HOODIE_FOLDER, partition_folder
-from hoodie.metadata.recorded_logs import check_recorded_logs, unlogged_instants
+from hoodie.metadata.instants import with_archived_fills
+from hoodie.metadata.paths import METADATA_HISTORY, METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.slices import check_recorded_logs, unlogged_instants
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, State, Timeline, archive_instants

@@ -15,7 +15,7 @@ from hoodie.format.metadata_table.metadata_record import commit_schema, decode_r
 from hoodie.format.table import table_keys as keys
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 from tests.support.fake_commits import FakeTable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie.metadata.visible_instants import visible_instants
+from hoodie.metadata.instants import visible_instants
 from hoodie.timeline import Action, Instant, State, Timeline
 
 

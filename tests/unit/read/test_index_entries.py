@@ -13,7 +13,7 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.places import partition_folder
+from hoodie.metadata.paths import partition_folder
 from hoodie.storage import open_store
 from tests.unit.read.counted import ROWS, counting, new_table
 

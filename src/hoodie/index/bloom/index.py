@@ -23,8 +23,8 @@ from hoodie.index.kind import IndexKind
 from hoodie.index.living import living_hits
 from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
-from hoodie.metadata.visible_instants import visible_instants
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView

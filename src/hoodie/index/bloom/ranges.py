@@ -15,9 +15,9 @@ from hoodie.format.metadata_table.column_stats import StatsRow, column_prefix, c
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.index.key_search import KeyRange
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.stats_reader import StatsReader
-from hoodie.metadata.visible_instants import visible_instants
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.table_view import TableView

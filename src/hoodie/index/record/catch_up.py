@@ -22,11 +22,11 @@ from hoodie.index.record.differences import changes_of, stage_changes
 from hoodie.index.record.entries import EntryStage, write_entries
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import partitioned_index, record_index
-from hoodie.metadata.build_instants import build_time
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import build_time
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
-from hoodie.metadata.places import METADATA_FOLDER, METADATA_HOODIE_FOLDER
-from hoodie.metadata.slice_reader import read_log
+from hoodie.metadata.paths import METADATA_FOLDER, METADATA_HOODIE_FOLDER
+from hoodie.metadata.slices import read_log
 from hoodie.timeline import Action, Instant, Timeline, ms_of_instant_time, read_instant
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView

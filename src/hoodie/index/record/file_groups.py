@@ -23,14 +23,12 @@ from hoodie.errors import CorruptFileError, MetadataPartitionMissingError, Parti
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.metadata.archived_logs import with_archived_logs
-from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import fills_a_partition, visible_instants, with_archived_logs
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX, RecordIndexKind
-from hoodie.metadata.parsed_files import read_slice
-from hoodie.metadata.places import REBUILD_ADVICE, file_id_of, partition_folder
+from hoodie.metadata.paths import REBUILD_ADVICE, file_id_of, partition_folder
 from hoodie.metadata.slice_content import SliceContent
-from hoodie.metadata.visible_instants import visible_instants
+from hoodie.metadata.slices import read_slice
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 

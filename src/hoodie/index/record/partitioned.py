@@ -24,7 +24,7 @@ from hoodie.index.record.state import PARTITIONED_TYPE, has_partitioned_index, p
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
 from hoodie.index.simple import SimpleIndex
 from hoodie.metadata.kinds.record_index import RecordIndexKind
-from hoodie.metadata.places import partition_folder
+from hoodie.metadata.paths import partition_folder
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store

@@ -15,14 +15,12 @@ from hoodie.errors import CorruptFileError, MetadataTableMissingError, Unsupport
 from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record.file_groups import RecordIndexState, has_first_file, list_index_files, partitioned_state
-from hoodie.metadata.archived_logs import with_archived_logs
-from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import fills_a_partition, visible_instants, with_archived_logs
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.services.archiving import never_archived_from
 from hoodie.metadata.slice_content import RowBlock
-from hoodie.metadata.slice_reader import read_log
-from hoodie.metadata.visible_instants import visible_instants
+from hoodie.metadata.slices import read_log
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, Timeline
 from hoodie.view.table_view import TableView

@@ -22,9 +22,8 @@ from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.filter_reader import FilterReader
-from hoodie.metadata.kinds.newest_rows import compact_newest
 from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, TableContent
-from hoodie.metadata.slice_content import SliceContent
+from hoodie.metadata.slice_content import SliceContent, compact_newest
 
 FILE_ID_PREFIX: Final = "bloom-filters-"
 _LOG_BYTES: Final = 16 * 1024 * 1024

@@ -20,9 +20,8 @@ from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.definitions import read_definition
 from hoodie.metadata.delta_commit import FileGroupDelta
-from hoodie.metadata.kinds.newest_rows import compact_newest
 from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, TableContent
-from hoodie.metadata.slice_content import SliceContent
+from hoodie.metadata.slice_content import SliceContent, compact_newest
 from hoodie.metadata.stats_reader import StatsReader
 from hoodie.storage import Store
 

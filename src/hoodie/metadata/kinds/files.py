@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.metadata_record import (
     ALL_PARTITIONS_KEY,
     NON_PARTITIONED_KEY,
@@ -18,12 +19,15 @@ from hoodie.format.metadata_table.metadata_record import (
     with_file_name,
 )
 from hoodie.format.metadata_table.partition_names import FILES
-from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
+from hoodie.metadata.instants import fills_a_partition
 from hoodie.metadata.kinds.partition_kind import CommitFacts, FilesByPartition, InitialRows, TableContent
-from hoodie.metadata.places import REBUILD_ADVICE, file_id_of, partition_folder
+from hoodie.metadata.paths import REBUILD_ADVICE, file_id_of, partition_folder
 from hoodie.metadata.slice_content import RowBlock, SliceContent
+from hoodie.metadata.slices import SliceReader
+from hoodie.storage import Store
+from hoodie.timeline import Timeline
 
 _FILE_ID_PREFIX = "files-"
 
@@ -220,3 +224,61 @@ def rows_to_columns(rows: Mapping[str, FileList], *, file_name: str | None = Non
 def _record(key: str, row: FileList) -> FileListRecord:
     kind = RecordType.PARTITION_LIST if key == ALL_PARTITIONS_KEY else RecordType.FILE_LIST
     return FileListRecord(kind, row)
+
+
+WantedPartitions = Collection[str] | Callable[[Collection[str]], Collection[str]]
+"""Partition paths, or a function that chooses them among the paths of all partitions."""
+_KIND = FilesKind()
+
+
+class FilesListing:
+    """Reads listings; files and base file rows are parsed once per object. Not thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._reader = SliceReader(store)
+        self._base_rows: dict[str, FileList] = {}
+        self._base: HFileReader | None = None
+
+    def read(self, visible: Timeline, partitions: WantedPartitions | None = None) -> dict[str, dict[str, int]]:
+        """Read the listing of all partitions of the data table, or of exactly `partitions`; unknown ones are empty.
+
+        The list of all partitions is not read if `partitions` are paths.
+
+        `visible` holds the visible instants of the metadata table.
+
+        Raises:
+            CorruptFileError: a file does not parse, or the partition `files` does not exist.
+        """
+        content = self._content(visible)
+        if partitions is None or callable(partitions):
+            listed = self._rows(content, {ALL_PARTITIONS_KEY}).get(ALL_PARTITIONS_KEY, {})
+            known = [partition_path_of(key) for key, size_bytes in listed.items() if size_bytes is not None]
+            partitions = known if partitions is None else partitions(known)
+        rows = self._rows(content, {key_of(path) for path in partitions})
+        return {
+            path: {name: size for name, size in rows.get(key_of(path), {}).items() if size is not None}
+            for path in sorted(partitions)
+        }
+
+    def _content(self, visible: Timeline) -> SliceContent:
+        contents = self._reader.read(_KIND, visible)
+        if len(contents) != 1:
+            raise CorruptFileError(
+                f"expected one file group, found {len(contents)}: {REBUILD_ADVICE}",
+                path=self._store.uri(partition_folder(_KIND.name)),
+            )
+        check_first_rows(contents[0])
+        return contents[0]
+
+    def _rows(self, content: SliceContent, keys: Collection[str]) -> dict[str, FileList]:
+        """Return the merged rows of these keys. Base file rows are decoded once; the few log blocks at every call."""
+        if content.base is not self._base:
+            # Compare objects and not names: the first files of a metadata table that was built anew have the old names.
+            self._base_rows, self._base = {}, content.base
+        missing = set(keys) - self._base_rows.keys()
+        for key, record in base_rows(content, missing):
+            self._base_rows[key] = dict(record.files)
+        rows = {key: dict(self._base_rows[key]) for key in keys if key in self._base_rows}
+        apply_blocks(rows, content.blocks, content, set(keys))
+        return rows

@@ -21,9 +21,8 @@ from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueType, promo
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.kinds.column_stats import statistics_columns, stats_deltas
-from hoodie.metadata.kinds.newest_rows import compact_newest
 from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, TableContent
-from hoodie.metadata.slice_content import SliceContent
+from hoodie.metadata.slice_content import SliceContent, compact_newest
 from hoodie.metadata.stats_reader import StatsReader
 
 FILE_ID_PREFIX: Final = "partition-stats-"

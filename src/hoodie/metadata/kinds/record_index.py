@@ -17,9 +17,8 @@ from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.definitions import read_definition
 from hoodie.metadata.delta_commit import FileGroupDelta
-from hoodie.metadata.kinds.newest_rows import compact_newest
 from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, TableContent
-from hoodie.metadata.slice_content import SliceContent
+from hoodie.metadata.slice_content import SliceContent, compact_newest
 from hoodie.storage import Store
 
 FILE_ID_PREFIX: Final = "record-index-"

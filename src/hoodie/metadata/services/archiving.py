@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from hoodie.format.filenames import instant_of_data_file
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
-from hoodie.metadata.services.context import ServiceContext
-from hoodie.metadata.services.limits import ServiceLimits
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.services.context import ServiceContext, ServiceLimits
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, Timeline, archive_instants
 

@@ -17,7 +17,7 @@ from hoodie.format.instants.service_metadata import (
     CleanPartitionMetadata,
 )
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 

@@ -15,14 +15,13 @@ from hoodie.files.compaction_operation import LOG_BYTES, operation_of, slice_of,
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import CompactionOperation, CompactionPlan
-from hoodie.metadata.delta_log import base_file_to_bytes
+from hoodie.metadata.delta_commit import base_file_to_bytes
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
-from hoodie.metadata.recorded_logs import check_recorded_logs
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.services.context import ServiceContext
-from hoodie.metadata.slice_reader import SliceReader, slices_of
-from hoodie.metadata.visible_instants import visible_instants
+from hoodie.metadata.slices import SliceReader, check_recorded_logs, slices_of
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 

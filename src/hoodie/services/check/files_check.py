@@ -19,7 +19,7 @@ from hoodie.files.table_properties import BACKUP, PROPERTIES
 from hoodie.format.filenames import PARTITION_METADATA_NAME, LogFileName, name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.table.table_config import TableConfig
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.cleaning.clean import pending_cleans

@@ -23,7 +23,7 @@ from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.progress import PhaseTimes
 from hoodie.services.check import kinds
 from hoodie.services.check.completion import complete_anew, lost_completions

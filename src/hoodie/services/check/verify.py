@@ -18,7 +18,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.metadata.places import partition_folder
+from hoodie.metadata.paths import partition_folder
 from hoodie.services.check import kinds
 from hoodie.services.check.data_check import check_data
 from hoodie.services.check.files_check import (

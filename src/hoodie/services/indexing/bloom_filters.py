@@ -22,13 +22,12 @@ from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind, places_by_group
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.places import partition_folder
-from hoodie.metadata.stats_files import write_group_file
-from hoodie.metadata.visible_instants import visible_instants
+from hoodie.metadata.paths import partition_folder
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.file_builds import begin, check_buildable, drop_built, run
+from hoodie.services.indexing.file_builds import begin, check_buildable, drop_built, run, write_group_file
 from hoodie.services.results import Finding, Report, ServiceResult, few_of_each_kind
 from hoodie.storage import Store
 from hoodie.view.slices import list_slices

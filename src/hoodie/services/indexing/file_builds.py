@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import pyarrow as pa
+
 from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table, locked_table
@@ -20,15 +22,20 @@ from hoodie.commit.steps import Step, reached
 from hoodie.config import Option, indexes
 from hoodie.errors import HoodieError, LockTimeoutError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.instants.service_metadata import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
+from hoodie.format.metadata_table.column_stats import StatsRow
+from hoodie.format.metadata_table.metadata_record import RecordType
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import BaseFileFormat
-from hoodie.metadata.build_instants import build_time
+from hoodie.metadata.delta_commit import base_file_to_bytes
+from hoodie.metadata.folder import base_name
+from hoodie.metadata.instants import build_time
+from hoodie.metadata.kinds.column_stats import grouped_rows
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS
-from hoodie.metadata.places import INDEX_DEFINITIONS
+from hoodie.metadata.paths import INDEX_DEFINITIONS, file_id_of, partition_folder
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import complete_alone
@@ -40,6 +47,41 @@ from hoodie.timeline.owner import Owner
 from hoodie.view.statistics import OUR_BUILD, built_of_files
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
+
+
+def write_stats_files(
+    store: Store, kind: PartitionKind, rows: Mapping[str, StatsRow], *, groups: int, built_at: str
+) -> list[WriteStat]:
+    """Write one base file for each of `groups` file groups, also for one without rows; a retry writes the same files.
+
+    Readers do not see the files until the build completes. Memory: the rows, and the files.
+    """
+    record_type = RecordType.COLUMN_STATS if kind.definition is not None else RecordType.PARTITION_STATS
+    return [
+        write_group_file(store, kind, number, keys, values, built_at=built_at)
+        for number, (keys, values) in enumerate(grouped_rows(rows, record_type, groups))
+    ]
+
+
+def write_group_file(
+    store: Store, kind: PartitionKind, number: int, keys: pa.Array, values: pa.Array, *, built_at: str
+) -> WriteStat:
+    """Write the base file of one file group in a build; `keys` ascend. A retry writes the same file."""
+    file_id = file_id_of(kind.file_id_prefix, number)
+    name = base_name(file_id, built_at)
+    data = base_file_to_bytes(keys, values)
+    store.replace(f"{partition_folder(kind.name)}/{name}", data)
+    return WriteStat(
+        file_id=file_id,
+        path=f"{kind.name}/{name}",
+        num_writes=len(keys),
+        num_inserts=len(keys),
+        total_write_bytes=len(data),
+        file_size_bytes=len(data),
+        partition_path=kind.name,
+        runtime_stats=RuntimeStats(),
+    )
+
 
 _ROUNDS_MAX = 5
 _SWITCHES: Final[Mapping[str, Option[bool]]] = {

@@ -30,14 +30,13 @@ from hoodie.format.metadata_table.column_stats import (
 )
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, folded, joined, partition_row
-from hoodie.metadata.stats_files import write_stats_files
 from hoodie.metadata.stats_reader import StatsReader
-from hoodie.metadata.visible_instants import visible_instants
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.file_builds import begin, check_buildable, drop_built, run
+from hoodie.services.indexing.file_builds import begin, check_buildable, drop_built, run, write_stats_files
 from hoodie.services.results import Finding, Report, ServiceResult, few_of_each_kind
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.slices import list_slices

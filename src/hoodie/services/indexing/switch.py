@@ -25,7 +25,7 @@ from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD, partition_fo
 from hoodie.index.record.building.plan import IndexBuild, build_of, pending_build, pending_indexing
 from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
-from hoodie.metadata.places import INDEX_DEFINITIONS
+from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.results import ServiceResult

@@ -27,9 +27,9 @@ from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import has_partitioned_index, record_index
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.places import METADATA_FOLDER
-from hoodie.metadata.recorded_logs import check_recorded_logs
-from hoodie.metadata.visible_instants import visible_instants
+from hoodie.metadata.instants import visible_instants
+from hoodie.metadata.paths import METADATA_FOLDER
+from hoodie.metadata.slices import check_recorded_logs
 from hoodie.services.results import Finding, Report, few_of_each_kind
 from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_files_stay, planned_again

@@ -21,8 +21,8 @@ from hoodie.format.metadata_table.record_location import LocationColumn
 from hoodie.index.record import EntryStage, EntryWriter, StagedEntries, write_entries, write_partitioned_entries
 from hoodie.index.record.entries import DELETED, one_entry_per_key
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
-from hoodie.metadata.places import file_id_of
-from hoodie.metadata.slice_reader import read_log
+from hoodie.metadata.paths import file_id_of
+from hoodie.metadata.slices import read_log
 from hoodie.storage import MemoryStore, Store
 
 FOLDER = ".hoodie/.temp/stage-test"

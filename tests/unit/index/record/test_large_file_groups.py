@@ -8,7 +8,7 @@ import pytest
 import hoodie
 from hoodie.index.record import file_groups
 from hoodie.index.record.state import record_index
-from hoodie.metadata import slice_reader
+from hoodie.metadata import slices
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.fault_store import FaultStore
@@ -43,7 +43,7 @@ def state_of(store: MemoryStore) -> file_groups.RecordIndexState:
 def test_few_blocks_of_a_large_bucket_are_read(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Table(store).record_locations(KEYS)
     assert whole["file_id"].null_count == 0
-    monkeypatch.setattr(slice_reader, "WHOLE_BYTES_MAX", 0)
+    monkeypatch.setattr(slices, "WHOLE_BYTES_MAX", 0)
     counting = FaultStore(store, count_reads=True)
     counting.register()
     try:

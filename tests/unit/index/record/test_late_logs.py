@@ -15,7 +15,7 @@ from hoodie.format.filenames import LogFileName
 from hoodie.index.record import EntryStage, EntryWriter, write_entries
 from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.table import Table
 from hoodie.timeline import archive_instants
 from tests.support.index_check import check_index

@@ -15,11 +15,11 @@ from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.index.record.look_up import LookUp, find
-from hoodie.metadata.delta_log import base_file_to_bytes
+from hoodie.metadata.delta_commit import base_file_to_bytes
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.slice_content import RowBlock, SliceContent
-from hoodie.metadata.slice_reader import SliceReader
-from hoodie.metadata.visible_instants import visible_instants
+from hoodie.metadata.slices import SliceReader
 from hoodie.storage import LocalStore
 from hoodie.timeline import load_timeline
 from hoodie.view.slices import list_slices

@@ -13,10 +13,10 @@ from hoodie.format.metadata_table.metadata_record import (
     with_file_name,
 )
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.files import FileList, FilesKind, merge
 from hoodie.metadata.slice_content import SliceContent
-from hoodie.metadata.slice_reader import SliceReader
-from hoodie.metadata.visible_instants import visible_instants
+from hoodie.metadata.slices import SliceReader
 from hoodie.storage.memory import MemoryStore
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table

@@ -21,9 +21,9 @@ from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, PartitionKind, TableContent
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
-from hoodie.metadata.places import file_id_of, partition_folder
+from hoodie.metadata.paths import file_id_of, partition_folder
 from hoodie.metadata.slice_content import SliceContent
-from hoodie.metadata.slice_reader import SliceReader
+from hoodie.metadata.slices import SliceReader
 from hoodie.metadata.table import MetadataTable
 from tests.support.fake_commits import FakeTable
 from tests.support.metadata_limits import DELTA_COMMITS_MAX

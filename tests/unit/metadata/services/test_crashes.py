@@ -10,15 +10,14 @@ import pytest
 
 from hoodie.metadata.delta_commit import FileGroupDelta, write_delta_commit
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.files import FilesKind, file_group_id, rows_to_columns
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX, RecordIndexKind
-from hoodie.metadata.new_partition import create_file_groups
-from hoodie.metadata.places import file_id_of
-from hoodie.metadata.services.context import ServiceContext
-from hoodie.metadata.services.limits import ServiceLimits
-from hoodie.metadata.services.maintenance import run_services
-from hoodie.metadata.slice_reader import SliceReader
-from hoodie.metadata.visible_instants import visible_instants
+from hoodie.metadata.partitions import create_file_groups
+from hoodie.metadata.paths import file_id_of
+from hoodie.metadata.services.context import ServiceContext, ServiceLimits
+from hoodie.metadata.slices import SliceReader
+from hoodie.metadata.table import run_services
 from hoodie.storage import Store
 from hoodie.timeline import Action, Instant
 from tests.support.fake_commits import FakeTable

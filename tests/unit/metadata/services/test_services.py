@@ -15,16 +15,15 @@ from hoodie.errors import UnsupportedError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.files import FilesKind
-from hoodie.metadata.places import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.services.archiving import archive_if_due, instants_to_archive, never_archived_from
 from hoodie.metadata.services.cleaning import clean_if_due, earliest_to_retain, finish_clean, obsolete_files
 from hoodie.metadata.services.compaction import compact_if_due
-from hoodie.metadata.services.context import ServiceContext
-from hoodie.metadata.services.limits import ServiceLimits
-from hoodie.metadata.slice_reader import slices_of
+from hoodie.metadata.services.context import ServiceContext, ServiceLimits
+from hoodie.metadata.slices import slices_of
 from hoodie.metadata.table import MetadataTable
-from hoodie.metadata.visible_instants import visible_instants
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 from tests.support.fake_commits import FakeTable
 from tests.support.fault_store import FaultStore

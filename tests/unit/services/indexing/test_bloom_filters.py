@@ -20,8 +20,8 @@ from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
-from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.steps import once_at
@@ -161,7 +161,7 @@ import resource, sys
 import hoodie
 from hoodie.services.indexing import bloom_filters
 from hoodie.commit.filters import commit_filters
-from hoodie.metadata.delta_log import log_to_bytes
+from hoodie.metadata.delta_commit import log_to_bytes
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 
 bloom_filters._GROUP_BYTES = 16 << 20

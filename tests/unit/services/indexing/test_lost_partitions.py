@@ -13,7 +13,7 @@ from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import CorruptFileError, HoodieWarning, MetadataPartitionMissingError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
-from hoodie.metadata.places import partition_folder
+from hoodie.metadata.paths import partition_folder
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action

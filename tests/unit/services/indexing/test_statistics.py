@@ -16,12 +16,12 @@ from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION
 from hoodie.format.metadata_table.value_types import ValueKind, ValueType
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.partition_kind import CommitFacts
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
-from hoodie.metadata.places import partition_folder
+from hoodie.metadata.paths import partition_folder
 from hoodie.metadata.stats_reader import StatsReader
-from hoodie.metadata.visible_instants import visible_instants
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested

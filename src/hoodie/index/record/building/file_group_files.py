@@ -34,12 +34,11 @@ from hoodie.index.record.entries import (
 )
 from hoodie.index.record.file_groups import IndexFileGroup, read_file_group
 from hoodie.index.record.look_up import find, way_of
-from hoodie.metadata.delta_commit import write_log
-from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
+from hoodie.metadata.delta_commit import base_file_to_bytes, initial_log_to_bytes, write_log
 from hoodie.metadata.folder import base_name, log_name
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
-from hoodie.metadata.places import file_id_of, partition_folder
-from hoodie.metadata.slice_reader import read_base
+from hoodie.metadata.paths import file_id_of, partition_folder
+from hoodie.metadata.slices import read_base
 from hoodie.storage import FileInfo, Store, StoreSpec, open_store
 
 

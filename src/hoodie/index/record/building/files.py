@@ -32,7 +32,7 @@ from hoodie.index.record.differences import FileGroupChange, changes_between, st
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState, list_index_files
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
-from hoodie.metadata.places import file_id_of
+from hoodie.metadata.paths import file_id_of
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import FileInfo, StoreSpec, open_store
 from hoodie.timeline import Action, Instant, State, Timeline, ms_of_instant_time

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hoodie.errors import InstantNotFoundError
 from hoodie.format.instants.service_metadata import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.metadata.build_instants import build_time
+from hoodie.metadata.instants import build_time
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
 

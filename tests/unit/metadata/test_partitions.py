@@ -13,12 +13,12 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, parse_log_blocks
 from hoodie.format.table.properties import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import NewTable, new_table_config
-from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import fills_a_partition
 from hoodie.metadata.locked_table import LockedTable
-from hoodie.metadata.new_partition import initial_time, next_initial_time
-from hoodie.metadata.places import INDEX_DEFINITIONS, METADATA_HOODIE_FOLDER
+from hoodie.metadata.partitions import initial_time, next_initial_time
+from hoodie.metadata.paths import INDEX_DEFINITIONS, METADATA_HOODIE_FOLDER
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read_instant

@@ -1,20 +1,61 @@
-"""Completion times of archived instants. They decide to which file slice a log file belongs.
+"""The instants of the metadata table: which readers see, which fill a whole partition, and which are archived.
 
-docs/format/table.md §5.1. The JVM archives instants whose log files still exist. Archiving in this library does not, so
-the archive is not read for tables that only this library wrote.
+docs/format/metadata.md §3.4, §3.5, §3.9; docs/format/table.md §5.1. A table's first partitions are filled at counters,
+`0000…`. An index that is built while writers run is filled at the time of its indexing instant followed by the
+operation code of the indexer. This time is greater than the time of every earlier instant, so that the files do not
+count as files of archived instants before the build completes. The JVM archives instants whose log files still exist;
+this library does not, so the archive is not read for tables that only this library wrote.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import replace
+from typing import Final
 
 from hoodie.files.slices import FileSlice, logs_in_doubt
-from hoodie.metadata.build_instants import fills_a_partition
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.places import METADATA_HISTORY
+from hoodie.metadata.paths import METADATA_HISTORY
 from hoodie.storage import Store, StoreSpec
 from hoodie.timeline import Timeline, TimelineArchive
+
+_COUNTER_BEGINS: Final = "0000"
+_INSTANT_DIGITS: Final = 17
+_INDEXER: Final = "004"
+"""Operation code of the indexer. On disk: do not change."""
+
+
+def build_time(indexing_time: str) -> str:
+    """Return the metadata table's instant for an index build; `indexing_time` is its instant on the data timeline."""
+    return f"{indexing_time}{_INDEXER}"
+
+
+def fills_a_partition(instant_time: str) -> bool:
+    """Return whether the instant fills a partition: it holds the entries of many instants of the data table.
+
+    >>> fills_a_partition("00000000000000001"), fills_a_partition("20261121123616628004")
+    (True, True)
+    >>> fills_a_partition("20261121123616628")
+    False
+    """
+    is_coded = len(instant_time) == _INSTANT_DIGITS + len(_INDEXER) and instant_time.endswith(_INDEXER)
+    return is_coded or instant_time.startswith(_COUNTER_BEGINS)
+
+
+def visible_instants(metadata_timeline: Timeline, data_timeline: Timeline) -> Timeline:
+    """Return the instants of the metadata table that readers see: completed, and not pending on the data timeline.
+
+    The delta commit of a data instant completes before the data instant. Until the data instant completes, readers must
+    not see its rows. `data_timeline` is the whole active timeline of the data table. An instant that is not on it was
+    archived, or exists only in the metadata table (a compaction): it is visible.
+    """
+
+    def is_visible(requested_time: str) -> bool:
+        data_instant = data_timeline.get(requested_time)
+        return data_instant is None or data_instant.is_completed
+
+    return metadata_timeline.filter(lambda instant: instant.is_completed and is_visible(instant.requested_time))
+
 
 _known: dict[StoreSpec, Mapping[str, str]] = {}
 """Completion times that earlier calls read, by table. They do not change. At most one for each file."""

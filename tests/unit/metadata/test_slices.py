@@ -15,8 +15,8 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_lo
 from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordType, metadata_schema
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.files import FilesKind, merge
-from hoodie.metadata.places import METADATA_COMMITS
-from hoodie.metadata.slice_reader import SliceReader, read_base, read_log
+from hoodie.metadata.paths import METADATA_COMMITS
+from hoodie.metadata.slices import SliceReader, read_base, read_log
 from hoodie.storage import MemoryStore
 from hoodie.timeline import (
     Action,

@@ -1,26 +1,30 @@
-"""Creates the metadata table, adds partitions to it, and drops partitions (docs/format/metadata.md §3.4)."""
+"""The life of a metadata partition: created, filled, built while writers run, and dropped.
+
+docs/format/metadata.md §3.4. A service of the data table (`services/indexing/`) first writes the files of a build under
+the build's instant. Readers do not see them, until the files become the partition in one instant.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
-from hoodie.errors import UnsupportedError
-from hoodie.format.filenames import PARTITION_METADATA_NAME
+from hoodie.errors import CommitConflictError, UnsupportedError
+from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteOperation, WriteStat
 from hoodie.format.table.properties import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import new_metadata_table_config
-from hoodie.metadata.build_instants import build_time
 from hoodie.metadata.definitions import drop_definitions, write_definition
-from hoodie.metadata.delta_log import base_file_to_bytes, initial_log_to_bytes
+from hoodie.metadata.delta_commit import base_file_to_bytes, initial_log_to_bytes
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
+from hoodie.metadata.instants import build_time
 from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind, TableContent
 from hoodie.metadata.kinds.registry import KindRegistry
 from hoodie.metadata.locked_table import LockedTable
-from hoodie.metadata.places import METADATA_FOLDER, METADATA_PROPERTIES, file_id_of, partition_folder
+from hoodie.metadata.paths import METADATA_FOLDER, METADATA_PROPERTIES, file_id_of, partition_folder
 from hoodie.storage import Store
-from hoodie.timeline import Action, InstantClock, Timeline
+from hoodie.timeline import Action, InstantClock, State, Timeline
 
 _FIRST_INITIAL_TIME = 0
 _INSTANT_DIGITS = 17
@@ -130,3 +134,72 @@ def _write_base(folder: MetadataFolder, partition: str, rows: InitialRows, reque
         partition_path=partition,
         runtime_stats=RuntimeStats(),
     )
+
+
+_ALL_STATES = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
+_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN})
+
+
+def check_no_service_pending(folder: MetadataFolder) -> None:
+    """Refuse to exchange a partition while a service of the metadata table is pending: it reads its file groups.
+
+    Raises: CommitConflictError.
+    """
+    for instant in folder.timeline().pending():
+        if instant.action in _SERVICES:
+            raise CommitConflictError(
+                f"the metadata table of {folder.store.uri('')} has a pending {instant}, which works on the file groups "
+                "that the build replaces; write to the table to finish it, then run the build again"
+            )
+
+
+def commit_build(
+    folder: MetadataFolder, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: LockedTable
+) -> None:
+    """Make the files of a build the partition; files of other instants are deleted. Safe to repeat after a crash.
+
+    `stats` are the write statistics of the build's files.
+    """
+    table.ensure_held()
+    for path, instant_time in _files(folder, kind):
+        # Files that running writers prepared for the replaced file groups are deleted too.
+        if instant_time != built_at:
+            folder.store.delete(path)
+    # The file is created here and not earlier: the JVM compacts every folder that has this file.
+    if folder.store.head(f"{partition_folder(kind.name)}/{PARTITION_METADATA_NAME}") is None:
+        create_partition_file(folder.store, kind.name, built_at, now=datetime.now(UTC))
+    if kind.definition is not None:
+        write_definition(folder.store, kind.name, kind.definition)
+    # Another process may have taken the build over and completed it: its instant must stay.
+    table.ensure_held()
+    timeline = folder.timeline()
+    if timeline.get(built_at) is not None:
+        folder.forget(built_at, Action.DELTA_COMMIT, *_ALL_STATES)
+    folder.request(built_at, Action.DELTA_COMMIT)
+    folder.begin(built_at, Action.DELTA_COMMIT)
+    complete_filling(folder, built_at, stats, timeline, table)
+
+
+def has_build(folder: MetadataFolder, built_at: str) -> bool:
+    """Return whether the instant of a build is completed."""
+    found = folder.timeline().get(built_at, Action.DELTA_COMMIT)
+    return found is not None and found.is_completed
+
+
+def undo_build(folder: MetadataFolder, kind: PartitionKind, built_at: str, *, is_in_use: bool) -> None:
+    """Delete the instant and the files of a build; delete the whole folder unless an older partition `is_in_use`."""
+    folder.forget(built_at, Action.DELTA_COMMIT, *_ALL_STATES)
+    if not is_in_use:
+        folder.store.delete_folder(partition_folder(kind.name))
+        return
+    for path, instant_time in list(_files(folder, kind)):
+        if instant_time == built_at:
+            folder.store.delete(path)
+
+
+def _files(folder: MetadataFolder, kind: PartitionKind) -> Iterator[tuple[str, str]]:
+    """Yield the path and the instant of each base and log file of a partition."""
+    for info in list(folder.store.list(partition_folder(kind.name))):
+        parsed = BaseFileName.parse(info.name) or LogFileName.parse(info.name)
+        if parsed is not None:
+            yield info.path, parsed.instant_time

@@ -1,12 +1,17 @@
-"""Paths and names of the metadata table (docs/format/metadata.md §3.1 to §3.3)."""
+"""Paths and names of the metadata table, and errors that name them (docs/format/metadata.md §3.1 to §3.3)."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Final
 
+from hoodie.errors import CorruptFileError
+from hoodie.files.damage import missing_file
 from hoodie.files.logs.leftovers import CommitRecords
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.versions import TableVersion
+from hoodie.storage import Store
 from hoodie.timeline import Layout, layout_for
 
 METADATA_FOLDER: Final = ".hoodie/metadata"
@@ -42,3 +47,17 @@ def metadata_layout(config: TableConfig) -> Layout:
 def file_id_of(prefix: str, index: int) -> str:
     """Return the file id of a file group of a metadata partition; `index` is its position in the sorted list."""
     return f"{prefix}{index:04d}-0"
+
+
+_REMEDY = f"or {REBUILD_ADVICE}"
+
+
+@contextlib.contextmanager
+def expected_metadata_file(store: Store, path: str) -> Iterator[None]:
+    """Add what to do to the errors for a file of the metadata table that is damaged or missing."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise missing_file(store, path).with_remedy(_REMEDY) from error
+    except CorruptFileError as error:
+        raise error.with_remedy(_REMEDY) from error

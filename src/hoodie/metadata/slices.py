@@ -1,0 +1,352 @@
+"""Read file slices of the metadata table: a base HFile, and the HFile and delete blocks of its log files.
+
+docs/format/metadata.md §2, §3.7, §3.8. Files of the metadata table never change, so parsed files are cached. A missing
+file is in no listing: only the commits tell that it existed, so the log files are compared with the commits.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.errors import InstantNotFoundError, UnsupportedError
+from hoodie.files.damage import check_length, damaged_file
+from hoodie.files.logs.log_scan import problem_of_blocks, replaced_instants
+from hoodie.files.slices import FileSlice, latest_slices
+from hoodie.format.filenames import LogFileName, name_of
+from hoodie.format.hfile import HFileReader
+from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from hoodie.format.metadata_table.partition_names import FILES
+from hoodie.metadata.instants import fills_a_partition, with_archived_fills, with_archived_logs
+from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.paths import METADATA_COMMITS, expected_metadata_file, partition_folder
+from hoodie.metadata.slice_content import LogContent, RowBlock, SliceContent, assembled
+from hoodie.storage import FileInfo, Store, StoreSpec
+from hoodie.timeline import Action, Instant, Timeline, read_instant
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """The `size` bytes of a file from the byte `start` on: a `ByteSource`."""
+
+    store: Store
+    path: str
+    size: int
+    start: int = 0
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return the bytes `[offset, offset + length)`; fewer if the file ends before."""
+        with expected_metadata_file(self.store, self.path):
+            return self.store.read_range(self.path, self.start + offset, length)
+
+
+def check_recorded_logs(
+    store: Store,
+    slices: Mapping[str, Sequence[FileSlice]],
+    timeline: Timeline,
+    *,
+    times: Collection[str] | None = None,
+) -> None:
+    """Check that each log file that a delta commit recorded exists and has its length.
+
+    `slices` are the newest slices of metadata partitions, by partition. `times` limits the check to delta commits with
+    these requested times. One read for each delta commit since the last compaction; if the instant that filled a
+    partition is archived, three requests more, once for each process.
+
+    Raises:
+        MissingFileError: a log file does not exist.
+        CorruptFileError: a log file has another length, or a commit does not parse.
+    """
+    timeline = with_archived_fills(store, timeline, [found for group in slices.values() for found in group])
+    for instant in timeline:
+        if not _is_delta(instant) or (times is not None and instant.requested_time not in times):
+            continue
+        if not any(_belongs(instant, found, timeline) for group in slices.values() for found in group):
+            continue
+        try:
+            content = read_instant(store, METADATA_COMMITS.layout, instant, folder=METADATA_COMMITS.folder)
+        except InstantNotFoundError:
+            # Archived since the timeline was loaded: a compaction has its rows.
+            continue
+        recorded = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats
+        for partition, group in slices.items():
+            stats = {stat.path or "": stat.file_size_bytes for stat in recorded.get(partition, ())}
+            current = [found for found in group if _belongs(instant, found, timeline)]
+            _check_partition(store, partition, current, stats)
+
+
+def unlogged_instants(timeline: Timeline, found: FileSlice) -> Iterator[str]:
+    """Yield the requested times of delta commits that should have a log file in the slice and have none.
+
+    `timeline` has the completion time of the instant that filled the partition: see `with_archived_fills`.
+    """
+    logged = {log.name.instant_time for log in found.log_files}
+    for instant in timeline:
+        time = instant.requested_time
+        if (
+            _is_delta(instant)
+            and time not in logged
+            and not fills_a_partition(time)
+            and _belongs(instant, found, timeline)
+        ):
+            yield time
+
+
+def _check_partition(store: Store, partition: str, group: Sequence[FileSlice], recorded: Mapping[str, int]) -> None:
+    by_id = {found.file_id: found for found in group}
+    for path, size_bytes in recorded.items():
+        name = LogFileName.parse(name_of(path))
+        found = None if name is None else by_id.get(name.file_id)
+        if name is None or found is None:
+            continue
+        stored = {log.name.name: log.size_bytes for log in found.log_files}
+        full = f"{partition_folder(partition)}/{name.name}"
+        with expected_metadata_file(store, full):
+            if name.name not in stored:
+                raise FileNotFoundError(full)
+            check_length(store, full, listed_bytes=size_bytes, found_bytes=stored[name.name])
+
+
+def _is_delta(instant: Instant) -> bool:
+    return instant.is_completed and instant.action is Action.DELTA_COMMIT
+
+
+def _belongs(instant: Instant, found: FileSlice, timeline: Timeline) -> bool:
+    """Return whether log files of a delta commit belong to the slice.
+
+    Commits before the first log file of a slice without a base file may have written to a partition that was dropped.
+    A build that fills a partition deletes the log files of all commits that completed before it, and has their entries.
+    If it is not known when the build completed, only the commits whose log files are in the slice belong to it.
+    """
+    base_time = found.base_instant_time
+    if fills_a_partition(base_time) and instant.requested_time != base_time:
+        filled_at = timeline.completion_time_of(base_time)
+        if filled_at is not None:
+            return (instant.completion_time or instant.requested_time) > filled_at
+        if timeline.get(base_time) is None:
+            return any(log.name.instant_time == instant.requested_time for log in found.log_files)
+    if found.base_file is None:
+        return instant.requested_time >= base_time
+    return (instant.completion_time or instant.requested_time) >= base_time
+
+
+_SMALL_BLOCK_ROWS = 4096
+"""A block of up to this many rows is parsed whole and kept. Seeking in such a block costs more than parsing it once."""
+
+WHOLE_BYTES_MAX = 8 * 1024 * 1024
+"""Size up to which a base file is read whole: one more request to an object store costs more than these bytes."""
+
+
+class SliceReader:
+    """Lists and parses the files of metadata partitions. Each file is opened once.
+
+    Memory: the files of the newest slice of each file group that was read, without large base files. Not thread-safe.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._bases: dict[FileInfo, HFileReader] = {}
+        self._logs: dict[FileInfo, LogContent] = {}
+        self._compared: set[str] = set()
+
+    def read(self, kind: PartitionKind, timeline: Timeline) -> list[SliceContent]:
+        """Read the newest file slice of every file group of a partition, sorted by file id.
+
+        `timeline` holds the visible instants of the metadata table.
+
+        Nearly every delta commit has a log file in the partition `files`. Those that have none are read, once.
+
+        Raises:
+            CorruptFileError: a file does not parse; or a log file of the partition `files` does not exist.
+        """
+        folder = partition_folder(kind.name)
+        infos = {info.path: info for info in self._store.list(folder)}
+        sizes = {info.name: info.size_bytes for info in infos.values()}
+        found = latest_slices({folder: sizes}, with_archived_logs(self._store, timeline, sizes, kind), {})
+        if kind.name == FILES:
+            self._check_none_missing(found, timeline)
+        contents = [self._content(file_slice, infos) for file_slice in found]
+        self._forget(folder, found, infos)
+        return contents
+
+    def _check_none_missing(self, slices: Sequence[FileSlice], timeline: Timeline) -> None:
+        timeline = with_archived_fills(self._store, timeline, slices)
+        unlogged = {time for found in slices for time in unlogged_instants(timeline, found)} - self._compared
+        if unlogged:
+            check_recorded_logs(self._store, {FILES: slices}, timeline, times=unlogged)
+            self._compared |= unlogged
+
+    def read_once(self, file_slice: FileSlice) -> SliceContent:
+        """Parse the files of one slice without keeping them."""
+        base = None if file_slice.base_file is None else read_base(self._store, file_slice.base_file.path)
+        return assembled(file_slice, base, [read_log(self._store, log.path) for log in file_slice.log_files])
+
+    def _content(self, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> SliceContent:
+        base: HFileReader | None = None
+        if file_slice.base_file is not None:
+            info = infos[file_slice.base_file.path]
+            if info not in self._bases:
+                self._bases[info] = open_base(self._store, info)
+            base = self._bases[info]
+        logs: list[LogContent] = []
+        for log in file_slice.log_files:
+            info = infos[log.path]
+            if info not in self._logs:
+                self._logs[info] = read_log(self._store, info.path)
+            logs.append(self._logs[info])
+        return assembled(file_slice, base, logs)
+
+    def _forget(self, folder: str, slices: Sequence[FileSlice], infos: Mapping[str, FileInfo]) -> None:
+        """Drop parsed files of older slices, so that the memory of a reader stays bounded."""
+        paths = {log.path for found in slices for log in found.log_files}
+        paths |= {found.base_file.path for found in slices if found.base_file is not None}
+        kept = {infos[path] for path in paths}
+        prefix = f"{folder}/"
+        for cache in (self._bases, self._logs):
+            for info in [info for info in cache if info.path.startswith(prefix) and info not in kept]:
+                del cache[info]
+
+
+def slices_of(store: Store, kind: PartitionKind, timeline: Timeline) -> list[FileSlice]:
+    """List the newest file slice of every file group of a partition, sorted by file id.
+
+    Files of instants that are not completed in `timeline` are left out.
+    """
+    return slices_among(store, kind, timeline, store.list(partition_folder(kind.name)))
+
+
+def slices_among(store: Store, kind: PartitionKind, timeline: Timeline, files: Iterable[FileInfo]) -> list[FileSlice]:
+    """Return the slices as `slices_of` does, of the partition's files that the caller has listed."""
+    sizes = {info.name: info.size_bytes for info in files}
+    timeline = with_archived_logs(store, timeline, sizes, kind)
+    return latest_slices({partition_folder(kind.name): sizes}, timeline, {})
+
+
+def read_base(store: Store, path: str) -> HFileReader:
+    """Open a base file.
+
+    Raises:
+        CorruptFileError: the file does not parse, or does not exist.
+    """
+    with expected_metadata_file(store, path):
+        return HFileReader(store.read(path), path=store.uri(path))
+
+
+def open_base(store: Store, info: FileInfo) -> HFileReader:
+    """Open a base file. A small file is kept whole; of a large file each look-up reads the blocks that it needs.
+
+    Raises:
+        CorruptFileError: the file does not parse, or does not exist.
+    """
+    if info.size_bytes <= WHOLE_BYTES_MAX:
+        return read_base(store, info.path)
+    return HFileReader(StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
+
+
+def read_log(store: Store, path: str) -> LogContent:
+    """Parse a log file of a completed instant.
+
+    Raises:
+        CorruptFileError: the file does not parse or does not exist; or it has a torn block or no block, and its delta
+            commit recorded rows in it.
+    """
+    where = store.uri(path)
+    with expected_metadata_file(store, path):
+        blocks = parse_log_blocks(store.read(path), path=where)
+        problem = problem_of_blocks(blocks)
+        if problem:
+            _check_leftover(store, path, problem)
+        parsed = [rows for block in blocks if (rows := _row_block(block, where)) is not None]
+    return LogContent(tuple(parsed), len(blocks))
+
+
+def _check_leftover(store: Store, path: str, problem: str) -> None:
+    name = LogFileName.parse(name_of(path))
+    if name is None or METADATA_COMMITS.expect_content(store, name):
+        raise damaged_file(store, path, problem)
+
+
+def _row_block(block: LogBlock, path: str) -> RowBlock | None:
+    """Parse a block's content; None for blocks without rows (corrupt blocks and commands)."""
+    replaces = replaced_instants(block.headers.get(HeaderKey.COMPACTED_BLOCK_TIMES))
+    instant_time = block.instant_time or ""
+    if block.block_type is BlockType.HFILE_DATA:
+        reader = HFileReader(memoryview(block.content), path=path)
+        schema = block.headers.get(HeaderKey.SCHEMA) or reader.file_info.get("schema", b"").decode()
+        if len(reader) <= _SMALL_BLOCK_ROWS:
+            return RowBlock(*reader.entries(), schema, instant_time, replaces)
+        return RowBlock(None, None, schema, instant_time, replaces, reader=reader)
+    if block.block_type is BlockType.DELETE:
+        deletes = DeleteRecords.parse(block.content, path=path, offset=block.content_offset)
+        return RowBlock(deletes.record_keys.cast(pa.binary()), None, "", instant_time, replaces)
+    if block.block_type in (BlockType.CORRUPT, BlockType.COMMAND):
+        return None
+    raise UnsupportedError(f"{path}: this release cannot read a {block.block_type.name} block in the metadata table")
+
+
+CACHE_BYTES_MAX = 256 * 1024 * 1024
+"""Maximum bytes of parsed files that a process keeps."""
+
+
+def read_slice(store: Store, file_slice: FileSlice, files: Sequence[FileInfo]) -> SliceContent:
+    """Parse the files of a slice; files in the cache of this process are not read again.
+
+    `files` are the listed files of the slice, the base file first. Memory: the files. Up to `CACHE_BYTES_MAX` of them
+    stay in the cache.
+
+    Raises:
+        CorruptFileError: a file does not parse.
+    """
+    rest = list(files)
+    base: HFileReader | None = None
+    if file_slice.base_file is not None:
+        base = _kept.get(store, rest.pop(0), open_base)
+    logs: Sequence[LogContent] = [_kept.get(store, info, _parse_log) for info in rest]
+    return assembled(file_slice, base, logs)
+
+
+def _parse_log(store: Store, info: FileInfo) -> LogContent:
+    return read_log(store, info.path)
+
+
+class _ParsedFiles:
+    """A cache of the parsed files that this process used last. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: OrderedDict[tuple[StoreSpec, FileInfo], tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, store: Store, info: FileInfo, parse: Callable[[Store, FileInfo], Any]) -> Any:
+        """Return the parsed file, from the cache or by `parse`."""
+        key = (store.spec, info)
+        with self._lock:
+            if key in self._files:
+                self._files.move_to_end(key)
+                return self._files[key][0]
+        parsed = parse(store, info)
+        with self._lock:
+            if key not in self._files:
+                self._files[key] = parsed, _held_bytes(parsed, info)
+                self._bytes += self._files[key][1]
+            while self._bytes > CACHE_BYTES_MAX and len(self._files) > 1:
+                _, (_, dropped_bytes) = self._files.popitem(last=False)
+                self._bytes -= dropped_bytes
+        return parsed
+
+
+def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:
+    """Return the bytes that a file takes in memory: at most 8 MiB of a base file; a log file and its parsed columns."""
+    if isinstance(parsed, HFileReader):
+        return min(info.size_bytes, WHOLE_BYTES_MAX)
+    return info.size_bytes + sum(block.held_bytes for block in parsed.blocks)
+
+
+_kept = _ParsedFiles()
