@@ -26,7 +26,7 @@ from hoodie.errors import (
     WorkerEnvironmentError,
 )
 from hoodie.records.merging.mergers import register_merger
-from hoodie.table import Table, create, exists, open, register
+from hoodie.table import Table, create, exists, open, register, sessions
 
 if TYPE_CHECKING:
     from hoodie.spark.ship import ship
@@ -68,6 +68,15 @@ __all__ = [
     "ship",
     "sql",
 ]
+
+
+def _spark_room() -> sessions.SparkRoom:
+    import hoodie.spark
+
+    return hoodie.spark
+
+
+sessions.use(_spark_room)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 `check_arguments` decorates a function, `check_methods` a class. Each argument is read by its annotation: an argument
 with one obvious meaning is converted (a NumPy integer, a number in `properties`), any other is refused by name.
-Arguments whose annotation is `Any` are the caller's data, which `engine/selection.py` reads.
+Arguments whose annotation is `Any` are the caller's data, which `engine/inputs.py` reads.
 """
 
 from __future__ import annotations

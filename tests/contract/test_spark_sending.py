@@ -10,12 +10,12 @@ import pytest
 
 import hoodie
 from hoodie.engine import TaskContext
-from hoodie.engine.selection import active_session
 from hoodie.files import base_file
 from hoodie.files.slices import BaseFile
 from hoodie.spark import SparkEngine, small_tables, stored_types, tasks
 from hoodie.spark.small_tables import to_arrow
 from hoodie.spark.stored_types import files_by_types
+from hoodie.table.sessions import active_session
 from hoodie.view.slices import list_slices
 from tests.contract.table_lanes import TRIPS, Lane, trips
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
-from hoodie.index_facade import TableIndex
 from hoodie.read.inspect import Inspection
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from hoodie.table.indexes import TableIndex
 from tests.crash.actions import ACTIONS, EXPIRES, KINDS, START, make_table
 from tests.crash.tables import trips
 from tests.support.fault_store import FaultStore

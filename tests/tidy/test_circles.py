@@ -8,16 +8,6 @@ from fnmatch import fnmatchcase
 from tests.tidy.sources import package_sources
 from tests.tidy.test_imports import LINE_OF
 
-# Circles that we still have, each with its modules in `hoodie`. The list may only become shorter.
-KNOWN = (
-    # engine/selection imports spark/ by name, and spark/ship closes a second circle through the package.
-    "__init__ engine.selection index_facade spark spark.datasource spark.datasource_writer spark.engine spark.lookups "
-    "spark.merge spark.merged spark.scan spark.ship spark.small_tables spark.stream_sink spark.stream_source "
-    "spark.superseded spark.tasks spark.workers statements.call statements.merge statements.names statements.procedure "
-    "statements.run statements.services statements.tables table table.context table.handle table.merge table.opening "
-    "table.reads table.services table.streams table.writes",
-)
-
 Arrows = Mapping[str, Mapping[str, str]]
 """The modules that a module imports, and where: `file:line`."""
 
@@ -25,11 +15,7 @@ Arrows = Mapping[str, Mapping[str, str]]
 def test_modules_import_each_other_in_no_circle() -> None:
     arrows = _arrows()
     circles = _circles(arrows)
-    known = [frozenset(f"hoodie.{name}".removesuffix(".__init__") for name in names.split()) for names in KNOWN]
-    new = [_told(circle, arrows) for circle in circles if not any(circle <= one for one in known)]
-    assert not new, "\n".join(new)
-    gone = [left for one in known if (left := sorted(one.difference(*circles)))]
-    assert not gone, f"these modules are in no circle any more: delete them from the list KNOWN, {gone}"
+    assert not circles, "\n".join(_told(circle, arrows) for circle in circles)
 
 
 def test_a_circle_is_found_and_the_arrow_to_cut_is_named() -> None:

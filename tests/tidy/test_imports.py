@@ -26,7 +26,6 @@ LINES = (
     ("read", "services"),
     ("write",),
     ("merge_into",),
-    ("index_facade",),
     ("table",),
     ("statements",),
     ("spark",),

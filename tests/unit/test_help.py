@@ -8,7 +8,7 @@ import re
 import pytest
 
 import hoodie
-from hoodie.engine.selection import table_in_memory
+from hoodie.engine.inputs import table_in_memory
 from hoodie.errors import UnsupportedError
 
 ERRORS = (

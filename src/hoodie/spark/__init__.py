@@ -1,7 +1,7 @@
 """The only package that imports PySpark: the Spark engine, conversions of DataFrames, the data source."""
 
 from hoodie.spark.datasource import register
-from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, session_of
+from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, engine_and_dataset, engine_of
 from hoodie.spark.lookups import assigned, filter_exists, record_locations
 from hoodie.spark.merge import merge_source, merged_rows
 from hoodie.spark.merged import read_cdc
@@ -18,6 +18,8 @@ __all__ = [
     "arrow_schema_of",
     "assigned",
     "catalog_path",
+    "engine_and_dataset",
+    "engine_of",
     "filter_exists",
     "from_arrow",
     "merge_source",
@@ -27,7 +29,6 @@ __all__ = [
     "read_scan",
     "record_locations",
     "register",
-    "session_of",
     "start_stream",
     "to_arrow",
 ]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 
-from hoodie.engine.selection import table_in_memory
+from hoodie.engine.inputs import table_in_memory
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.read.cdc import cdc_schema
 from hoodie.read.cdc_plan import CdcPlan, plan_cdc

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from hoodie import progress
-from hoodie.engine.api import Consume, Dataset, Exchange, Prepare, TaskContext
+from hoodie.engine.api import Consume, Dataset, Engine, Exchange, Prepare, TaskContext
 from hoodie.engine.packing import balanced_groups
 from hoodie.errors import HoodieError
 from hoodie.spark.tasks import each_in_a_task, guarded, packed_tasks, salts, task_context
@@ -203,6 +203,16 @@ def _answers(work: Callable[[], Iterable[Any]]) -> Iterator[pa.RecordBatch]:
 
 def _row(result: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], schema=_RESULT_ARROW)
+
+
+def engine_of(session: Any) -> Engine:
+    """Return the engine of a session."""
+    return SparkEngine(session)
+
+
+def engine_and_dataset(frame: Any) -> tuple[Engine, Dataset]:
+    """Return the engine of a DataFrame's session, and its rows as a dataset."""
+    return SparkEngine(session_of(frame)), SparkDataset(frame)
 
 
 def session_of(frame: Any) -> Any:

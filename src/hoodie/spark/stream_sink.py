@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hoodie.config import writes
-from hoodie.engine.selection import is_spark
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.spark.datasource_writer import warn_notes
 from hoodie.spark.types import arrow_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table import Table
 from hoodie.table.context import TableContext
+from hoodie.table.sessions import is_spark
 from hoodie.write.setup import WriteSetup
 from hoodie.write.stream_batch import check_operation
 

@@ -11,7 +11,6 @@ a Connect session.
 
 from __future__ import annotations
 
-import importlib
 import re
 import shutil
 import subprocess
@@ -44,7 +43,7 @@ _REASON_MAX = 1_000
 
 def release() -> str:
     """Return the release of this package that the program has imported."""
-    return str(importlib.import_module("hoodie").__version__)
+    return str(sys.modules["hoodie"].__version__)
 
 
 def check_workers(session: Any) -> None:
@@ -80,13 +79,12 @@ def checked_in_worker(work: Callable[..., Iterator[Any]]) -> Callable[[Iterator[
     wanted = release()
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        import importlib
         import pickle
         import sys
 
         place = f"{sys.executable} (Python {sys.version_info[0]}.{sys.version_info[1]})"
         try:
-            found = importlib.import_module("hoodie").__version__
+            found = __import__("hoodie").__version__  # the package of the worker
             if found != wanted:
                 raise RuntimeError(f"HOODIE_WORKER: {place}: hoodie {found} is there, the program runs {wanted}")
             unpacked = pickle.loads(packed)

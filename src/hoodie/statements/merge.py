@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from hoodie.engine.selection import is_spark
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.records.sql.parse import to_sql
 from hoodie.statements.names import Names, assignments, path_of, refuse_more
 from hoodie.table.context import Text
 from hoodie.table.merge import TableMerger
+from hoodie.table.sessions import is_spark
 
 
 def run_merge(tree: exp.Merge, names: Names, properties: Text | None) -> Any:

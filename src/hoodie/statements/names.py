@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from hoodie.engine.selection import spark_room, table_in_memory
+from hoodie.engine.inputs import table_in_memory
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.table_schema import conform, normalise
 from hoodie.records.sql.parse import other_clauses, to_sql
@@ -17,6 +17,7 @@ from hoodie.records.sql.quoting import quoted
 from hoodie.table import Table
 from hoodie.table import open as open_table
 from hoodie.table.context import Text
+from hoodie.table.sessions import spark_room
 
 _PATHS: Final = ("hoodie", "hudi")
 """The words before a path, and the providers of a table in Spark's catalog."""

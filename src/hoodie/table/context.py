@@ -57,7 +57,7 @@ class TableContext:
 
     def session(self) -> Any:
         """Return the Spark session for reads and large work; None without one, and for stores of this process only."""
-        from hoodie.engine.selection import active_session
+        from hoodie.table.sessions import active_session
 
         if self._spark is False or (self._spark is None and self.state.store.spec.is_private):
             return None
@@ -78,13 +78,12 @@ class TableContext:
     def engine(self) -> Engine:
         """Return the engine for large work without data of the caller: the Spark session, otherwise this process."""
         from hoodie.engine import LocalEngine
-        from hoodie.engine.selection import spark_room
+        from hoodie.table.sessions import spark_room
 
         session = self.session()
         if session is None:
             return LocalEngine()
-        engine: Engine = spark_room().SparkEngine(session)
-        return engine
+        return spark_room().engine_of(session)
 
     def scan(
         self,
@@ -128,16 +127,16 @@ class TableContext:
 
     def result(self, plan: ScanPlan) -> Any:
         """Execute a read: a DataFrame if there is a Spark session, otherwise a pyarrow Table."""
-        from hoodie.engine.selection import spark_room
         from hoodie.read.local import read_table
+        from hoodie.table.sessions import spark_room
 
         session = self.session()
         return read_table(plan) if session is None else spark_room().read_scan(session, plan)
 
     def assigned(self, plan: UpdatePlan) -> Any:
         """Return the rows that an update writes: a DataFrame if there is a Spark session, otherwise a dataset."""
-        from hoodie.engine.selection import spark_room
         from hoodie.merge_into.by_condition import assigned
+        from hoodie.table.sessions import spark_room
 
         session = self.session()
         return assigned(plan) if session is None else spark_room().assigned(session, plan, plan.assignments)
@@ -147,8 +146,9 @@ class TableContext:
 
         Raises: InvalidConfigError for a text alone that is a condition; otherwise as `key_array` and `table_of`.
         """
-        from hoodie.engine.selection import is_spark, key_array
+        from hoodie.engine.inputs import key_array
         from hoodie.read.lookup import key_columns
+        from hoodie.table.sessions import is_spark
 
         values = None if is_spark(keys) else key_array(keys)
         if values is None:
@@ -169,8 +169,8 @@ class TableContext:
             reach the table, and for other data types.
         """
         from hoodie.commit.call import Call
-        from hoodie.engine.selection import engine_and_dataset, is_spark
         from hoodie.errors import UnsupportedError
+        from hoodie.table.sessions import engine_and_dataset, is_spark
 
         properties = with_schema(properties or {}, schema)
         state = self.state.for_call(properties)

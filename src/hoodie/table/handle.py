@@ -16,9 +16,9 @@ from hoodie.table.writes import TableWrites
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hoodie.index_facade import TableIndex
     from hoodie.read.inspect import Inspection
     from hoodie.storage import Store, StoreSpec
+    from hoodie.table.indexes import TableIndex
     from hoodie.timeline import Timeline
     from hoodie.view.table_view import TableView
 
@@ -101,7 +101,7 @@ class Table(TableReads, TableWrites, TableStreams, TableServices):
     @property
     def index(self) -> TableIndex:
         """The table's indexes: `.build("record")`, `.drop("record")`, `.verify()`, `.compare("record", "simple")`."""
-        from hoodie.index_facade import TableIndex
+        from hoodie.table.indexes import TableIndex
 
         return TableIndex(self._context.state, self._context.engine)
 

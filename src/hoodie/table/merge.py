@@ -113,7 +113,7 @@ def execute(
 
     Raises: as `TableMerger.execute`.
     """
-    from hoodie.engine.selection import is_spark, spark_room
+    from hoodie.table.sessions import is_spark, spark_room
 
     session = spark_room() if is_spark(source) else None
     rows = _arrow_source(context, source) if session is None else source
@@ -122,10 +122,10 @@ def execute(
 
 def _arrow_source(context: TableContext, source: Any) -> pa.Table:
     """Return the source as a table; columns without declared types get those of the table."""
-    from hoodie.engine.selection import engine_and_dataset
+    from hoodie.engine.inputs import dataset_of
     from hoodie.engine.untyped import UntypedDataset
 
-    _, dataset = engine_and_dataset(source)
+    dataset = dataset_of(source)
     if isinstance(dataset, UntypedDataset):
         view = context.view()
         key_fields = (*view.config.record_key_fields, *view.config.partition_fields)

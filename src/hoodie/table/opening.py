@@ -66,9 +66,9 @@ def create(
     >>> t.upsert(pa.table({"id": ["a", "b"], "fare": [1.0, 2.0], "city": ["sf", "nyc"]})).inserted
     2
     """
-    from hoodie.engine.selection import arrow_schema
     from hoodie.files.table_properties import read_table_config, table_exists
     from hoodie.storage import open_store
+    from hoodie.table.sessions import arrow_schema
     from hoodie.write.create import CreateOptions, check_same_table, create_table
 
     store = open_store(path, storage_options)
@@ -130,6 +130,6 @@ def register(spark: Spark) -> None:
 
     Raises: UnsupportedError.
     """
-    from hoodie.engine.selection import spark_room
+    from hoodie.table.sessions import spark_room
 
     spark_room().register(spark)

@@ -41,7 +41,7 @@ class TableReads:
 
         Raises: as `to_arrow`; InvalidConfigError also if there is no Spark session.
         """
-        from hoodie.engine.selection import spark_room
+        from hoodie.table.sessions import spark_room
 
         plan = self._context.scan(columns, where, as_of, view)
         frame: DataFrame = spark_room().read_scan(self._context.needed_session(), plan)
@@ -177,9 +177,9 @@ class TableReads:
         return self._context.result(self._context.planned(lambda view: plan_changes(view, since, until)))
 
     def _change_data(self, since: When | None, until: When | None, *, flat: bool) -> Any:
-        from hoodie.engine.selection import spark_room
         from hoodie.read.cdc import read_cdc
         from hoodie.read.cdc_plan import plan_cdc
+        from hoodie.table.sessions import spark_room
 
         plan = self._context.planned(lambda view: plan_cdc(view, since, until))
         session = self._context.session()
@@ -226,8 +226,9 @@ class TableReads:
         >>> t.read_keys(["b", "c"]).select(["id", "x"]).to_pylist()
         [{'id': 'b', 'x': 2}]
         """
-        from hoodie.engine.selection import is_spark, spark_room, table_in_memory
+        from hoodie.engine.inputs import table_in_memory
         from hoodie.read.lookup import plan_lookup
+        from hoodie.table.sessions import is_spark, spark_room
 
         view = self._context.view()
         found = self._context.keys(keys, view)
@@ -256,9 +257,10 @@ class TableReads:
         >>> t.filter_exists(rows)["id"].to_pylist()
         ['a']
         """
-        from hoodie.engine.selection import is_spark, spark_room, table_in_memory
+        from hoodie.engine.inputs import table_in_memory
         from hoodie.index import index_of_view
         from hoodie.read.lookup import filter_exists
+        from hoodie.table.sessions import is_spark, spark_room
 
         if is_spark(data):
             spark = spark_room()
@@ -288,8 +290,9 @@ class TableReads:
         >>> t.record_locations(["b", "c"])["partition_path"].to_pylist()
         ['city=nyc', None]
         """
-        from hoodie.engine.selection import is_spark, spark_room, table_in_memory
+        from hoodie.engine.inputs import table_in_memory
         from hoodie.read.lookup import record_locations
+        from hoodie.table.sessions import is_spark, spark_room
 
         view = self._context.view()
         found = self._context.keys(keys, view)

@@ -57,7 +57,7 @@ class TableStreams:
             checkpoint; UnsupportedError if Spark's workers cannot reach the table; the errors that the first write
             would raise before it changes anything.
         """
-        from hoodie.engine.selection import spark_room
+        from hoodie.table.sessions import spark_room
 
         return spark_room().start_stream(
             self._context,
@@ -115,7 +115,7 @@ class TableStreams:
         True
         """
         from hoodie.config import writes
-        from hoodie.engine.selection import with_types
+        from hoodie.engine.inputs import with_types
         from hoodie.errors import InvalidConfigError
         from hoodie.format.instants.sink_checkpoint import SinkCheckpoint
         from hoodie.write.stream_batch import check_operation, write_batch

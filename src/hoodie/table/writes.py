@@ -204,7 +204,7 @@ class TableWrites:
         >>> result.deleted, result.ignored
         (1, 1)
         """
-        from hoodie.engine.selection import with_types
+        from hoodie.engine.inputs import with_types
         from hoodie.write.indexed import delete
 
         call, dataset = self._context.write_call(self._context.keys(data_or_keys), extra_metadata, properties)

@@ -24,8 +24,8 @@ from hoodie.cli.demo.story import LogStory, Story
 from hoodie.cli.options import AsJson
 from hoodie.cli.terminal import ProgressBar, output, print_grid, print_json, progress_bar
 from hoodie.display import size_text
-from hoodie.engine.selection import active_session, spark_room
 from hoodie.errors import TableExistsError, UnsupportedError
+from hoodie.table.sessions import active_session, spark_room
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 import hoodie
-from hoodie.engine.selection import spark_room
+from hoodie.table.sessions import spark_room
 
 SPARK_ADDS = (
     "With Spark, the same calls take and return DataFrames (t.upsert(frame), t.read()), work on a cluster runs on its "

@@ -1,13 +1,7 @@
-"""Find the engine for the caller's data.
-
-Only this module loads a package of a higher layer: it imports `hoodie.spark` by name, and only if the caller passes a
-Spark session or DataFrame or uses Spark already. A program without Spark never imports it.
-"""
+"""What callers hand in, without Spark: rows become a dataset or a table, keys an array, schemas an Arrow schema."""
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal
@@ -16,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie.engine.api import Dataset, Engine
-from hoodie.engine.local import ArrowDataset, LocalEngine, PartedDataset, errors_of_input
+from hoodie.engine.api import Dataset
+from hoodie.engine.local import ArrowDataset, PartedDataset, errors_of_input
 from hoodie.engine.untyped import UntypedDataset, arrow_column, arrow_stream, untyped_dataset
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 
@@ -25,41 +19,18 @@ _SCALARS = (str, bytes, int, float, Decimal, date)
 _SERIES = ("Series", "Index")
 
 
-def is_spark(value: object) -> bool:
-    """Return whether the value is an object of PySpark (classic or Connect)."""
-    return type(value).__module__.partition(".")[0] == "pyspark"
-
-
-def spark_room() -> Any:
-    """Import and return the `hoodie.spark` package. Raises: UnsupportedError if PySpark is not installed."""
-    try:
-        return importlib.import_module("hoodie.spark")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "pyspark":
-            raise
-        raise UnsupportedError(
-            "Spark was asked for, and PySpark is not installed: pip install 'hoodie[spark]'; without Spark, "
-            "t.to_arrow() returns the rows as an Arrow table"
-        ) from error
-
-
 @errors_of_input()
-def engine_and_dataset(data: object) -> tuple[Engine, Dataset]:
-    """Return the engine that processes the data without moving it, and the data as a dataset of that engine.
+def dataset_of(data: object) -> Dataset:
+    """Return the caller's data as a dataset of this process.
 
-    Spark processes a Spark DataFrame. This process processes Arrow tables, batches, readers, datasets and scanners,
-    pandas DataFrames, lists of dicts, dicts of columns, Polars frames, and all objects with `__arrow_c_stream__`.
-
-    Raises: UnsupportedError for data of any other type.
+    Accepts Arrow tables, batches, readers, datasets and scanners, pandas DataFrames, lists of dicts, dicts of columns,
+    Polars frames, and all objects with `__arrow_c_stream__`. Raises: UnsupportedError for data of any other type.
     """
-    if is_spark(data):
-        room = spark_room()
-        return room.SparkEngine(room.session_of(data)), room.SparkDataset(data)
     # The class is asked first, as a LazyFrame of Polars warns when it resolves its `schema`.
     if hasattr(type(data), "parts") and isinstance(data, PartedDataset):
-        return LocalEngine(), data
+        return data
     untyped = untyped_dataset(data)
-    return LocalEngine(), ArrowDataset(_arrow_source(data)) if untyped is None else untyped
+    return ArrowDataset(_arrow_source(data)) if untyped is None else untyped
 
 
 def with_types(data: Dataset) -> Dataset:
@@ -68,7 +39,7 @@ def with_types(data: Dataset) -> Dataset:
 
 
 def _arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
-    """Return the caller's typed data as an Arrow table or reader. Raises: as `engine_and_dataset`."""
+    """Return the caller's typed data as an Arrow table or reader. Raises: as `dataset_of`."""
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -116,16 +87,9 @@ def _typed(data: object) -> ArrowDataset:
     return ArrowDataset(_arrow_source(data)) if untyped is None else untyped.inferred()
 
 
-def arrow_schema(schema: Any) -> pa.Schema:
-    """Return the Arrow schema of a pyarrow Schema, a Spark StructType or DataFrame, or in-process data.
-
-    Raises: as `table_in_memory`.
-    """
-    if isinstance(schema, pa.Schema):
-        return schema
-    if is_spark(schema):
-        return spark_room().arrow_schema_of(getattr(schema, "schema", schema))
-    return _typed(schema).schema
+def schema_of(data: object) -> pa.Schema:
+    """Return the Arrow schema of in-process data, or a pyarrow Schema as it is. Raises: as `table_in_memory`."""
+    return data if isinstance(data, pa.Schema) else _typed(data).schema
 
 
 @errors_of_input()
@@ -166,11 +130,3 @@ def _composite(keys: list[tuple[Any, ...]]) -> pa.StructArray:
         raise SchemaMismatchError(f"keys: expected tuples with a value for each key column, found {names}")
     columns = [arrow_column("keys", list(values)).combine_chunks() for values in zip(*keys, strict=True)]
     return pa.StructArray.from_arrays(columns, names.pop())
-
-
-def active_session() -> object | None:
-    """Return the active Spark session of this program; None if there is none or the program does not use Spark."""
-    if "pyspark" not in sys.modules:
-        return None
-    session: object | None = spark_room().active_session()
-    return session

@@ -8,7 +8,7 @@ from typing import Any
 from hoodie.arguments import check_methods
 from hoodie.commit.call import Call, Wait
 from hoodie.engine import Engine
-from hoodie.engine.selection import engine_and_dataset, with_types
+from hoodie.engine.inputs import with_types
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.index import HBASE, RECORD, index_kind, stored_index
@@ -22,6 +22,7 @@ from hoodie.services.indexing.statistics import build_statistics, drop_statistic
 from hoodie.services.indexing.switch import drop_record_index
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
 from hoodie.services.results import Report, ServiceResult
+from hoodie.table.sessions import engine_and_dataset
 from hoodie.view.statistics import STATISTICS
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
