@@ -115,7 +115,7 @@ def test_what_only_the_jvm_does_to_a_column_can_be_read(
     table.upsert(lane.data(table_of(before, ("a", "sf", value))))
     with pytest.raises(hoodie.SchemaMismatchError, match="'v'"):
         table.upsert(lane.data(table_of(after, ("b", "nyc", None))))
-    monkeypatch.setattr("hoodie.write.setup.evolve", lambda *_, **__: after)
+    monkeypatch.setattr("hoodie.write.options.evolve", lambda *_, **__: after)
     table.upsert(lane.data(table_of(after, ("b", "nyc", None))))
     assert_same_rows(lane.read(table), table_of(after, ("a", "sf", expected), ("b", "nyc", None)), key="id")
 

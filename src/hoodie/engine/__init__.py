@@ -1,8 +1,8 @@
 """Engines: they run the functions of other packages on threads or on Spark executors."""
 
 from hoodie.engine.api import Consume, Dataset, Engine, EngineFor, Exchange, Prepare, TaskContext
+from hoodie.engine.inputs import UntypedDataset
 from hoodie.engine.local import ArrowDataset, LocalEngine, local_engine
-from hoodie.engine.untyped import UntypedDataset
 
 __all__ = [
     "ArrowDataset",

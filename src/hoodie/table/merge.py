@@ -122,8 +122,7 @@ def execute(
 
 def _arrow_source(context: TableContext, source: Any) -> pa.Table:
     """Return the source as a table; columns without declared types get those of the table."""
-    from hoodie.engine.inputs import dataset_of
-    from hoodie.engine.untyped import UntypedDataset
+    from hoodie.engine.inputs import UntypedDataset, dataset_of
 
     dataset = dataset_of(source)
     if isinstance(dataset, UntypedDataset):
