@@ -192,7 +192,7 @@ class TableServices:
         return repair(self._context.service(), dry_run=dry_run, full=full, min_age_seconds=min_age_seconds)
 
     def clean(self, dry_run: bool = False, *, properties: Text | None = None) -> CleanResult:
-        """Delete the files that no retained snapshot needs, and finish pending cleans; see `services.cleaning.run`.
+        """Delete the files that no retained snapshot needs, and finish pending cleans; see `services.cleaning.clean`.
 
         `properties` say what is retained (default: the files of the ten newest commits). `dry_run`: change nothing, and
         return the files, their bytes, and the oldest instant that stays readable.
@@ -202,7 +202,7 @@ class TableServices:
         return clean(self._context.service(properties), dry_run=dry_run)
 
     def expire_partitions(self, dry_run: bool = False, *, properties: Text | None = None) -> ExpiredResult:
-        """Delete the partitions whose time to live is over, in one commit; see `services.ttl.run`.
+        """Delete the partitions whose time to live is over, in one commit; see `services.ttl`.
 
         `hoodie.partition.ttl.strategy.days.retain` says after how many days. `dry_run`: only return them.
         """
