@@ -12,6 +12,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,13 +23,12 @@ import hoodie
 from bench.child import figures_of, print_figures, tell
 from bench.markdown import machine_line, seconds_text, table
 from bench.settings import Settings, machine
-from hoodie.commit.metadata_table import locked_table
 from hoodie.metadata.table import MetadataTable
 from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
 from hoodie.storage import LocalStore
 from hoodie.table import Table
-from hoodie.view.slices import list_files
+from hoodie.view.slices import data_table, list_files
 from tests.support.fault_store import FaultStore
 
 _REAL = "real"
@@ -92,7 +92,7 @@ def make_table(folder: Path, partitions: int, files: int) -> float:
         names = (f"{uuid.UUID(int=bits.getrandbits(128))}-0_0-0-0_{instant}.parquet" for _ in range(files))
         listing[f"p=p{number:06}"] = {name: bits.randrange(1, 120_000_000) for name in names}
     with view.state.table_lock() as lock:
-        MetadataTable.create(view.store, locked_table(view.refreshed(lock)), lambda: listing)
+        MetadataTable.create(replace(data_table(view.refreshed(lock)), list_files=lambda: listing))
     return time.perf_counter() - began
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, FilterBuilder
-from hoodie.view.parquet_options import filter_options
+from hoodie.metadata.kinds.bloom_filters import filter_options
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.interop.shared_trips import SCHEMA, jvm_write, newest_of, trips
 from tests.support.rows import assert_same_rows

@@ -14,7 +14,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperatio
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.metadata.changes import MetadataChanges
-from hoodie.metadata.locked_table import LockedTable
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import LocalStore, Store
 from hoodie.timeline import (
@@ -73,14 +73,19 @@ class FakeTable:
         return load_timeline(self.store, self.layout)
 
     @property
-    def locked(self) -> LockedTable:
+    def locked(self) -> DataTable:
         """The table as a writer with its lock finds it."""
-        return LockedTable(
+        return DataTable(
+            store=self.store,
             config=self.config,
             timeline=self.timeline,
             clock=self.clock,
             create_last=self.store.replace,
             ensure_held=lambda: None,
+            columns=lambda: pa.schema([]),
+            has_archived_instants=lambda: False,
+            list_files=self.storage_listing,
+            slices=lambda _: [],
         )
 
     @property
@@ -108,7 +113,7 @@ class FakeTable:
     def rebuild_metadata_table(self) -> MetadataTable:
         """Drop the metadata table that the JVM made, and build our own."""
         self.drop_metadata_table()
-        MetadataTable.create(self.store, self.locked, self.storage_listing)
+        MetadataTable.create(self.locked)
         update_table_config(self.store, {keys.METADATA_PARTITIONS: "files"})
         return self.metadata_table()
 

@@ -11,10 +11,10 @@ from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import build_metadata_table_anew, commit_to_metadata_table, drop_lost_partitions
 from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import MetadataPartitionMissingError, MetadataTableMissingError
-from hoodie.files.filter_stash import FilterStash
 from hoodie.files.markers import delete_marked_files
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.index.api import IndexUpdate
+from hoodie.metadata.kinds.registry import Collect
 from hoodie.view.table_view import TableView
 
 REBUILT_NOTE: Final = "the metadata table was missing and was built anew from the files in storage"
@@ -28,7 +28,7 @@ def _no_check(now: TableView) -> None:
 class DataCommit:
     """The steps of a commit of data files under the table's lock; see `Completion`.
 
-    `metadata` names the files that the commit adds, and `filters` has their bloom filters (`commit.filters`).
+    `metadata` names the files that the commit adds; `collect` reads what the metadata partitions need of them.
     `check_conflicts` raises an error if another writer completed a conflicting change; it runs after the index update
     was refreshed. `index` is the commit's update of the record index; None if no record changes its file group.
     `engine_for` chooses the engine of the metadata table's services that are due.
@@ -36,7 +36,7 @@ class DataCommit:
 
     instant_time: str
     metadata: CommitMetadata
-    filters: FilterStash
+    collect: Collect
     index: IndexUpdate | None = None
     check_conflicts: Callable[[TableView], None] = _no_check
     engine_for: EngineFor = local_engine
@@ -64,14 +64,14 @@ class DataCommit:
         store_column_history(now, self.instant_time, self.metadata)
         stats = () if self.index is None else self.index.stats
         try:
-            commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for, self.filters)
+            commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for, self.collect)
         except MetadataPartitionMissingError:
             now, dropped = drop_lost_partitions(now)
-            commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for, self.filters)
+            commit_to_metadata_table(now, self.instant_time, self.metadata, stats, self.engine_for, self.collect)
             self.notes.extend(dropped)
         except MetadataTableMissingError:
             now = build_metadata_table_anew(now)
-            commit_to_metadata_table(now, self.instant_time, self.metadata, (), self.engine_for, self.filters)
+            commit_to_metadata_table(now, self.instant_time, self.metadata, (), self.engine_for, self.collect)
             self.notes.append(REBUILT_NOTE)
 
     def content(self, now: TableView) -> bytes:

@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 
-from hoodie.commit.filters import add_filters
-from hoodie.commit.statistics import commit_ranges, replaced_partitions
-from hoodie.config import indexes
-from hoodie.engine import EngineFor, local_engine
+from hoodie.engine import EngineFor
 from hoodie.errors import CommitConflictError, MetadataTableMissingError
-from hoodie.files.filter_stash import FilterStash
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.write_stat import by_partition
-from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table import table_keys as keys
 from hoodie.index import PARTITIONED_RECORD, RECORD, stored_index, wants_record_index
 from hoodie.index.selection import partitions_to_add
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
-from hoodie.metadata.kinds.partition_kind import ListFiles, PartitionKind
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
-from hoodie.metadata.kinds.registry import KINDS
-from hoodie.metadata.locked_table import LockedTable
+from hoodie.metadata.kinds.registry import KINDS, Collect
 from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.slices import slices_of
 from hoodie.metadata.table import MetadataTable
-from hoodie.view.parquet_options import filters_to_add
-from hoodie.view.slices import list_from_storage, list_slices
-from hoodie.view.statistics import outdated_statistics, statistics_to_add
+from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
 
 
@@ -62,36 +53,19 @@ def commit_to_metadata_table(
     metadata: CommitMetadata,
     written_logs: Sequence[WriteStat],
     engine_for: EngineFor,
-    filters: FilterStash,
+    collect: Collect,
 ) -> None:
     """Write the delta commit of the metadata table, before the write itself completes. Call it under the table's lock.
 
     `now` was loaded under that lock. `written_logs` are the log files of metadata partitions that tasks have written.
-    `filters` has the bloom filters that were read before.
+    `collect` reads what the metadata partitions need and what was not read before (`kinds.registry.collected`).
 
     Raises: as `MetadataTable.commit`.
     """
-    changes = MetadataChanges(
-        files_added=_sizes(metadata),
-        written_logs=tuple(written_logs),
-        ranges=commit_ranges(now, metadata),
-        filters=add_filters(filters, now, metadata),
-        replaced_partitions=replaced_partitions(now, metadata),
-    )
+    table = data_table(now, engine_for)
+    changes = MetadataChanges(files_added=_sizes(metadata), written_logs=tuple(written_logs), collected=collect(table))
     with now.state.lock:
-        open_metadata_table(now).commit(instant_time, changes, locked_table(now, engine_for))
-
-
-def locked_table(now: TableView, engine_for: EngineFor = local_engine) -> LockedTable:
-    """Return the input that changes of the metadata table require; `now` was loaded under the table's lock."""
-    return LockedTable(
-        config=now.config,
-        timeline=now.timeline,
-        clock=now.clock,
-        create_last=now.held_lock.create_last,
-        ensure_held=now.held_lock.ensure_held,
-        engine_for=engine_for,
-    )
+        open_metadata_table(now).commit(instant_time, changes, table)
 
 
 def open_metadata_table(now: TableView) -> MetadataTable:
@@ -129,24 +103,21 @@ def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | 
     """
     config = view.config
     kept = KINDS.maintained(config.metadata_partitions) if config.has_metadata_table else {}
-    outdated = outdated_statistics(view)
+    table = data_table(view)
+    outdated = KINDS.outdated(table)
     kept = {name: kind for name, kind in kept.items() if name not in outdated}
-    added = {kind.name: kind for kind in _kinds_to_add(view, properties or {})}
+    added = {kind.name: kind for kind in (*partitions_to_add(view), *KINDS.wanted(table, properties or {}))}
     wanted = {kind.name for kind in KINDS.required} | kept.keys() | added.keys()
     if wanted == set(config.metadata_partitions) and not config.metadata_partitions_inflight:
         return view
     metadata_table = MetadataTable(view.store, config) if config.has_metadata_table else _create(view)
     for kind in added.values():
-        metadata_table.add_partition(kind, locked_table(view), _list_files(view))
+        metadata_table.add_partition(kind, table)
     _name_partitions(view, wanted)
     gone = {*config.metadata_partitions, *config.metadata_partitions_inflight} - wanted
     if gone:
         metadata_table.drop_partitions(gone)
     return _reloaded(view)
-
-
-def _kinds_to_add(view: TableView, properties: Mapping[str, str]) -> tuple[PartitionKind, ...]:
-    return (*partitions_to_add(view), *statistics_to_add(view, properties), *filters_to_add(view, properties))
 
 
 def ensure_metadata_table(view: TableView) -> TableView:
@@ -199,14 +170,12 @@ def lost_partitions(view: TableView) -> frozenset[str]:
 
 
 def drop_lost_partitions(view: TableView) -> tuple[TableView, tuple[str, ...]]:
-    """Drop the metadata partitions that `lost_partitions` finds, and `partition_stats` with `column_stats`.
+    """Drop the metadata partitions that `lost_partitions` finds, and those that follow one of them.
 
     Call it under the table's lock. Properties that ask for a record index stay, or are stored, so that the next write
     builds the index again. Returns the view after this change, and notes.
     """
-    lost = set(lost_partitions(view))
-    if COLUMN_STATS in lost:
-        lost |= {PARTITION_STATS} & {*view.config.metadata_partitions}
+    lost = KINDS.with_followers(lost_partitions(view)) & {*view.config.metadata_partitions}
     if not lost:
         return view, ()
     left = {*view.config.metadata_partitions} - lost
@@ -228,10 +197,9 @@ def drop_metadata_table(view: TableView) -> TableView:
     changes: dict[str, str | None] = {keys.METADATA_PARTITIONS: "", keys.METADATA_PARTITIONS_INFLIGHT: ""}
     if RECORD_INDEX in view.config.metadata_partitions:
         changes |= _index_switches(view)
-    if COLUMN_STATS in view.config.metadata_partitions:
-        changes[indexes.COLUMN_STATS_ENABLE.key] = "true"
-    if BLOOM_FILTERS in view.config.metadata_partitions:
-        changes[indexes.BLOOM_FILTERS_ENABLE.key] = "true"
+    for kind in KINDS.built:
+        if kind.switch is not None and kind.name in view.config.metadata_partitions:
+            changes[kind.switch.key] = "true"
     update_table_config(view.store, changes)
     named = {*view.config.metadata_partitions, *view.config.metadata_partitions_inflight}
     view.held_lock.ensure_held()
@@ -251,11 +219,7 @@ def _has_global_index(view: TableView) -> bool:
 
 
 def _create(view: TableView) -> MetadataTable:
-    return MetadataTable.create(view.store, locked_table(view), _list_files(view))
-
-
-def _list_files(view: TableView) -> ListFiles:
-    return partial(list_from_storage, view.store, view.config, view.timeline, view.archive())
+    return MetadataTable.create(data_table(view))
 
 
 def _name_partitions(view: TableView, names: AbstractSet[str]) -> None:
@@ -264,8 +228,8 @@ def _name_partitions(view: TableView, names: AbstractSet[str]) -> None:
         keys.METADATA_PARTITIONS: ",".join(sorted(names)),
         keys.METADATA_PARTITIONS_INFLIGHT: "",
     }
-    if COLUMN_STATS in names and view.config.index_definitions_path is None:
-        # Readers learn from the index definition which columns have statistics.
+    is_defined = any(kind.readers_need_definition for kind in KINDS.maintained(names).values())
+    if is_defined and view.config.index_definitions_path is None:
         changes[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
     update_table_config(view.store, changes)
 

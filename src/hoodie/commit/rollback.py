@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 from hoodie.commit.column_ids import delete_column_history
-from hoodie.commit.metadata_table import drop_metadata_table, locked_table
+from hoodie.commit.metadata_table import drop_metadata_table
 from hoodie.commit.pending import PendingInstant, request
 from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedError
 from hoodie.files.markers import delete_markers, files_of_instant, read_markers
@@ -35,6 +35,7 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.heartbeat import INTERVAL_MS, TOLERABLE_MISSES, is_live
 from hoodie.view.lost_instants import check_no_write_is_lost
+from hoodie.view.slices import data_table
 from hoodie.view.table_view import TableView
 
 _ACTIONS = frozenset(Action)
@@ -304,7 +305,7 @@ class _Rollback:
         """Roll back the target's delta commit in the metadata table, then delete the target's pending instant files."""
         metadata_table = MetadataTable.open(now.store, now.config)
         if metadata_table is not None:
-            table = locked_table(now)
+            table = data_table(now)
             metadata_table.rollback(self.target.commit_time, rollback_instant=self.rollback_time, table=table)
         states = (State.INFLIGHT, State.REQUESTED)
         delete_instant_files(now.store, now.layout, self.target.commit_time, Action(self.target.action), *states)

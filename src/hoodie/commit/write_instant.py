@@ -17,7 +17,6 @@ from hoodie.commit.conflicts import (
     refuse_marked,
 )
 from hoodie.commit.data_commit import DataCommit
-from hoodie.commit.filters import commit_filters
 from hoodie.commit.metadata_table import commit_metadata
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack
@@ -28,8 +27,10 @@ from hoodie.errors import CommitConflictError, HoodieError, MissingFileError, Un
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.index import Index, index_kind
 from hoodie.index.session import IndexSession
+from hoodie.metadata.kinds.registry import collected
 from hoodie.timeline import Action, Instant
 from hoodie.view.pending_plans import FileGroup
+from hoodie.view.slices import data_table
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -107,11 +108,11 @@ class WriteInstant:
                 self.guard(now)
             check_conflicts(self.baseline, now, own)
 
-        with commit_filters(self.view, metadata) as filters:
+        with collected(data_table(self.view), metadata) as collect:
             steps = DataCommit(
                 instant_time=self.instant_time,
                 metadata=metadata,
-                filters=filters,
+                collect=collect,
                 index=self.index.update,
                 check_conflicts=check,
                 engine_for=self.engine_for,

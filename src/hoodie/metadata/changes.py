@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from hoodie.errors import CommitConflictError
-from hoodie.files.filter_stash import FilterStash
 from hoodie.format.instants.commit_metadata import WriteStat
-from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.metadata.delta_commit import FileGroupDelta
 
 
@@ -30,12 +29,8 @@ class MetadataChanges:
     """Log files of metadata partitions that tasks have written for this instant (`delta_commit.write_log`)."""
     deltas: tuple[FileGroupDelta, ...] = ()
     """Rows of metadata partitions that the caller has made itself."""
-    ranges: Mapping[str, Mapping[str, tuple[ColumnRange, ...]]] = field(default_factory=dict, hash=False)
-    """Partition path -> file name -> ranges of its columns; for the added files, if the table has column statistics."""
-    filters: FilterStash | None = field(default=None, hash=False)
-    """The bloom filters of the added base files, if the table has the partition for them."""
-    replaced_partitions: frozenset[str] = frozenset()
-    """Partition paths whose file groups of earlier instants are all replaced."""
+    collected: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Name of a partition kind -> what it collected from the commit (`PartitionKind.collect`)."""
 
     @property
     def metadata_partitions(self) -> frozenset[str]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from hoodie.format.hfile import hfile_to_bytes
-from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.instants.commit_metadata import CommitMetadata, RuntimeStats, WriteOperation, WriteStat
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.metadata_table.metadata_record import metadata_schema
-from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
+from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
 from hoodie.metadata.paths import partition_folder
 from hoodie.storage import Store
 from hoodie.timeline import Action, CreateFile, InstantClock, Timeline
@@ -110,6 +110,33 @@ def write_delta_commit(
         done.to_bytes(folder.config.version),
         completion_time=time_after(clock, data_timeline, metadata_timeline),
         create_last=create_last,
+    )
+
+
+def write_base(
+    store: Store,
+    partition: str,
+    file_id: str,
+    keys: pa.Array,
+    values: pa.Array,
+    instant_time: str,
+    *,
+    again: bool = False,
+) -> WriteStat:
+    """Write the base file of one file group; `keys` ascend. `again`: an older file of this name is replaced."""
+    data = base_file_to_bytes(keys, values)
+    name = base_name(file_id, instant_time)
+    write = store.replace if again else store.create
+    write(f"{partition_folder(partition)}/{name}", data)
+    return WriteStat(
+        file_id=file_id,
+        path=f"{partition}/{name}",
+        num_writes=len(keys),
+        num_inserts=len(keys),
+        total_write_bytes=len(data),
+        file_size_bytes=len(data),
+        partition_path=partition,
+        runtime_stats=RuntimeStats(),
     )
 
 

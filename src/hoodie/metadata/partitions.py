@@ -11,17 +11,17 @@ from datetime import UTC, datetime
 
 from hoodie.errors import CommitConflictError, UnsupportedError
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
-from hoodie.format.instants.commit_metadata import RuntimeStats, WriteOperation, WriteStat
+from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.table.properties import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import new_metadata_table_config
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.definitions import drop_definitions, write_definition
-from hoodie.metadata.delta_commit import base_file_to_bytes, initial_log_to_bytes
-from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
+from hoodie.metadata.delta_commit import initial_log_to_bytes, write_base
+from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
 from hoodie.metadata.instants import build_time
-from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind, TableContent
+from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KindRegistry
-from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.paths import METADATA_FOLDER, METADATA_PROPERTIES, file_id_of, partition_folder
 from hoodie.storage import Store
 from hoodie.timeline import Action, InstantClock, State, Timeline
@@ -43,7 +43,7 @@ def create_metadata_table(store: Store, config: TableConfig) -> None:
     store.create(METADATA_PROPERTIES, new_metadata_table_config(config).to_bytes(datetime.now(UTC)))
 
 
-def fill_partition(folder: MetadataFolder, kind: PartitionKind, content: TableContent, table: LockedTable) -> None:
+def fill_partition(folder: MetadataFolder, kind: PartitionKind, table: DataTable) -> None:
     """Create a partition with its file groups and its first rows, in a separate instant.
 
     The partition has no folder yet. If its kind has an index definition, it is stored last.
@@ -55,7 +55,10 @@ def fill_partition(folder: MetadataFolder, kind: PartitionKind, content: TableCo
     create_file_groups(folder, kind.name, file_ids, requested_time, now=datetime.now(UTC))
     folder.request(requested_time, Action.DELTA_COMMIT)
     folder.begin(requested_time, Action.DELTA_COMMIT)
-    stats = [_write_base(folder, kind.name, rows, requested_time) for rows in kind.initialise(content, file_ids)]
+    stats = [
+        write_base(folder.store, kind.name, rows.file_id, rows.keys, rows.values, requested_time)
+        for rows in kind.initialise(table, file_ids)
+    ]
     complete_filling(folder, requested_time, stats, timeline, table)
     if kind.definition is not None:
         write_definition(folder.store, kind.name, kind.definition)
@@ -107,7 +110,7 @@ def drop_partitions(store: Store, names: Collection[str], kinds: KindRegistry) -
 
 
 def complete_filling(
-    folder: MetadataFolder, requested_time: str, stats: Sequence[WriteStat], timeline: Timeline, table: LockedTable
+    folder: MetadataFolder, requested_time: str, stats: Sequence[WriteStat], timeline: Timeline, table: DataTable
 ) -> None:
     """Complete the instant that fills a partition with the base files of `stats`; `timeline`: the metadata table's."""
     folder.complete(
@@ -116,23 +119,6 @@ def complete_filling(
         commit_metadata(WriteOperation.BULK_INSERT_PREPPED, stats).to_bytes(folder.config.version),
         completion_time=time_after(table.clock, table.timeline, timeline),
         create_last=table.create_last,
-    )
-
-
-def _write_base(folder: MetadataFolder, partition: str, rows: InitialRows, requested_time: str) -> WriteStat:
-    """Write the first base file of a file group."""
-    data = base_file_to_bytes(rows.keys, rows.values)
-    name = base_name(rows.file_id, requested_time)
-    folder.store.create(f"{partition_folder(partition)}/{name}", data)
-    return WriteStat(
-        file_id=rows.file_id,
-        path=f"{partition}/{name}",
-        num_writes=len(rows.keys),
-        num_inserts=len(rows.keys),
-        total_write_bytes=len(data),
-        file_size_bytes=len(data),
-        partition_path=partition,
-        runtime_stats=RuntimeStats(),
     )
 
 
@@ -154,7 +140,7 @@ def check_no_service_pending(folder: MetadataFolder) -> None:
 
 
 def commit_build(
-    folder: MetadataFolder, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: LockedTable
+    folder: MetadataFolder, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: DataTable
 ) -> None:
     """Make the files of a build the partition; files of other instants are deleted. Safe to repeat after a crash.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hoodie.errors import UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, rollback_metadata, rollback_plan
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.folder import MetadataFolder, time_after
 from hoodie.metadata.instants import fills_a_partition
-from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, REBUILD_ADVICE
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
@@ -39,7 +39,7 @@ def _may_hold(instant: Instant, written: str) -> bool:
     return fills_a_partition(instant.requested_time) and (instant.completion_time or "") > written
 
 
-def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, table: LockedTable) -> None:
+def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, table: DataTable) -> None:
     """Roll back the delta commit `target_time` with the rollback instant `rollback_time`.
 
     If the target is not on the timeline, log files that tasks wrote before its delta commit are deleted, without a

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import write_delta_commit
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.files import FilesListing, WantedPartitions
-from hoodie.metadata.kinds.partition_kind import CommitFacts, ListFiles, PartitionKind, TableContent
+from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
-from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.partitions import (
     check_no_service_pending,
     commit_build,
@@ -92,24 +93,22 @@ class MetadataTable:
         return cls(store, config)
 
     @classmethod
-    def create(
-        cls, store: Store, table: LockedTable, list_files: ListFiles, *, kinds: KindRegistry = KINDS
-    ) -> MetadataTable:
+    def create(cls, table: DataTable, *, kinds: KindRegistry = KINDS) -> MetadataTable:
         """Create the metadata table with the required partitions. Its folder is deleted first.
 
-        `list_files` lists the committed files of the data table. Readers ignore the result until the caller has added
-        the partitions to `hoodie.table.metadata.partitions`. If the process stops before that, call it again.
+        Readers ignore the result until the caller has added the partitions to `hoodie.table.metadata.partitions`. If
+        the process stops before that, call it again.
 
         Raises:
             UnsupportedError: table version 6, whose metadata table this release does not write.
         """
         # Before anything is deleted: a listing that fails leaves the table as it is.
-        files = list_files()
+        files = table.list_files()
         table.ensure_held()
-        create_metadata_table(store, table.config)
-        created = cls(store, table.config, kinds=kinds)
+        create_metadata_table(table.store, table.config)
+        created = cls(table.store, table.config, kinds=kinds)
         for kind in kinds.required:
-            created._fill(kind, table, lambda: files)
+            fill_partition(created._folder, kind, replace(table, list_files=lambda: files))
         return created
 
     def listing(self, data_timeline: Timeline, partitions: WantedPartitions | None = None) -> dict[str, dict[str, int]]:
@@ -136,7 +135,7 @@ class MetadataTable:
         newest = max(self.recorded.values(), default="")
         return newest > max((found.completion_time or "" for found in data_timeline.completed()), default="")
 
-    def commit(self, instant_time: str, changes: MetadataChanges, table: LockedTable) -> None:
+    def commit(self, instant_time: str, changes: MetadataChanges, table: DataTable) -> None:
         """Write the delta commit of a data instant, before that instant completes.
 
         Every metadata partition makes its rows from `changes`. Table services that are due run first. Files of an
@@ -173,8 +172,8 @@ class MetadataTable:
                 fence=table,
             )
         )
-        facts = CommitFacts(store=self._folder.store, timeline=visible_instants(timeline, table.timeline))
-        rows = [kind.rows_of(changes, facts) for kind in kinds.values()]
+        visible = visible_instants(timeline, table.timeline)
+        rows = [kind.rows_of(changes, table, visible) for kind in kinds.values()]
         write_delta_commit(
             self._folder,
             instant_time,
@@ -193,7 +192,7 @@ class MetadataTable:
         """
         return can_roll_back(self._folder, target_instant, was_completed=was_completed)
 
-    def rollback(self, target_instant: str, *, rollback_instant: str, table: LockedTable) -> None:
+    def rollback(self, target_instant: str, *, rollback_instant: str, table: DataTable) -> None:
         """Roll back the delta commit of a data instant that is rolled back, under the table's lock.
 
         If that instant has no delta commit, the log files that its tasks wrote are deleted. Safe to repeat after an
@@ -216,14 +215,14 @@ class MetadataTable:
         """Delete the log files of an instant that has no delta commit; no reader saw them."""
         discard(self._folder, instant_time)
 
-    def add_partition(self, kind: PartitionKind, table: LockedTable, list_files: ListFiles) -> None:
+    def add_partition(self, kind: PartitionKind, table: DataTable) -> None:
         """Add a partition with its first rows, under the table's lock. Its folder is deleted first.
 
-        `list_files` lists the committed files of the data table. Readers ignore the result until the caller has added
-        the partition to `hoodie.table.metadata.partitions`. If the process stops before that, call it again.
+        Readers ignore the result until the caller has added the partition to `hoodie.table.metadata.partitions`. If the
+        process stops before that, call it again.
         """
         self.clear_partition(kind)
-        self._fill(kind, table, list_files)
+        fill_partition(self._folder, kind, table)
 
     def clear_partition(self, kind: PartitionKind) -> None:
         """Delete the folder of a partition that is not in use, before it is built."""
@@ -247,7 +246,7 @@ class MetadataTable:
         """
         check_no_service_pending(self._folder)
 
-    def commit_build(self, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: LockedTable) -> None:
+    def commit_build(self, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: DataTable) -> None:
         """Make the files of a build the partition, under the table's lock; files of other instants are deleted.
 
         `built_at` is the instant of the build in the metadata table. `stats` are the write statistics of its files.
@@ -259,13 +258,7 @@ class MetadataTable:
         """Return whether the instant of a build is completed."""
         return has_build(self._folder, built_at)
 
-    def undo_build(self, kind: PartitionKind, built_at: str, table: LockedTable) -> None:
+    def undo_build(self, kind: PartitionKind, built_at: str, table: DataTable) -> None:
         """Delete the instant and the files of a build, under the lock; a partition in use keeps its other files."""
         table.ensure_held()
         undo_build(self._folder, kind, built_at, is_in_use=kind.name in table.config.metadata_partitions)
-
-    def _fill(self, kind: PartitionKind, table: LockedTable, list_files: ListFiles) -> None:
-        content = TableContent(
-            store=self._folder.store, config=table.config, list_files=list_files, engine_for=table.engine_for
-        )
-        fill_partition(self._folder, kind, content, table)

@@ -26,13 +26,13 @@ from hoodie.format.metadata_table.column_stats import (
     column_stats_key,
     partition_stats_key,
 )
-from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.format.metadata_table.value_types import NULL_TYPE, arrow_values, holds, value_type_of
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
-from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, joined
+from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
+from hoodie.metadata.kinds.statistics import joined
 from hoodie.metadata.stats_reader import StatsReader
 from hoodie.records.range_pruning import Bounds, bounded_columns, can_match
 from hoodie.timeline import Action, Instant, Timeline
@@ -72,7 +72,7 @@ def skip_slices(request: SkipRequest, slices: Sequence[FileSlice]) -> tuple[list
     derived data, and a warning says so. Reads the rows of the condition's columns.
     """
     kept, config = list(slices), request.view.config
-    if not slices or not config.version.has_known_metadata_table or COLUMN_STATS not in config.metadata_partitions:
+    if not slices or not config.version.has_known_metadata_table or not ColumnStatsKind().is_in(config):
         return kept, 0
     if request.stored.source is not None:
         return kept, 0
@@ -99,7 +99,7 @@ def _in_partitions(
     """Return the slices of partitions that can match. Statistics of partitions describe the newest state only."""
     view = request.view
     is_newest = request.as_of is None and not view.completed_later and not request.stored.names
-    if PARTITION_STATS not in view.config.metadata_partitions or not is_newest:
+    if not PartitionStatsKind().is_in(view.config) or not is_newest:
         return slices
     if _is_later(timeline, view.timeline) or _is_ahead(timeline, view.timeline):
         return slices

@@ -10,20 +10,18 @@ from hoodie.commit.call import Call, Wait
 from hoodie.engine import Engine
 from hoodie.engine.inputs import with_types
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.index import HBASE, RECORD, index_kind, stored_index
+from hoodie.metadata.kinds.registry import KINDS
 from hoodie.read.times import When, completion_of
-from hoodie.services.indexing.bloom_filters import build_filters, drop_filters, verify_filters
 from hoodie.services.indexing.build import build_record_index
 from hoodie.services.indexing.change import SwitchWish, switch_index
+from hoodie.services.indexing.file_builds import build_partition, drop_partition, verify_partition
 from hoodie.services.indexing.hbase import build_hbase_index, drop_hbase_index, verify_hbase_index
 from hoodie.services.indexing.rebuild import rebuild
-from hoodie.services.indexing.statistics import build_statistics, drop_statistics, verify_statistics
 from hoodie.services.indexing.switch import drop_record_index
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
 from hoodie.services.results import Report, ServiceResult
 from hoodie.table.sessions import engine_and_dataset
-from hoodie.view.statistics import STATISTICS
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.index_compare import check_comparable, compare_batch
@@ -53,9 +51,8 @@ class TableIndex:
         `services.indexing.hbase.build_hbase_index`.
 
         `"column_stats"` or `"partition_stats"` builds both statistics anew; `columns` have them, by default those of
-        the table's options or the first 32. See `services.indexing.statistics.build_statistics`. `"bloom_filters"`
-        copies the bloom filters of the base files into the metadata table: `services.indexing.bloom_filters`. The rest
-        is about the record index.
+        the table's options or the first 32. See `services.indexing.file_builds.build_partition`. `"bloom_filters"`
+        copies the bloom filters of the base files into the metadata table. The rest is about the record index.
 
         The rows can have been written by any engine. `buckets`: number of index file groups. The default is one for
         each million keys, with room for growth; keys are counted in the Parquet footers. An existing index is kept,
@@ -76,10 +73,8 @@ class TableIndex:
         call = self._call(wait_seconds)
         if properties and str(name).lower() != HBASE.name:
             raise InvalidConfigError(f"properties= of t.index.build are options of the HBase index, not of {name!r}")
-        if name in STATISTICS:
-            return build_statistics(call, columns=columns)
-        if name == BLOOM_FILTERS:
-            return build_filters(call)
+        if KINDS.builder(name) is not None:
+            return build_partition(call, name, columns=columns)
         if index_kind(name) is HBASE:
             return build_hbase_index(call, properties or {})
         _only_record(name)
@@ -95,10 +90,8 @@ class TableIndex:
 
         Raises: UnsupportedError, CommitConflictError.
         """
-        if name in STATISTICS:
-            return drop_statistics(self._state, name)
-        if name == BLOOM_FILTERS:
-            return drop_filters(self._state)
+        if KINDS.builder(name) is not None:
+            return drop_partition(self._state, name)
         if index_kind(name) is HBASE:
             return drop_hbase_index(self._state)
         _only_record(name)
@@ -171,10 +164,8 @@ class TableIndex:
         >>> t.index.verify().ok
         True
         """
-        if name in STATISTICS:
-            return verify_statistics(self._call())
-        if name == BLOOM_FILTERS:
-            return verify_filters(self._call())
+        if name is not None and KINDS.builder(name) is not None:
+            return verify_partition(self._call(), name)
         if name is None and stored_index(self._state.read_config()) is HBASE:
             name = HBASE.name
         if name is not None and index_kind(name) is HBASE:

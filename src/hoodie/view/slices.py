@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import MetadataTableMissingError
 from hoodie.files.slices import FileSlice, Listing, latest_slices, logs_in_doubt
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.kinds.files import WantedPartitions
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import FileInfo, Store
@@ -21,6 +24,23 @@ from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.table_view import TableView
 
 _EXTENSIONS = frozenset(kind.extension for kind in BaseFileFormat)
+
+
+def data_table(view: TableView, engine_for: EngineFor = local_engine) -> DataTable:
+    """Return the table as the metadata table and its partition kinds see it; a change needs a view under the lock."""
+    return DataTable(
+        store=view.store,
+        config=view.config,
+        timeline=view.timeline,
+        clock=view.clock,
+        create_last=lambda path, content: view.held_lock.create_last(path, content),
+        ensure_held=lambda: view.held_lock.ensure_held(),
+        columns=lambda: view.schema().arrow,
+        has_archived_instants=view.has_archived_instants,
+        list_files=lambda: list_from_storage(view.store, view.config, view.timeline, view.archive()),
+        slices=partial(list_slices, view),
+        engine_for=engine_for,
+    )
 
 
 def list_slices(

@@ -26,11 +26,11 @@ from hoodie.format.table.table_config import TableConfig, TableType, TimelineZon
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.versions import TableVersion
 from hoodie.index import INDEXES, RECORD, SIMPLE, IndexKind, index_kind, table_index
+from hoodie.metadata.kinds.bloom_filters import filter_options
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.records.merging.mergers import MergeFunction, register_merger
 from hoodie.storage import Store
-from hoodie.view.parquet_options import filter_options
 from hoodie.write.options import check_moves_merge, check_no_duplicates
 
 _MERGE_MODES = {"event_time": MergeMode.EVENT_TIME_ORDERING, "commit_time": MergeMode.COMMIT_TIME_ORDERING}

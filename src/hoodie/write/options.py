@@ -24,8 +24,8 @@ from hoodie.index import (
     IndexKind,
     check_index_options,
 )
+from hoodie.metadata.kinds.bloom_filters import filter_options
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.view.parquet_options import filter_options
 from hoodie.view.table_view import TableSchema, TableView
 
 

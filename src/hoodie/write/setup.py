@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
 
 import pyarrow as pa
 
@@ -49,6 +48,7 @@ from hoodie.index import (
 )
 from hoodie.index.record import EntryStage
 from hoodie.index.record.building.plan import pending_indexing
+from hoodie.metadata.kinds.registry import KINDS, parquet_options
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
@@ -56,8 +56,7 @@ from hoodie.records.merging.merge import RecordMerger, check_ordering, table_mer
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.columns import stored_columns
-from hoodie.view.parquet_options import ignores_filters_option, lost_filters, parquet_options
-from hoodie.view.statistics import ignores_statistics_option, lost_statistics, written_columns
+from hoodie.view.slices import data_table
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.files.context import CdcOptions, FileSizing, LogOptions, WriteContext
 from hoodie.write.options import (
@@ -71,26 +70,6 @@ from hoodie.write.options import (
 from hoodie.write.plan import Storage
 from hoodie.write.retry import Retries
 from hoodie.write.staging import Preparation, Staged
-
-LOST_STATISTICS_NOTE: Final = (
-    "the column statistics are missing, so reads open more files: another writer dropped them, or a rollback or a "
-    "restore that died; build them with "
-    't.index.build("column_stats"), or give them up with t.index.drop("column_stats")'
-)
-STATISTICS_OPTION_NOTE: Final = (
-    f"{indexes.COLUMN_STATS_ENABLE.key}=true adds column statistics to a table without rows only, and this table has "
-    'rows: build them with t.index.build("column_stats")'
-)
-
-LOST_FILTERS_NOTE: Final = (
-    "the metadata partition bloom_filters is missing, so look-ups read the filters of the data files: another writer, "
-    'or a rollback or a restore that died, dropped it; build it with t.index.build("bloom_filters"), or give it up '
-    'with t.index.drop("bloom_filters")'
-)
-FILTERS_OPTION_NOTE: Final = (
-    f"{indexes.BLOOM_FILTERS_ENABLE.key}=true adds bloom filters to the metadata of a table without rows only, and "
-    'this table has rows: build them with t.index.build("bloom_filters")'
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,14 +103,7 @@ class WriteSetup:
         setup = cls.without_repair(call, data, changed=changed).without_lost_partitions()
         if setup.data is not None and not setup.has_automatic_keys:
             setup = replace(setup, notes=(*setup.notes, *ignored_columns(setup.data.schema.names)))
-        if lost_statistics(setup.view):
-            setup = replace(setup, notes=(*setup.notes, LOST_STATISTICS_NOTE))
-        elif ignores_statistics_option(setup.view, call.properties):
-            setup = replace(setup, notes=(*setup.notes, STATISTICS_OPTION_NOTE))
-        if lost_filters(setup.view):
-            setup = replace(setup, notes=(*setup.notes, LOST_FILTERS_NOTE))
-        elif ignores_filters_option(setup.view, call.properties):
-            setup = replace(setup, notes=(*setup.notes, FILTERS_OPTION_NOTE))
+        setup = replace(setup, notes=(*setup.notes, *KINDS.notes(data_table(setup.view), call.properties)))
         if lost_record_index(setup.view) is None and not pending_indexing(setup.view):
             return setup
         return setup.with_index_again(*finish_dead_build(call.state))
@@ -294,9 +266,7 @@ class WriteSetup:
             combine=combine,
             merge_stored=merge_stored,
             has_automatic_keys=self.has_automatic_keys and not merge_stored,
-            parquet=parquet_options(
-                self.view, self.options, written_columns(self.view, self.schema.arrow, self.call.properties)
-            ),
+            parquet=parquet_options(data_table(self.view), self.options, self.schema.arrow),
             sizing=self.sizing,
             entries=entries,
             stored=self._stored,

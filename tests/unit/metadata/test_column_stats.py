@@ -18,9 +18,10 @@ from hoodie.format.metadata_table.value_types import ValueKind, ValueType, promo
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
-from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns, stats_deltas
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, folded
+from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, _folded
+from hoodie.metadata.kinds.statistics import stats_deltas
 from hoodie.metadata.slices import SliceReader
 from hoodie.metadata.stats_reader import StatsReader
 from hoodie.storage import MemoryStore
@@ -129,7 +130,7 @@ def test_files_of_a_widened_column_are_folded_in_any_order(older: Any, newer: An
         return ColumnRange(column="c", type=ValueType(ValueKind[kind], details), low=low, high=high, values=values)
 
     for files in ([made(*older)], [made(*newer)]), ([made(*newer)], [made(*older)]):
-        (found,) = folded(files)
+        (found,) = _folded(files)
         assert found.type is not None
         assert (found.type.kind.name, found.type.details, found.low, found.high) == expected
 
@@ -139,7 +140,7 @@ def test_ranges_of_a_partition_cover_all_files() -> None:
     one = ColumnRange(column="s", type=text, low="b", high="c", values=3, nulls=1, size_bytes=10, uncompressed_bytes=20)
     # UTF-16 would order these two the other way round.
     two = ColumnRange(column="s", type=text, low="\uffff", high="\U0001f600", values=2)
-    (found,) = folded([[one], [two]])
+    (found,) = _folded([[one], [two]])
     assert (found.low, found.high, found.values, found.nulls, found.size_bytes) == ("b", "\U0001f600", 5, 1, 10)
 
 
@@ -186,8 +187,8 @@ def test_rows_that_are_not_tight_are_joined_with_older_ones() -> None:
 
 
 def _only(row: StatsRow) -> Callable[..., list[FileGroupDelta]]:
-    def rows_of(self: PartitionStatsKind, changes: object, facts: object) -> list[FileGroupDelta]:
+    def rows_of(self: PartitionStatsKind, changes: object, table: object, visible: object) -> list[FileGroupDelta]:
         key = partition_stats_key(row.range.column, row.name)
-        return stats_deltas(self.name, RecordType.PARTITION_STATS, ["partition-stats-0000-0"], {key: row})
+        return stats_deltas(self, ["partition-stats-0000-0"], {key: row})
 
     return rows_of

@@ -102,7 +102,7 @@ def test_an_initialisation_that_dies(table: FakeTable, crash_point: CrashPoint) 
     table.drop_metadata_table()
 
     def step(some: FakeTable) -> None:
-        MetadataTable.create(some.store, some.locked, some.storage_listing)
+        MetadataTable.create(some.locked)
         update_table_config(some.store, {keys.METADATA_PARTITIONS: "files"})
 
     def recover(dead: FakeTable) -> None:

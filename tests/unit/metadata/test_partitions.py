@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFileError, UnsupportedError
@@ -14,9 +15,9 @@ from hoodie.format.table.properties import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition
-from hoodie.metadata.locked_table import LockedTable
 from hoodie.metadata.partitions import initial_time, next_initial_time
 from hoodie.metadata.paths import INDEX_DEFINITIONS, METADATA_HOODIE_FOLDER
 from hoodie.metadata.table import MetadataTable
@@ -36,10 +37,19 @@ def fresh(request: pytest.FixtureRequest) -> FakeTable:
     """A table that was just created, with its metadata table."""
     table = FakeTable(MemoryStore(), InstantClock())
     config = new_table_config(NewTable(name="fresh", partition_fields=request.param))
-    locked = LockedTable(
-        config=config, timeline=Timeline(), clock=table.clock, create_last=table.store.create, ensure_held=lambda: None
+    locked = DataTable(
+        store=table.store,
+        config=config,
+        timeline=Timeline(),
+        clock=table.clock,
+        create_last=table.store.create,
+        ensure_held=lambda: None,
+        columns=lambda: pa.schema([]),
+        has_archived_instants=lambda: False,
+        list_files=dict,
+        slices=lambda _: [],
     )
-    MetadataTable.create(table.store, locked, dict)
+    MetadataTable.create(locked)
     ready = config.with_changes(**{"hoodie.table.metadata.partitions": "files"})
     table.store.create(".hoodie/hoodie.properties", ready.to_bytes(NOW))
     return table
@@ -122,7 +132,7 @@ def test_what_lay_in_its_folder_is_deleted(table: FakeTable) -> None:
 def test_the_metadata_table_of_version_6_is_not_ours_to_build(in_memory: InMemory) -> None:
     table = in_memory("v6_cow")
     with pytest.raises(UnsupportedError, match="version 6"):
-        MetadataTable.create(table.store, table.locked, dict)
+        MetadataTable.create(table.locked)
     assert table.store.head(f"{METADATA}/.hoodie/hoodie.properties") is not None
 
 

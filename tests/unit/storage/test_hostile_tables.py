@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -29,7 +30,6 @@ from hoodie.format.instants.service_metadata import (
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.kinds.files import FilesKind
-from hoodie.metadata.kinds.partition_kind import CommitFacts
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 FILE = "0a1b2c3d-0000-0000-0000-000000000000-0_0-0-0_20200101000000000.parquet"
@@ -184,9 +184,9 @@ def listing(partition: str, name: str) -> Callable[[Place], None]:
         with pytest.MonkeyPatch.context() as patch:
             original = FilesKind.rows_of
 
-            def rows_of(self: FilesKind, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
+            def rows_of(self: FilesKind, changes: MetadataChanges, *given: Any) -> Sequence[FileGroupDelta]:
                 files = {**changes.files_added, partition: {name: 8}}
-                return original(self, replace(changes, files_added=files), facts)
+                return original(self, replace(changes, files_added=files), *given)
 
             patch.setattr(FilesKind, "rows_of", rows_of)
             hoodie.open(place.path, spark=False).upsert(rows("cd", 3))

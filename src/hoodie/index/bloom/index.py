@@ -12,7 +12,6 @@ from hoodie.config import indexes
 from hoodie.errors import CorruptFileError, MetadataTableMissingError
 from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
-from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Placement, TableFacts, Tagged, TagRequest
 from hoodie.index.bloom.check import CheckTask, check_keys
@@ -127,7 +126,7 @@ class BloomTagger:
 
     def _filters(self) -> FilterReader | None:
         """Return the reader of the filters in the metadata table; None if footers are read."""
-        if not self.index.uses_metadata or BLOOM_FILTERS not in self.view.config.metadata_partitions:
+        if not self.index.uses_metadata or not BloomFiltersKind().is_in(self.view.config):
             return None
         try:
             folder = MetadataFolder(self.view.store, self.view.config)

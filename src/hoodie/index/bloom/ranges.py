@@ -12,7 +12,6 @@ from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.format.filenames import name_of
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter
 from hoodie.format.metadata_table.column_stats import StatsRow, column_prefix, column_stats_key
-from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.index.key_search import KeyRange
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
@@ -115,7 +114,7 @@ def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Engin
 
 def _statistics(view: TableView, slices: Sequence[FileSlice]) -> dict[str, StatsRow]:
     """Return the rows of the key column by key; empty if the table has none. They are derived data: damage is told."""
-    if COLUMN_STATS not in view.config.metadata_partitions or not view.config.version.has_known_metadata_table:
+    if not ColumnStatsKind().is_in(view.config) or not view.config.version.has_known_metadata_table:
         return {}
     try:
         timeline = visible_instants(MetadataFolder(view.store, view.config).existing_timeline(), view.whole_timeline())

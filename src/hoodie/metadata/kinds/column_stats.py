@@ -1,44 +1,64 @@
-"""The kind `column_stats`: the range of each column in each file (docs/format/metadata.md §4.4).
+"""The kind `column_stats`: the range of each column in each file (docs/format/metadata.md §3.11, §4.4).
 
 The key of a row contains the file's name, so that a row never changes. It is deleted when its file is deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie.config import indexes
-from hoodie.format.hashes.java_hash import file_group_index
-from hoodie.format.metadata_table.column_stats import StatsRow, column_stats_key
-from hoodie.format.metadata_table.metadata_record import RecordType
+from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.files.column_ranges import META_COLUMNS, typed_columns
+from hoodie.files.slice_read import slice_read
+from hoodie.files.slices import BaseFile, LogFile
+from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
+from hoodie.format.filenames import BaseFileName, LogFileName, name_of
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
+from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_stats_key
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
+from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.changes import MetadataChanges
-from hoodie.metadata.definitions import read_definition
+from hoodie.metadata.data_table import DataTable
+from hoodie.metadata.definitions import read_definition, write_definition
 from hoodie.metadata.delta_commit import FileGroupDelta
-from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, TableContent
-from hoodie.metadata.slice_content import SliceContent, compact_newest
+from hoodie.metadata.kinds.partition_kind import Comparison, PartitionKind
+from hoodie.metadata.kinds.statistics import Ranges, StatisticsBuild, StatisticsKind, compare_statistics, stats_deltas
 from hoodie.metadata.stats_reader import StatsReader
 from hoodie.storage import Store
+from hoodie.timeline import Timeline
 
-FILE_ID_PREFIX: Final = "col-stats-"
-INDEX_VERSION: Final = "V2"
+_VERSION: Final = "V2"
 """Version of the values in tables of version 9. On disk: do not change."""
 _COLUMNS: Final = "sourceFields"
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnStatsKind:
+class ColumnStatsKind(StatisticsKind):
     """The kind `column_stats`; `columns` are those of a new partition, meta columns first."""
 
     columns: tuple[str, ...] = ()
-    name: str = COLUMN_STATS
-    file_id_prefix: str = FILE_ID_PREFIX
-    logs_before_commit: bool = False
+    name = COLUMN_STATS
+    file_id_prefix = "col-stats-"
+    subject = "column statistics"
+    switch = indexes.COLUMN_STATS_ENABLE
+    readers_need_definition = True
+    differs = "statistics-differ"
+    lost_note = (
+        "the column statistics are missing, so reads open more files: another writer dropped them, or a rollback or a "
+        "restore that died; build them with "
+        't.index.build("column_stats"), or give them up with t.index.drop("column_stats")'
+    )
+    ignored_note = (
+        f"{indexes.COLUMN_STATS_ENABLE.key}=true adds column statistics to a table without rows only, and this table "
+        'has rows: build them with t.index.build("column_stats")'
+    )
 
     @property
     def definition(self) -> Mapping[str, Any]:
@@ -49,26 +69,52 @@ class ColumnStatsKind:
             "indexFunction": self.name,
             _COLUMNS: list(self.columns),
             "indexOptions": {},
-            "version": INDEX_VERSION,
+            "version": _VERSION,
         }
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the number that the properties ask for."""
         return indexes.COLUMN_STATS_FILE_GROUPS.get(properties)
 
-    def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
-        """Return no rows: the partition is created with the table. A build adds it to a table that has files."""
-        return ()
+    def is_written_in(self, version: TableVersion) -> bool:
+        """Return whether the version has the values that this release writes."""
+        return version.has_typed_statistics
 
-    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
+    def wanted(self, table: DataTable, options: Mapping[str, str]) -> ColumnStatsKind | None:
+        """Return the kind with the columns that the options choose (see `PartitionKind.wanted`)."""
+        is_wanted = PartitionKind.wanted(self, table, options) is not None
+        return ColumnStatsKind(chosen_columns(table.columns(), options)) if is_wanted else None
+
+    def is_outdated(self, table: DataTable) -> bool:
+        """Return whether the index definition is not one that this release maintains."""
+        return statistics_columns(table.store) is None
+
+    def collect(self, table: DataTable, commit: CommitMetadata, ahead: Any) -> Ranges:
+        """Return the ranges of the commit's files; empty if the table has no column statistics.
+
+        A file whose ranges its task did not note is read: its write began before the table had statistics, or had them
+        for these columns. Columns that the commit adds are added to the index definition.
+
+        Raises: as `base_file_ranges`, `log_file_ranges`.
+        """
+        stored = indexed_columns(table)
+        if stored is None:
+            return {}
+        schema = _columns_after(table, commit)
+        columns = written_columns(table, schema, stored=stored) or ()
+        _define(table, stored, columns)
+        known = frozenset(columns)
+        found: dict[str, dict[str, tuple[ColumnRange, ...]]] = {}
+        for stat in commit.write_stats():
+            name = name_of(stat.path or "")
+            wanted = tuple(range_ for range_ in _ranges(table, stat, columns, schema) if range_.column in known)
+            found.setdefault(stat.partition_path or "", {})[name] = wanted
+        return found
+
+    def rows_of(self, changes: MetadataChanges, table: DataTable, visible: Timeline) -> Sequence[FileGroupDelta]:
         """Make a row for each column of each new file, and delete those of deleted files."""
-        rows = {
-            column_stats_key(found.column, path, name): StatsRow(name=name, range=found)
-            for path, files in changes.ranges.items()
-            for name, ranges in files.items()
-            for found in ranges
-        }
-        columns = (statistics_columns(facts.store) or ()) if changes.files_deleted else ()
+        rows = self.rows_of_ranges(changes.collected.get(self.name) or {})
+        columns = (statistics_columns(table.store) or ()) if changes.files_deleted else ()
         deleted = {
             column_stats_key(column, path, name)
             for path, names in changes.files_deleted.items()
@@ -78,13 +124,60 @@ class ColumnStatsKind:
         }
         if not rows and not deleted:
             return ()
-        return stats_deltas(
-            self.name, RecordType.COLUMN_STATS, StatsReader(facts.store, self, facts.timeline).file_ids, rows, deleted
-        )
+        return stats_deltas(self, StatsReader(table.store, self, visible).file_ids, rows, deleted)
 
-    def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
-        """Merge a file slice into its next base file: the newest row of each key, without deletions."""
-        return compact_newest(content)
+    def rows_of_ranges(self, ranges: Ranges) -> dict[str, StatsRow]:
+        """Return a row for each column of each file, by key."""
+        return {
+            column_stats_key(found.column, path, name): StatsRow(name=name, range=found)
+            for path, files in ranges.items()
+            for name, several in files.items()
+            for found in several
+        }
+
+    def check_buildable(self, table: DataTable) -> None:
+        """Refuse tables of version 6 or 8. Raises: UnsupportedError."""
+        version = table.config.version
+        if not version.has_typed_statistics:
+            raise UnsupportedError(
+                f"{table.store.uri('')} has table version {version.value}: this release writes column statistics of "
+                "version 9 only; build them with JVM Hudi, or upgrade the table with Hudi 1.1 or later"
+            )
+
+    def settings(self, table: DataTable) -> tuple[str, ...] | None:
+        """Return the columns that an earlier build was given; None if they are the default.
+
+        The default of an earlier schema is the beginning of today's. Columns that the table lacks now are left out.
+        """
+        try:
+            stored = indexed_columns(table)
+        except CorruptFileError:
+            return None
+        default = chosen_columns(table.columns(), table.config.raw)
+        if stored is None or default[: len(stored)] == stored:
+            return None
+        known = typed_columns(stored, table.columns())
+        return tuple(name for name in stored if name in known and name not in META_COLUMNS) or None
+
+    def with_columns(self, table: DataTable, columns: Sequence[str] | None) -> ColumnStatsKind:
+        """Return the kind with these columns, by default those of the options, or those of an earlier build.
+
+        Raises: SchemaMismatchError if the table does not have one of the columns, or its type has no statistics.
+        """
+        options = table.config.raw
+        if columns is None and not indexes.COLUMN_STATS_COLUMNS.get(options):
+            columns = self.settings(table)
+        if columns is not None:
+            options = {**options, indexes.COLUMN_STATS_COLUMNS.key: ",".join(columns)}
+        return ColumnStatsKind(chosen_columns(table.columns(), options))
+
+    def build(self, followers: Sequence[PartitionKind], held: ExitStack, table: DataTable) -> StatisticsBuild:
+        """Read the footers of the base files and the rows of the log files of the newest file slices."""
+        return StatisticsBuild(self.columns)
+
+    def compare(self, followers: Sequence[PartitionKind], table: DataTable, visible: Timeline) -> Comparison:
+        """Compare the ranges of all files of the newest slices, and of their partitions, with the files."""
+        return compare_statistics((self, *followers), indexed_columns(table) or (), table, visible)
 
 
 def statistics_columns(store: Store) -> tuple[str, ...] | None:
@@ -93,34 +186,80 @@ def statistics_columns(store: Store) -> tuple[str, ...] | None:
     Raises: CorruptFileError if the index definitions do not parse.
     """
     definition = read_definition(store, COLUMN_STATS)
-    if definition is None or definition.get("version") != INDEX_VERSION:
+    if definition is None or definition.get("version") != _VERSION:
         return None
     columns = definition.get(_COLUMNS)
     return tuple(map(str, columns)) if isinstance(columns, list) else None
 
 
-def stats_deltas(
-    partition: str,
-    record_type: RecordType,
-    file_ids: Sequence[str],
-    rows: Mapping[str, StatsRow],
-    deleted: Iterable[str] = (),
-) -> list[FileGroupDelta]:
-    """Distribute rows and deleted keys over the file groups, by the hash of their keys; keys ascend in each group."""
-    gone = pa.array(sorted(deleted), pa.string())
-    groups_of_gone = file_group_index(gone, len(file_ids)) if len(gone) else np.zeros(0, np.int32)
-    found = []
-    for number, group in enumerate(grouped_rows(rows, record_type, len(file_ids))):
-        mine = gone.filter(pa.array(groups_of_gone == number))
-        found.append(FileGroupDelta(partition, file_ids[number], *group, mine))
-    return found
+def indexed_columns(table: DataTable) -> tuple[str, ...] | None:
+    """Return the columns of the table's statistics; None if it has none that this release maintains. One read."""
+    return statistics_columns(table.store) if COLUMN_STATS in table.config.metadata_partitions else None
 
 
-def grouped_rows(rows: Mapping[str, StatsRow], record_type: RecordType, count: int) -> list[tuple[pa.Array, pa.Array]]:
-    """Return the keys, ascending, and the encoded values of each of `count` file groups."""
-    names = sorted(rows)
-    keys = pa.array(names, pa.string())
-    values = pa.array([rows[name].to_bytes(record_type) for name in names], pa.binary())
-    numbers = file_group_index(keys, count) if names else np.zeros(0, np.int32)
-    masks = [pa.array(numbers == number) for number in range(count)]
-    return [(keys.filter(mask), values.filter(mask)) for mask in masks]
+def written_columns(
+    table: DataTable,
+    schema: pa.Schema,
+    options: Mapping[str, str] | None = None,
+    *,
+    stored: tuple[str, ...] | None = None,
+) -> tuple[str, ...] | None:
+    """Return the columns whose ranges a write stores; None if the table has no statistics.
+
+    `schema` has the columns after the write, without meta columns. The columns are those of the index definition, and
+    columns that the write adds to the table. A column that the table has and the definition lacks is left out: the
+    statistics of its partitions would not cover the earlier files. `options` are those of the call, for the first
+    write of a table. `stored`: `indexed_columns`, if the caller has them.
+    """
+    stored = indexed_columns(table) if stored is None else stored
+    if stored is None:
+        added = ColumnStatsKind().wanted(table, {**table.config.raw, **(options or {})})
+        return None if added is None else added.columns
+    known = typed_columns(stored, with_meta_fields(schema))
+    found = [name for name in stored if name in known]
+    if indexes.COLUMN_STATS_COLUMNS.get(table.config.raw):
+        return tuple(found)
+    before = {*table.columns().names, *found}
+    free = indexes.COLUMN_STATS_COLUMNS_MAX.get(table.config.raw) + len(META_COLUMNS) - len(found)
+    new = [name for name in typed_columns(schema.names, schema) if name not in before]
+    return (*found, *new[: max(free, 0)])
+
+
+def chosen_columns(schema: pa.Schema, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the meta columns with statistics, then the listed columns, or the first columns of the schema."""
+    listed = indexes.COLUMN_STATS_COLUMNS.get(options)
+    found = list(typed_columns(listed or schema.names, schema))
+    if not listed:
+        found = found[: indexes.COLUMN_STATS_COLUMNS_MAX.get(options)]
+    return (*META_COLUMNS, *(name for name in found if name not in META_COLUMNS))
+
+
+def _ranges(table: DataTable, stat: WriteStat, columns: tuple[str, ...], schema: pa.Schema) -> tuple[ColumnRange, ...]:
+    noted = stat.column_ranges
+    is_whole = noted is not None and (stat.is_log_append or {*columns} <= {found.column for found in noted})
+    if noted is not None and is_whole:
+        return noted
+    path, name = stat.partition_path or "", name_of(stat.path or "")
+    base, log = BaseFileName.parse(name), LogFileName.parse(name)
+    if base is not None:
+        file = BaseFile(path, name, base.file_id, base.instant_time, stat.file_size_bytes)
+        return base_file_ranges(table.store, file, columns)
+    assert log is not None, name
+    read = slice_read(table.config, with_meta_fields(schema))
+    return log_file_ranges(table.store, LogFile(path, log, stat.file_size_bytes), columns, read)
+
+
+def _columns_after(table: DataTable, commit: CommitMetadata) -> pa.Schema:
+    """Return the table's columns after the commit, without meta columns."""
+    if commit.schema is None:
+        return table.columns()
+    return without_meta_fields(avro_to_arrow(commit.schema, path=f"{table.store.uri('')}: the commit's schema"))
+
+
+def _define(table: DataTable, stored: tuple[str, ...], columns: tuple[str, ...]) -> None:
+    """Add new columns to the index definition, before rows of them are written; no column leaves it."""
+    before = set(stored)
+    new = [name for name in columns if name not in before]
+    if new:
+        table.ensure_held()
+        write_definition(table.store, COLUMN_STATS, ColumnStatsKind((*stored, *new)).definition)

@@ -20,9 +20,10 @@ from hoodie.format.metadata_table.metadata_record import (
 )
 from hoodie.format.metadata_table.partition_names import FILES
 from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.data_table import DataTable, FilesByPartition
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.instants import fills_a_partition
-from hoodie.metadata.kinds.partition_kind import CommitFacts, FilesByPartition, InitialRows, TableContent
+from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind
 from hoodie.metadata.paths import REBUILD_ADVICE, file_id_of, partition_folder
 from hoodie.metadata.slice_content import RowBlock, SliceContent
 from hoodie.metadata.slices import SliceReader
@@ -36,24 +37,22 @@ FileList = dict[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class FilesKind:
+class FilesKind(PartitionKind):
     """The kind `files`: merging two rows of one key unites their files; newer deletions win, of sizes the greater."""
 
-    name: str = FILES
-    file_id_prefix: str = _FILE_ID_PREFIX
-    logs_before_commit: bool = False
-    definition: None = None
+    name = FILES
+    file_id_prefix = _FILE_ID_PREFIX
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return 1: the partition always has one file group."""
         return 1
 
-    def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
+    def initialise(self, table: DataTable, file_ids: Sequence[str]) -> Sequence[InitialRows]:
         """List the committed files. The row of all partitions is written even if there is no data partition."""
-        keys, values = rows_to_columns(rows_of_listing(content.list_files()))
+        keys, values = rows_to_columns(rows_of_listing(table.list_files()))
         return (InitialRows(file_ids[0], keys, values),)
 
-    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
+    def rows_of(self, changes: MetadataChanges, table: DataTable, visible: Timeline) -> Sequence[FileGroupDelta]:
         """Make one row for each data partition whose files change, and one for the list of partitions."""
         keys, values = rows_to_columns(changed_rows(changes))
         deleted = pa.array(deleted_keys_of(changes), pa.string())

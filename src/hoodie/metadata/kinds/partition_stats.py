@@ -7,75 +7,96 @@ the statistics are built anew, or a JVM writer writes to the partition.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
-
-import pyarrow as pa
+from typing import Any, Final
 
 from hoodie.config import indexes
+from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, partition_stats_key
 from hoodie.format.metadata_table.metadata_record import NON_PARTITIONED_KEY, RecordType
-from hoodie.format.metadata_table.partition_names import PARTITION_STATS
-from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueType, promoted, wider
+from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import FileGroupDelta
-from hoodie.metadata.kinds.column_stats import statistics_columns, stats_deltas
-from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, TableContent
-from hoodie.metadata.slice_content import SliceContent, compact_newest
+from hoodie.metadata.kinds.column_stats import statistics_columns
+from hoodie.metadata.kinds.statistics import Ranges, StatisticsKind, joined, stats_deltas
 from hoodie.metadata.stats_reader import StatsReader
+from hoodie.timeline import Timeline
 
-FILE_ID_PREFIX: Final = "partition-stats-"
+_REPLACING: Final = frozenset(
+    operation.value
+    for operation in (
+        WriteOperation.INSERT_OVERWRITE,
+        WriteOperation.INSERT_OVERWRITE_TABLE,
+        WriteOperation.DELETE_PARTITION,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionStatsKind:
-    """The kind `partition_stats`; its columns and its version are those of `column_stats`."""
+class PartitionStatsKind(StatisticsKind):
+    """The kind `partition_stats`; its columns and its version are those of `column_stats`, which it follows."""
 
-    name: str = PARTITION_STATS
-    file_id_prefix: str = FILE_ID_PREFIX
-    logs_before_commit: bool = False
-    definition: None = None
+    name = PARTITION_STATS
+    file_id_prefix = "partition-stats-"
+    switch = indexes.PARTITION_STATS_ENABLE
+    leader = COLUMN_STATS
+    record_type = RecordType.PARTITION_STATS
+    too_narrow = "range of a partition that does not cover its files"
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the number that the properties ask for."""
         return indexes.PARTITION_STATS_FILE_GROUPS.get(properties)
 
-    def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
-        """Return no rows: the partition is created with the table. A build adds it to a table that has files."""
-        return ()
+    def fits(self, table: DataTable) -> bool:
+        """Return whether the table has partitions."""
+        return bool(table.config.partition_fields)
 
-    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
-        """Make a row for each column of each partition with new files; delete those of dropped partitions."""
-        rows = {
-            partition_stats_key(found.column, path): partition_row(path, found)
-            for path, files in changes.ranges.items()
-            for found in folded(files.values())
+    def collect(self, table: DataTable, commit: CommitMetadata, ahead: Any) -> frozenset[str]:
+        """Return the partitions of which the commit replaces all file groups."""
+        replaced = commit.partition_to_replace_file_ids or {}
+        if commit.operation_type not in _REPLACING or self.name not in table.config.metadata_partitions:
+            return frozenset()
+        left = {
+            found.partition_path
+            for found in table.slices(tuple(replaced))
+            if found.file_id not in replaced[found.partition_path]
         }
-        emptied = {path for path in changes.replaced_partitions if not changes.ranges.get(path)}
+        return frozenset(replaced) - left
+
+    def rows_of(self, changes: MetadataChanges, table: DataTable, visible: Timeline) -> Sequence[FileGroupDelta]:
+        """Make a row for each column of each partition with new files; delete those of dropped partitions."""
+        ranges: Ranges = changes.collected.get(COLUMN_STATS) or {}
+        replaced_whole: Collection[str] = changes.collected.get(self.name) or ()
+        rows = self.rows_of_ranges(ranges)
+        emptied = {path for path in replaced_whole if not ranges.get(path)}
         gone = (*changes.partitions_dropped, *emptied)
-        columns = (statistics_columns(facts.store) or ()) if gone else ()
+        columns = (statistics_columns(table.store) or ()) if gone else ()
         deleted = {partition_stats_key(column, path) for path in gone for column in columns} - rows.keys()
         if not rows and not deleted:
             return ()
-        reader = StatsReader(facts.store, self, facts.timeline)
-        replaced = {*changes.replaced_partitions, *changes.partitions_dropped}
+        reader = StatsReader(table.store, self, visible)
+        replaced = {*replaced_whole, *changes.partitions_dropped}
         kept = {key for key, row in rows.items() if row.name not in {_named(path) for path in replaced}}
         for key, older in reader.rows_at(kept).items():
             rows[key] = _joined(older, rows[key])
-        return stats_deltas(self.name, RecordType.PARTITION_STATS, reader.file_ids, rows, deleted)
+        return stats_deltas(self, reader.file_ids, rows, deleted)
 
-    def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
-        """Merge a file slice into its next base file: the newest row of each key, without deletions."""
-        return compact_newest(content)
+    def rows_of_ranges(self, ranges: Ranges) -> dict[str, StatsRow]:
+        """Return a row for each column of each partition, by key."""
+        return {
+            partition_stats_key(found.column, path): StatsRow(name=_named(path), range=found, is_tight=True)
+            for path, files in ranges.items()
+            for found in _folded(files.values())
+        }
+
+    def name_in_findings(self, row: StatsRow) -> str:
+        """Return the name of what a row describes."""
+        return f"partition {row.name}"
 
 
-def partition_row(partition_path: str, found: ColumnRange) -> StatsRow:
-    """Return the row of a column of a partition; it replaces the older row."""
-    return StatsRow(name=_named(partition_path), range=found, is_tight=True)
-
-
-def folded(files: Iterable[Iterable[ColumnRange]]) -> list[ColumnRange]:
+def _folded(files: Iterable[Iterable[ColumnRange]]) -> list[ColumnRange]:
     """Return the range of each column in all these files together."""
     totals: dict[str, ColumnRange] = {}
     for ranges in files:
@@ -83,23 +104,6 @@ def folded(files: Iterable[Iterable[ColumnRange]]) -> list[ColumnRange]:
             older = totals.get(found.column)
             totals[found.column] = found if older is None else joined(older, found)
     return list(totals.values())
-
-
-def joined(older: ColumnRange, newer: ColumnRange) -> ColumnRange:
-    """Return the range of both, with the wider type; the bounds of the other one are converted to it.
-
-    Files of one partition can have both types in any order, as the ones that a change of the column left as they were.
-    """
-    if older.type is None or newer.type is None or newer.type == NULL_TYPE:
-        return older.joined(newer)
-    wide = wider(older.type, newer.type)
-    return _promoted(older, wide).joined(_promoted(newer, wide))
-
-
-def _promoted(found: ColumnRange, wanted: ValueType) -> ColumnRange:
-    assert found.type is not None
-    low, high = promoted(found.low, found.high, found.type, wanted)
-    return replace(found, type=wanted, low=low, high=high)
 
 
 def _joined(older: StatsRow, newer: StatsRow) -> StatsRow:

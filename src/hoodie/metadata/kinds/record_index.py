@@ -6,19 +6,14 @@ file group. The newest row or deletion of a key counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pyarrow as pa
-
 from hoodie.config import indexes
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.definitions import read_definition
-from hoodie.metadata.delta_commit import FileGroupDelta
-from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, TableContent
-from hoodie.metadata.slice_content import SliceContent, compact_newest
+from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.storage import Store
 
 FILE_ID_PREFIX: Final = "record-index-"
@@ -26,17 +21,18 @@ _IS_PARTITIONED: Final = "isPartitioned"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordIndexKind:
+class RecordIndexKind(PartitionKind):
     """The kind `record_index`: the newest row of a key wins, a deletion removes it.
 
-    `is_partitioned` has an effect on a new partition only: each data partition gets separate file groups when its first
-    rows are written.
+    The tasks of a write write its rows to log files. The index asks for the partition, and `services/indexing/build`
+    builds it. `is_partitioned` has an effect on a new partition only: each data partition gets separate file groups
+    when its first rows are written.
     """
 
     is_partitioned: bool = False
-    name: str = RECORD_INDEX
-    file_id_prefix: str = FILE_ID_PREFIX
-    logs_before_commit: bool = True
+    name = RECORD_INDEX
+    file_id_prefix = FILE_ID_PREFIX
+    logs_before_commit = True
 
     @property
     def definition(self) -> Mapping[str, Any]:
@@ -53,18 +49,6 @@ class RecordIndexKind:
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the least number of file groups that the properties allow: a new partition is empty."""
         return 0 if self.is_partitioned else indexes.RECORD_INDEX_BUCKETS_MIN.get(properties)
-
-    def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
-        """Return no rows: the partition is created with the table. An index build adds it to a table that has rows."""
-        return ()
-
-    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
-        """Return the rows that the caller made. The tasks of a write write its rows to log files instead."""
-        return changes.deltas_of(self.name)
-
-    def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
-        """Merge a file slice into its next base file: the newest row of each key, without deletions."""
-        return compact_newest(content)
 
 
 def is_partitioned_record_index(store: Store) -> bool:

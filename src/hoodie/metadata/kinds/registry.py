@@ -1,14 +1,21 @@
-"""The kinds of metadata partitions that this release maintains, by partition name."""
+"""The kinds of metadata partitions that this release maintains, by partition name, and what all of them do together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+import pyarrow as pa
+
+from hoodie.config import writes
 from hoodie.errors import UnsupportedError
-from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
-from hoodie.metadata.kinds.column_stats import ColumnStatsKind
+from hoodie.files.base_file import ParquetOptions
+from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.metadata.data_table import DataTable
+from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind, written_filters
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind, written_columns
 from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
@@ -25,7 +32,7 @@ class KindRegistry:
     required: tuple[PartitionKind, ...]
     """Kinds whose partition every metadata table has. They are found by name too."""
     named: tuple[PartitionKind, ...] = ()
-    """Other kinds with at most one partition in a table."""
+    """Other kinds with at most one partition in a table. A kind stands behind its leader."""
     prefixed: Mapping[str, Callable[[str], PartitionKind]] = field(default_factory=dict, hash=False)
     """Name prefix -> function that returns the kind of a partition, given its whole name."""
 
@@ -57,8 +64,87 @@ class KindRegistry:
             )
         return found
 
+    @property
+    def built(self) -> tuple[PartitionKind, ...]:
+        """The kinds that `services/indexing/file_builds` builds from the data files, without those that follow them."""
+        return tuple(kind for kind in self.named if kind.switch is not None and kind.leader is None)
+
+    def builder(self, name: str) -> PartitionKind | None:
+        """Return the kind whose build makes a partition: its own or its leader; None if it is not built from files."""
+        kind = self.find(name)
+        leader = None if kind is None or kind.leader is None else self.find(kind.leader)
+        found = leader or kind
+        return found if found in self.built else None
+
+    def followers(self, leader: str) -> tuple[PartitionKind, ...]:
+        """Return the kinds that are built and dropped with the partition `leader`."""
+        return tuple(kind for kind in self.named if kind.leader == leader)
+
+    def with_followers(self, names: Collection[str]) -> frozenset[str]:
+        """Return the names of these partitions and of all that are built and dropped with them."""
+        return frozenset({*names, *(kind.name for name in names for kind in self.followers(name))})
+
+    def wanted(self, table: DataTable, properties: Mapping[str, str]) -> tuple[PartitionKind, ...]:
+        """Return the partitions that the first commit of a table adds, because options of the call or table ask so."""
+        options = {**table.config.raw, **properties}
+        leaders = [found for kind in self.built if (found := kind.wanted(table, options)) is not None]
+        return tuple(
+            kind
+            for leader in leaders
+            for kind in (leader, *self.followers(leader.name))
+            if kind.leader is None or (kind.fits(table) and kind.switch is not None and kind.switch.get(options))
+        )
+
+    def lost(self, table: DataTable) -> tuple[PartitionKind, ...]:
+        """Return the partitions that the table's properties ask for, that it lacks, and that a build makes again."""
+        return tuple(kind for kind in self.built if kind.is_lost(table))
+
+    def notes(self, table: DataTable, properties: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the notes of a write about partitions that are lost, or that its options ask for in vain."""
+        told = ((kind, kind.is_lost(table), kind.is_ignored(table, properties)) for kind in self.built)
+        return tuple(
+            kind.lost_note if is_lost else kind.ignored_note for kind, is_lost, is_asked in told if is_lost or is_asked
+        )
+
+    def outdated(self, table: DataTable) -> frozenset[str]:
+        """Return the partitions that writes do not keep up to date, and must drop; those that follow one go with it."""
+        named = {*table.config.metadata_partitions}
+        found = {kind.name for kind in self.built if kind.name in named and kind.is_outdated(table)}
+        alone = {kind.name for kind in self.named if kind.leader is not None and kind.leader not in named - found}
+        return frozenset(found | (alone & named))
+
 
 KINDS: Final = KindRegistry(
     required=(FilesKind(),), named=(RecordIndexKind(), ColumnStatsKind(), PartitionStatsKind(), BloomFiltersKind())
 )
 """The partition kinds of this release."""
+
+Collect = Callable[[DataTable], Mapping[str, Any]]
+"""Returns `MetadataChanges.collected` for a commit; call it under the table's lock, with the table loaded under it."""
+
+
+@contextmanager
+def collected(table: DataTable, commit: CommitMetadata) -> Iterator[Collect]:
+    """Read what the kinds need for the rows of a commit, before the lock is taken; the result reads the rest under it.
+
+    Raises: MissingFileError, CorruptFileError.
+    """
+    with ExitStack() as held:
+        ahead = {kind.name: kind.collect_ahead(table, commit, held) for kind in KINDS.named}
+        yield lambda now: {kind.name: kind.collect(now, commit, ahead[kind.name]) for kind in KINDS.named}
+
+
+def parquet_options(table: DataTable, options: Mapping[str, str], schema: pa.Schema) -> ParquetOptions:
+    """Return how a write or a service with these effective options writes base files with the columns of `schema`.
+
+    `schema` has no meta columns. Bloom filters and the ranges of columns are noted if a partition or an index uses
+    them.
+
+    Raises: InvalidConfigError if an option does not parse.
+    """
+    codec = writes.CODEC.get(options)
+    return ParquetOptions(
+        codec="none" if codec == "uncompressed" else codec,
+        range_columns=written_columns(table, schema, options),
+        bloom=written_filters(table, options),
+    )

@@ -6,7 +6,7 @@ log files that of `read_file_slice`; of a task that compares keys: the keys of o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,7 +23,6 @@ from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
-from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index import HBASE, RECORD, index_of_view
 from hoodie.index.hbase.client import has_client_library
@@ -31,17 +30,18 @@ from hoodie.index.record.building.check import IndexProblem
 from hoodie.index.record.building.file_group_files import FileGroupEntries, StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
+from hoodie.metadata.kinds.partition_kind import PartitionKind
+from hoodie.metadata.kinds.registry import KINDS
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
-from hoodie.services.indexing.bloom_filters import verify_filters
+from hoodie.services.indexing.file_builds import verify_partition
 from hoodie.services.indexing.hbase import verify_hbase_index
-from hoodie.services.indexing.statistics import verify_statistics
 from hoodie.services.indexing.verify import verify_record_index
 from hoodie.services.results import EXAMPLES_MAX, Report
 from hoodie.storage import Store, StoreSpec, open_store
-from hoodie.view.statistics import has_statistics
+from hoodie.view.slices import data_table
 
 _TASK_BYTES = 256 * 1024 * 1024
 _KEYS_OF_A_PART = 1_000_000
@@ -87,7 +87,7 @@ def check_data(call: Call, survey: Survey, slices: Sequence[FileSlice], *, reads
     if problems or len(whole) < len(slices) or not reads_index:
         return DataCheck(problems, rows, (*notes, "keys were not compared, as files are damaged or missing"))
     keys = _check_keys(call, survey, whole, read)
-    found = (keys, _check_statistics(call, survey), _check_filters(call, survey))
+    found = (keys, *(_check_partition(call, survey, kind) for kind in KINDS.built))
     problems = tuple(problem for check in found for problem in check.problems)
     return DataCheck(problems, rows, (*notes, *(note for check in found for note in check.notes)))
 
@@ -283,26 +283,15 @@ def _of_index(report: Report, kind: kinds.FindingKind) -> DataCheck:
     return DataCheck(tuple(problems), notes=() if report.ok else (str(report).partition("\n")[0],))
 
 
-def _check_statistics(call: Call, survey: Survey) -> DataCheck:
-    """Compare the column statistics with the files, if the table has statistics of version 9."""
-    if not has_statistics(survey.view):
+def _check_partition(call: Call, survey: Survey, partition: PartitionKind) -> DataCheck:
+    """Compare a metadata partition with the files, if the table has it and this release maintains it."""
+    if not partition.is_in(survey.view.config) or partition.is_outdated(data_table(survey.view)):
         return DataCheck(())
-    return _check_partition(call, verify_statistics, kinds.STATISTICS_DIFFER, COLUMN_STATS)
-
-
-def _check_filters(call: Call, survey: Survey) -> DataCheck:
-    """Compare the partition `bloom_filters` with the files, if the table has it."""
-    if BLOOM_FILTERS not in survey.view.config.metadata_partitions:
-        return DataCheck(())
-    return _check_partition(call, verify_filters, kinds.INDEX_DIFFERS, BLOOM_FILTERS)
-
-
-def _check_partition(call: Call, verify: Callable[[Call], Report], kind: kinds.FindingKind, name: str) -> DataCheck:
-    """Return what the check of a metadata partition found, as problems of this kind."""
+    kind = kinds.KINDS[partition.differs]
     try:
-        report = verify(call)
+        report = verify_partition(call, partition.name)
     except HoodieError as error:
-        return DataCheck((Problem(kind, name, found=str(error)),))
+        return DataCheck((Problem(kind, partition.name, found=str(error)),))
     problems = (
         Problem(kind, found.key, found.expected, f"{found.kind}: {found.found or 'none'}") for found in report.findings
     )

@@ -17,7 +17,6 @@ from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.hfile import HFileReader
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType
-from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.index import lost_record_index
 from hoodie.index.record.building.plan import pending_indexing
 from hoodie.metadata.folder import MetadataFolder
@@ -31,8 +30,7 @@ from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.storage import Store
 from hoodie.timeline import HOODIE_FOLDER, Action, Instant, State, Timeline
-from hoodie.view.parquet_options import lost_filters
-from hoodie.view.statistics import lost_statistics
+from hoodie.view.slices import data_table
 
 _WHOLE_BYTES: Final = 128 * 1024
 """Opening an HFile reads so many bytes of its end: of a smaller file, all entries are checked with the same request."""
@@ -111,10 +109,7 @@ def check_metadata_table(survey: Survey) -> MetadataState:
     config = survey.view.config
     lost = lost_record_index(survey.view)
     problems = [] if lost is None else [Problem(kinds.INDEX_MISSING, "record_index", found=lost)]
-    if survey.view.config.version.has_typed_statistics and lost_statistics(survey.view):
-        problems.append(Problem(kinds.STATISTICS_MISSING, "column_stats"))
-    if lost_filters(survey.view):
-        problems.append(Problem(kinds.STATISTICS_MISSING, BLOOM_FILTERS))
+    problems += [Problem(kinds.STATISTICS_MISSING, kind.name) for kind in KINDS.lost(data_table(survey.view))]
     problems += _abandoned_builds(survey)
     if not (config.version.has_known_metadata_table and config.has_metadata_table):
         return MetadataState(tuple(problems))

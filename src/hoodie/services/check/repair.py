@@ -21,8 +21,8 @@ from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import instant_of_data_file
-from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.progress import PhaseTimes
 from hoodie.services.check import kinds
@@ -32,14 +32,12 @@ from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.timeline_check import empty_completed, empty_plans
 from hoodie.services.check.verify import Checked, check, quick_problems
 from hoodie.services.cleaning.clean import finish_cleans
-from hoodie.services.indexing.bloom_filters import build_filters
 from hoodie.services.indexing.build import build_record_index
+from hoodie.services.indexing.file_builds import build_partition
 from hoodie.services.indexing.rebuild import rebuild
-from hoodie.services.indexing.statistics import build_statistics
 from hoodie.services.recovery.restore import finish_restores
 from hoodie.services.results import EXAMPLES_MAX, ServiceResult
 from hoodie.timeline import Action, State, TableLock, delete_heartbeat, delete_instant_files, is_live
-from hoodie.view.statistics import STATISTICS
 from hoodie.view.table_view import TableView
 
 
@@ -95,7 +93,8 @@ _MENDED_BY: Final = {
     Step.TEMPORARY: (kinds.LEFTOVER_TEMPORARY,),
 }
 """The kinds of problems that each step mends. See `_mends` for a kind that two steps have."""
-_STATISTICS_FOLDERS: Final = tuple(f"{partition_folder(name)}/" for name in STATISTICS)
+_STATISTICS: Final = next(kind for kind in KINDS.built if kind.differs == kinds.STATISTICS_DIFFER.name)
+_STATISTICS_FOLDERS: Final = tuple(f"{partition_folder(name)}/" for name in KINDS.with_followers([_STATISTICS.name]))
 _AGED = frozenset({Step.RESTORE, Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY})
 """Steps that change what a process may be working on, of which only the age of its files tells that it does not."""
 
@@ -310,10 +309,11 @@ def _build_index(call: Call, _keys: Sequence[str]) -> None:
 
 
 def _build_statistics(call: Call, keys: Sequence[str]) -> None:
-    if {*keys} - {BLOOM_FILTERS}:
-        build_statistics(call)
-    if BLOOM_FILTERS in keys:
-        build_filters(call)
+    """Build the partitions that keys name; other keys are files, or ranges that differ."""
+    names = {kind.name if (kind := KINDS.builder(key)) else _STATISTICS.name for key in keys}
+    for kind in KINDS.built:
+        if kind.name in names:
+            build_partition(call, kind.name)
 
 
 def _delete_index_files(call: Call, keys: Sequence[str]) -> None:

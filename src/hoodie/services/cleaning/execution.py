@@ -15,7 +15,6 @@ from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import (
     build_metadata_table_anew,
     drop_lost_partitions,
-    locked_table,
     open_metadata_table,
 )
 from hoodie.commit.pending import PendingInstant
@@ -35,7 +34,7 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.services.cleaning.partitions import LEFT, left_partitions
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.commit_cache import CleanFacts
-from hoodie.view.slices import list_files
+from hoodie.view.slices import data_table, list_files
 from hoodie.view.table_view import TableView
 
 _FILES_AT_ONCE = 1000
@@ -136,7 +135,7 @@ class CleanCompletion:
 
     def _commit(self, now: TableView, changes: MetadataChanges) -> None:
         with now.state.lock:
-            open_metadata_table(now).commit(self.instant_time, changes, locked_table(now, self.engine_for))
+            open_metadata_table(now).commit(self.instant_time, changes, data_table(now, self.engine_for))
 
     def content(self, now: TableView) -> bytes:
         """Return the metadata of the completed clean."""

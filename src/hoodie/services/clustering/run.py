@@ -14,7 +14,6 @@ from hoodie.commit.call import Call
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.conflicts import refuse_changed
 from hoodie.commit.data_commit import DataCommit
-from hoodie.commit.filters import commit_filters
 from hoodie.commit.metadata_table import commit_metadata
 from hoodie.commit.steps import Step, reached
 from hoodie.config import clustering
@@ -27,6 +26,7 @@ from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import check_call_options
 from hoodie.index.api import TableFacts
 from hoodie.index.session import IndexUpdates
+from hoodie.metadata.kinds.registry import collected, parquet_options
 from hoodie.progress import PhaseTimes
 from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.pending import CLUSTERING, Work, check_clusterable, check_strategy, work_of
@@ -40,9 +40,7 @@ from hoodie.services.planned.pending import roll_back_plan, take_back_metadata
 from hoodie.services.planned.service import Failures, schema_at
 from hoodie.services.results import ServiceResult
 from hoodie.view.columns import stored_columns
-from hoodie.view.parquet_options import parquet_options
-from hoodie.view.slices import list_slices
-from hoodie.view.statistics import written_columns
+from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
 
 OPERATION = "clustering"
@@ -195,7 +193,7 @@ class _Execution:
         return ClusterGroup(
             store=view.store.spec,
             read=replace(view.slice_read(), schema=rows, columns=tuple(rows.names), stored=stored),
-            parquet=parquet_options(view, properties, written_columns(view, schema.arrow)),
+            parquet=parquet_options(data_table(view), properties, schema.arrow),
             instant_time=self.claimed.instant_time,
             number=self.claimed.number,
             order=order,
@@ -220,11 +218,11 @@ class _Execution:
         def check(now: TableView) -> None:
             refuse_changed(self.view, now, dict.fromkeys(self.work.inputs, False))
 
-        with commit_filters(self.view, metadata) as filters:
+        with collected(data_table(self.view), metadata) as collect:
             completion = DataCommit(
                 instant_time=claimed.instant_time,
                 metadata=metadata,
-                filters=filters,
+                collect=collect,
                 index=self.index,
                 check_conflicts=check,
                 engine_for=self.call.engine_for,

@@ -13,7 +13,6 @@ from hoodie.commit.call import Call
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.exclusive import check_no_exclusive_service
-from hoodie.commit.filters import commit_filters
 from hoodie.commit.metadata_table import commit_metadata
 from hoodie.commit.steps import Step, reached
 from hoodie.config import compaction
@@ -28,6 +27,7 @@ from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import check_call_options
+from hoodie.metadata.kinds.registry import collected, parquet_options
 from hoodie.progress import PhaseTimes
 from hoodie.services.compaction.log_compaction import CompactLogs
 from hoodie.services.compaction.pending import COMPACTION
@@ -39,9 +39,7 @@ from hoodie.services.planned.service import Failures, schema_at
 from hoodie.services.results import OnResult, ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.columns import stored_columns
-from hoodie.view.parquet_options import parquet_options
-from hoodie.view.slices import list_files, list_slices
-from hoodie.view.statistics import written_columns
+from hoodie.view.slices import data_table, list_files, list_slices
 from hoodie.view.table_view import TableView
 
 OPERATION = "compaction"
@@ -220,6 +218,7 @@ def _task_function(view: TableView, claimed: ClaimedCompaction, properties: Mapp
     rows = with_meta_fields(schema.arrow)
     stored = stored_columns(view, rows, as_of=claimed.instant_time)
     read = replace(view.slice_read(), schema=rows, columns=tuple(rows.names), stored=stored)
+    parquet = parquet_options(data_table(view), properties, schema.arrow)
     if claimed.instant.action is Action.LOG_COMPACTION:
         return CompactLogs(
             store=view.store.spec,
@@ -228,12 +227,12 @@ def _task_function(view: TableView, claimed: ClaimedCompaction, properties: Mapp
             data_format=log_block_format(view.config, schema.arrow, properties),
             instant_time=claimed.instant_time,
             number=claimed.number,
-            range_columns=written_columns(view, schema.arrow),
+            range_columns=parquet.range_columns,
         )
     return CompactSlice(
         store=view.store.spec,
         read=read,
-        parquet=parquet_options(view, properties, written_columns(view, schema.arrow)),
+        parquet=parquet,
         instant_time=claimed.instant_time,
         number=claimed.number,
     )
@@ -301,11 +300,11 @@ def _complete(call: Call, claimed: ClaimedCompaction, stats: Sequence[WriteStat]
     def check(now: TableView) -> None:
         claimed.claim.ensure_held()
 
-    with commit_filters(claimed.view, metadata) as filters:
+    with collected(data_table(claimed.view), metadata) as collect:
         completion = DataCommit(
             instant_time=claimed.instant_time,
             metadata=metadata,
-            filters=filters,
+            collect=collect,
             check_conflicts=check,
             engine_for=call.engine_for,
         )

@@ -13,22 +13,18 @@ from hoodie.commit.metadata_table import drop_lost_partitions, drop_metadata_tab
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.config import indexes
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
-from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
+from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index import PARTITIONED_RECORD, lost_record_index, stored_index
 from hoodie.index.record.building.plan import pending_build
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.bloom_filters import build_filters
 from hoodie.services.indexing.build import build_record_index, foreign_write
-from hoodie.services.indexing.file_builds import end_dead_builds
-from hoodie.services.indexing.statistics import build_statistics, built_columns
+from hoodie.services.indexing.file_builds import build_partition, end_dead_builds
 from hoodie.services.indexing.switch import end_builds, finish_dead, is_switched_on
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, is_live
-from hoodie.view.parquet_options import lost_filters
-from hoodie.view.slices import list_slices
-from hoodie.view.statistics import lost_statistics
+from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -44,9 +40,7 @@ def rebuild(call: Call) -> ServiceResult:
     """
     times = PhaseTimes()
     before = TableView.load(call.state)
-    had_statistics = COLUMN_STATS in before.config.metadata_partitions
-    had_filters = BLOOM_FILTERS in before.config.metadata_partitions
-    columns = built_columns(before)
+    had = {kind: kind.settings(data_table(before)) for kind in KINDS.built if kind.is_in(before.config)}
     with times.phase("rebuild"):
         notes = rebuild_listing(call.state)
     view = TableView.load(call.state)
@@ -57,16 +51,12 @@ def rebuild(call: Call) -> ServiceResult:
             built = build_record_index(call)
         counts |= {"partitions": counts["partitions"] + 1, **built.counts}
         notes, bytes_written = (*notes, *built.notes), built.bytes_written
-    if (had_statistics or lost_statistics(view)) and view.config.version.has_typed_statistics:
-        with times.phase("statistics"):
-            again = build_statistics(call, columns=columns)
-        counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)
-        notes, bytes_written = (*notes, *again.notes), bytes_written + again.bytes_written
-    if had_filters or lost_filters(view):
-        with times.phase("filters"):
-            filters = build_filters(call)
-        counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)
-        notes, bytes_written = (*notes, *filters.notes), bytes_written + filters.bytes_written
+    for kind in KINDS.built:
+        if kind.is_written_in(view.config.version) and (kind in had or kind.is_lost(data_table(view))):
+            with times.phase(kind.subject):
+                again = build_partition(call, kind.name, columns=had.get(kind))
+            counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)
+            notes, bytes_written = (*notes, *again.notes), bytes_written + again.bytes_written
     return ServiceResult(
         operation="rebuild metadata table",
         counts=counts,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.commit.begin import AbandonedFiles
-from hoodie.commit.metadata_table import locked_table
+from hoodie.commit.exclusive import built_of_files
 from hoodie.commit.pending import PendingInstant
 from hoodie.config import indexes, writes
 from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
@@ -30,7 +30,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files, is_live
-from hoodie.view.statistics import built_of_files
+from hoodie.view.slices import data_table
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -91,7 +91,7 @@ class SwitchOn:
             now.held_lock.ensure_held()
             update_table_config(now.store, {**index_properties(now.config), keys.METADATA_PARTITIONS: named})
         metadata_table = MetadataTable(now.store, now.config)
-        metadata_table.commit_build(RecordIndexKind(), self.build.build_time, self.stats, locked_table(now))
+        metadata_table.commit_build(RecordIndexKind(), self.build.build_time, self.stats, data_table(now))
         now.held_lock.ensure_held()
         update_table_config(now.store, on_properties(now.config))
 
@@ -139,7 +139,7 @@ def finish_dead(view: TableView, build: IndexBuild) -> None:
 
 def cancel(view: TableView, build: IndexBuild) -> None:
     """Roll back a build that is not switched on: delete its files and its instants. Call it under the table's lock."""
-    MetadataTable(view.store, view.config).undo_build(RecordIndexKind(), build.build_time, locked_table(view))
+    MetadataTable(view.store, view.config).undo_build(RecordIndexKind(), build.build_time, data_table(view))
     states = (State.INFLIGHT, State.REQUESTED)
     delete_instant_files(view.store, view.layout, build.requested_time, Action.INDEXING, *states)
     delete_heartbeat(view.store, build.requested_time)

@@ -5,7 +5,7 @@ A pending instant is a dead write, or the plan of a compaction or clustering.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hoodie.commit.begin import put_in_order
@@ -14,21 +14,19 @@ from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.rollback import RolledBack, check_no_running_rollback, committed_files, plan_rollback, roll_back
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
-from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS, COLUMN_STATS
+from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
 from hoodie.services.clustering.pending import CLUSTERING
 from hoodie.services.compaction.pending import COMPACTION
-from hoodie.services.indexing.bloom_filters import build_filters
+from hoodie.services.indexing.file_builds import build_partition
 from hoodie.services.indexing.rebuild import build_lost_index
-from hoodie.services.indexing.statistics import build_statistics
 from hoodie.services.planned.pending import roll_back_plan
 from hoodie.services.recovery.plan import plan_chain
 from hoodie.services.recovery.savepoint import check_version
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Instant
 from hoodie.timeline.heartbeat import is_live
-from hoodie.view.parquet_options import lost_filters
-from hoodie.view.statistics import lost_statistics
+from hoodie.view.slices import data_table
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -156,17 +154,14 @@ def notes_of(call: Call, done: Sequence[RolledBack]) -> tuple[str, ...]:
     is_dropped = any(found.dropped_metadata_table for found in done)
     notes = [DROPPED_NOTE] if is_dropped else []
     notes += build_lost_index(call, bytes_max=_ANY_SIZE)
-    if lost_statistics(TableView.load(call.state)):
-        notes.append(_built_anew(build_statistics, call, COLUMN_STATS))
-    if lost_filters(TableView.load(call.state)):
-        notes.append(_built_anew(build_filters, call, BLOOM_FILTERS))
-    return tuple(notes)
+    lost = KINDS.lost(data_table(TableView.load(call.state)))
+    return (*notes, *(_built_anew(call, kind.name) for kind in lost))
 
 
-def _built_anew(build: Callable[[Call], object], call: Call, name: str) -> str:
+def _built_anew(call: Call, name: str) -> str:
     """Build a metadata partition that was lost; return a note about it."""
     try:
-        build(call)
+        build_partition(call, name)
     except HoodieError as error:
         return f'the metadata partition {name} is missing and was not built: {error}; see t.index.build("{name}")'
     return f"the metadata partition {name} was missing and was built anew"

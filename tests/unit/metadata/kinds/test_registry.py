@@ -15,46 +15,39 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.table import table_keys as keys
 from hoodie.metadata.changes import MetadataChanges
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.files import FilesKind
-from hoodie.metadata.kinds.partition_kind import CommitFacts, InitialRows, PartitionKind, TableContent
+from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
 from hoodie.metadata.paths import file_id_of, partition_folder
-from hoodie.metadata.slice_content import SliceContent
 from hoodie.metadata.slices import SliceReader
 from hoodie.metadata.table import MetadataTable
+from hoodie.timeline import Timeline
 from tests.support.fake_commits import FakeTable
 from tests.support.metadata_limits import DELTA_COMMITS_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class NameIndexKind:
+class NameIndexKind(PartitionKind):
     """A kind of which a table has several partitions: key = file name, for the names with one ending."""
 
     name: str
-    logs_before_commit: bool = False
-    definition: None = None
-
-    @property
-    def file_id_prefix(self) -> str:
-        return f"{self.name.replace('_', '-')}-"
+    file_id_prefix = "name-index-"
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         return 2
 
-    def initialise(self, content: TableContent, file_ids: Sequence[str]) -> Sequence[InitialRows]:
-        names = [name for names in content.list_files().values() for name in names]
+    def initialise(self, table: DataTable, file_ids: Sequence[str]) -> Sequence[InitialRows]:
+        names = [name for names in table.list_files().values() for name in names]
         return (InitialRows(file_ids[1], *self._columns(names)),)
 
-    def rows_of(self, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
+    def rows_of(self, changes: MetadataChanges, table: DataTable, visible: Timeline) -> Sequence[FileGroupDelta]:
         names = [name for names in changes.files_added.values() for name in names]
         deleted = pa.array(sorted(name for names in changes.files_deleted.values() for name in names), pa.string())
         return (FileGroupDelta(self.name, file_id_of(self.file_id_prefix, 0), *self._columns(names), deleted),)
-
-    def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
-        return RecordIndexKind().compact(content, file_name=file_name)
 
     def _columns(self, names: Sequence[str]) -> tuple[pa.Array, pa.Array]:
         ending = self.name.rpartition("_")[2]
@@ -88,11 +81,11 @@ def test_kinds_of_which_a_table_has_several_are_found_by_prefix() -> None:
 
 def test_the_longest_prefix_counts() -> None:
     def other(name: str) -> PartitionKind:
-        return RecordIndexKind(name=name)
+        return NameIndexKind(name.upper())
 
     registry = KindRegistry(required=(), prefixed={"name_": other, "name_index_": NameIndexKind})
     assert registry.find("name_index_log") == NameIndexKind("name_index_log")
-    assert registry.find("name_a") == RecordIndexKind(name="name_a")
+    assert registry.find("name_a") == NameIndexKind("NAME_A")
 
 
 def test_unknown_partitions_are_left_out_or_refused() -> None:
@@ -113,7 +106,7 @@ def test_the_metadata_table_asks_every_kind_of_its_partitions(table: FakeTable) 
     ours = MetadataTable(table.store, table.config, kinds=REGISTRY)
     kinds = [NameIndexKind("name_index_parquet"), NameIndexKind("name_index_log")]
     for kind in kinds:
-        ours.add_partition(kind, table.locked, table.storage_listing)
+        ours.add_partition(kind, table.locked)
     update_table_config(table.store, {keys.METADATA_PARTITIONS: "files,name_index_log,name_index_parquet"})
     at_first = {name for names in table.storage_listing().values() for name in names}
     assert keys_of(table, kinds[0]) == at_first
@@ -140,7 +133,7 @@ def test_the_metadata_table_asks_every_kind_of_its_partitions(table: FakeTable) 
 
 def test_the_caller_may_have_made_the_rows(table: FakeTable) -> None:
     ours, kind = table.metadata_table(), RecordIndexKind()
-    ours.add_partition(kind, table.locked, table.storage_listing)
+    ours.add_partition(kind, table.locked)
     update_table_config(table.store, {keys.METADATA_PARTITIONS: "files,record_index"})
     row = pa.array(["key"]), pa.array([b"location"], pa.binary()), pa.array([], pa.string())
     delta = FileGroupDelta("record_index", file_id_of(kind.file_id_prefix, 3), *row)
@@ -162,7 +155,7 @@ def test_a_partition_that_is_added_again_begins_anew(table: FakeTable) -> None:
     kind = NameIndexKind("name_index_log")
     table.store.create(f"{partition_folder(kind.name)}/leftover", datetime.now(UTC).isoformat().encode())
     for _ in range(2):
-        ours.add_partition(kind, table.locked, table.storage_listing)
+        ours.add_partition(kind, table.locked)
     names = [info.name for info in table.store.list(partition_folder(kind.name))]
     assert "leftover" not in names
-    assert len([name for name in names if name.startswith(".name-index-log-")]) == 2
+    assert len([name for name in names if name.startswith(".name-index-")]) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,6 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.files import FilesKind
-from hoodie.metadata.kinds.partition_kind import CommitFacts
 from hoodie.services.check import kinds
 from hoodie.services.check.kinds import FindingKind
 from hoodie.storage import MemoryStore, Store
@@ -289,9 +289,9 @@ def _abandon_a_build(store: MemoryStore) -> None:
 def _list_another_length(store: MemoryStore) -> None:
     original = FilesKind.rows_of
 
-    def rows_of(self: FilesKind, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
+    def rows_of(self: FilesKind, changes: MetadataChanges, *given: Any) -> Sequence[FileGroupDelta]:
         added = {path: {name: 7 for name in names} for path, names in changes.files_added.items()}
-        return original(self, replace(changes, files_added=added), facts)
+        return original(self, replace(changes, files_added=added), *given)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FilesKind, "rows_of", rows_of)
@@ -322,8 +322,8 @@ def _wrong_ranges(store: MemoryStore) -> None:
     """Write a file whose ranges are those of no row: a writer with a defect."""
     original = ColumnStatsKind.rows_of
 
-    def rows_of(self: ColumnStatsKind, changes: MetadataChanges, facts: CommitFacts) -> Sequence[FileGroupDelta]:
-        return original(self, replace(changes, ranges={}), facts)
+    def rows_of(self: ColumnStatsKind, changes: MetadataChanges, *given: Any) -> Sequence[FileGroupDelta]:
+        return original(self, replace(changes, collected={}), *given)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ColumnStatsKind, "rows_of", rows_of)

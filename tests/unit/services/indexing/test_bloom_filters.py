@@ -121,7 +121,7 @@ def test_many_files_are_written_in_pieces(table_type: str, monkeypatch: pytest.M
     """With tiny limits filters are staged, a commit has a log file for each filter, and a build many file groups."""
     monkeypatch.setattr("hoodie.files.filter_stash.HELD_BYTES_MAX", 300)
     monkeypatch.setattr("hoodie.metadata.kinds.bloom_filters._LOG_BYTES", 1)
-    monkeypatch.setattr("hoodie.services.indexing.bloom_filters._GROUP_BYTES", 300)
+    monkeypatch.setattr("hoodie.metadata.kinds.bloom_filters._GROUP_BYTES", 300)
     table = new_table(table_type, **ENABLED)
     for start in range(3):
         table.upsert(pa.concat_tables([rows(range(n, n + 3), f"part{n}") for n in range(start, 20)]))
@@ -159,8 +159,9 @@ def test_no_footer_is_read_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> No
 _PROBE = """
 import resource, sys
 import hoodie
-from hoodie.services.indexing import bloom_filters
-from hoodie.commit.filters import commit_filters
+from hoodie.metadata.kinds import bloom_filters
+from hoodie.metadata.kinds.registry import collected
+from hoodie.view.slices import data_table
 from hoodie.metadata.delta_commit import log_to_bytes
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 
@@ -170,7 +171,8 @@ table.to_arrow(columns=["id"], where="id = 'k1'")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 view = table.view()
 metadata = view.commit_metadata(view.timeline.writes().completed().latest())
-with commit_filters(view, metadata) as filters:
+with collected(data_table(view), metadata) as collect:
+    filters = collect(data_table(view))["bloom_filters"]
     assert len(filters.places) == 40 and filters.total_bytes > 280_000_000
     for delta in BloomFiltersKind()._deltas(filters, [], ["one", "two"]):
         log_to_bytes("1", delta.keys, delta.values, delta.deleted_keys, "bloom_filters")

@@ -18,7 +18,6 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
-from hoodie.metadata.kinds.partition_kind import CommitFacts
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
 from hoodie.metadata.paths import partition_folder
 from hoodie.metadata.stats_reader import StatsReader
@@ -182,9 +181,9 @@ def test_ranges_of_a_type_that_was_changed_since_are_compared_with_todays(
     write(0.1, pa.float32())
     original = ColumnStatsKind.rows_of
 
-    def changed(self: ColumnStatsKind, changes: MetadataChanges, facts: CommitFacts) -> Any:
+    def changed(self: ColumnStatsKind, changes: MetadataChanges, *given: Any) -> Any:
         if stored is None:
-            return original(self, changes, facts)
+            return original(self, changes, *given)
         text = ValueType(ValueKind.STRING)
         bad = {"low": stored[0], "high": stored[1]} | ({"type": text} if isinstance(stored[0], str) else {})
         ranges = {
@@ -192,9 +191,9 @@ def test_ranges_of_a_type_that_was_changed_since_are_compared_with_todays(
                 name: tuple(replace(one, **bad) if one.column == "f" else one for one in found)
                 for name, found in files.items()
             }
-            for path, files in changes.ranges.items()
+            for path, files in changes.collected["column_stats"].items()
         }
-        return original(self, replace(changes, ranges=ranges), facts)
+        return original(self, replace(changes, collected={**changes.collected, "column_stats": ranges}), *given)
 
     with monkeypatch.context() as patch:
         patch.setattr(ColumnStatsKind, "rows_of", changed)
@@ -243,12 +242,12 @@ def test_a_range_of_a_partition_that_lacks_a_file_is_not_used(table: Table, monk
     table.index.build("column_stats")
     original = PartitionStatsKind.rows_of
 
-    def without_older(self: PartitionStatsKind, changes: MetadataChanges, facts: CommitFacts) -> Any:
+    def without_older(self: PartitionStatsKind, changes: MetadataChanges, *given: Any) -> Any:
         gone = {
             path: {name: tuple(one for one in found if one.column != "x") for name, found in files.items()}
-            for path, files in changes.ranges.items()
+            for path, files in changes.collected["column_stats"].items()
         }
-        return original(self, replace(changes, ranges=gone), facts)
+        return original(self, replace(changes, collected={**changes.collected, "column_stats": gone}), *given)
 
     monkeypatch.setattr(PartitionStatsKind, "rows_of", without_older)
     table.upsert(rows(range(700, 701)))
