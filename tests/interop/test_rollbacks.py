@@ -242,3 +242,29 @@ def put_rollback(done: Path, path: Path, rollback: Instant, state: str) -> None:
     for ending in endings:
         name = f"{rollback.requested_time}.rollback.{ending}"
         shutil.copy(done / ".hoodie/timeline" / name, path / ".hoodie/timeline" / name)
+
+
+def test_statistics_that_the_jvm_fills_while_it_rolls_back_hide_no_row_from_us(jvm: Jvm, tmp_path: Path) -> None:
+    """The JVM fills `partition_stats` from the files after the commit that it takes back; its own reads lose rows."""
+    rows = pa.table({"id": ["a", "b", "c"], "ts": pa.array([1, 1, 1], pa.int64()), "city": ["x", "x", "x"]})
+    table = hoodie.create(
+        tmp_path / "t", rows.schema, record_key="id", partition_by="city", ordering="ts", index="simple", spark=False
+    )
+    table.upsert(rows)
+    table.delete(rows.slice(0, 1))
+    jvm.spark.sql(f"CREATE TABLE filled_late USING hudi LOCATION '{table.path}'")
+    newest = newest_write(Path(table.path)).requested_time
+    jvm.sql(f"CALL rollback_to_instant(table => 'filled_late', instant_time => '{newest}')")
+    jvm.spark.sql("DROP TABLE filled_late")
+    table = hoodie.open(table.path, spark=False)
+    assert "partition_stats" in table.view().config.metadata_partitions
+    assert jvm.spark.read.format("hudi").load(table.path).where("id = 'a'").count() == 0, "as the JVM reads"
+    with pytest.warns(hoodie.HoodieWarning, match="lack rows that it brought back"):
+        assert table.to_arrow(["id"], where="id = 'a'")["id"].to_pylist() == ["a"]
+    assert "statistics-differ" in table.verify(full=True).problems
+    with pytest.warns(hoodie.HoodieWarning, match="partition_stats were dropped"):
+        table.upsert(rows.slice(1, 1))
+    assert table.view().config.metadata_partitions == ("column_stats", "files")
+    table.index.build("column_stats")
+    assert table.verify(full=True).ok
+    assert jvm.spark.read.format("hudi").load(table.path).where("id = 'a'").count() == 1

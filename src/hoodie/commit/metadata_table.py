@@ -105,6 +105,11 @@ def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | 
     kept = KINDS.maintained(config.metadata_partitions) if config.has_metadata_table else {}
     table = data_table(view)
     outdated = KINDS.outdated(table)
+    if outdated:
+        view.state.warn(
+            f"the metadata partitions {', '.join(sorted(outdated))} were dropped: this release cannot keep them up to "
+            'date, or they lack rows that a rollback brought back; build them again with t.index.build("column_stats")'
+        )
     kept = {name: kind for name, kind in kept.items() if name not in outdated}
     added = {kind.name: kind for kind in (*partitions_to_add(view), *KINDS.wanted(table, properties or {}))}
     wanted = {kind.name for kind in KINDS.required} | kept.keys() | added.keys()

@@ -31,11 +31,12 @@ from hoodie.format.table.merge_config import MergeMode
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
-from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
+from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, lacks_restored_rows
 from hoodie.metadata.kinds.statistics import joined
 from hoodie.metadata.stats_reader import StatsReader
 from hoodie.records.range_pruning import Bounds, bounded_columns, can_match
 from hoodie.timeline import Action, Instant, Timeline
+from hoodie.view.slices import data_table
 from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:
@@ -102,6 +103,12 @@ def _in_partitions(
     if not PartitionStatsKind().is_in(view.config) or not is_newest:
         return slices
     if _is_later(timeline, view.timeline) or _is_ahead(timeline, view.timeline):
+        return slices
+    if lacks_restored_rows(data_table(view), timeline):
+        view.state.warn(
+            "no partition is skipped by statistics, which makes reads slower: they were made before a rollback of "
+            'another writer, and lack rows that it brought back; build them again with t.index.build("column_stats")'
+        )
         return slices
     paths = sorted({found.partition_path for found in slices})
     reader = StatsReader(view.store, PartitionStatsKind(), visible_instants(timeline, view.whole_timeline()))

@@ -13,16 +13,19 @@ from typing import Any, Final
 
 from hoodie.config import indexes
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.instants.service_metadata import RollbackMetadata
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, partition_stats_key
 from hoodie.format.metadata_table.metadata_record import NON_PARTITIONED_KEY, RecordType
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import FileGroupDelta
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import fills_a_partition
 from hoodie.metadata.kinds.column_stats import statistics_columns
 from hoodie.metadata.kinds.statistics import Ranges, StatisticsKind, joined, stats_deltas
 from hoodie.metadata.stats_reader import StatsReader
-from hoodie.timeline import Timeline
+from hoodie.timeline import Action, Instant, Timeline, layout_for, read_instant
 
 _REPLACING: Final = frozenset(
     operation.value
@@ -52,6 +55,12 @@ class PartitionStatsKind(StatisticsKind):
     def fits(self, table: DataTable) -> bool:
         """Return whether the table has partitions."""
         return bool(table.config.partition_fields)
+
+    def is_outdated(self, table: DataTable) -> bool:
+        """Return whether a rollback brought rows back that the ranges do not cover (`lacks_restored_rows`)."""
+        if not _rollbacks(table.timeline):
+            return False
+        return lacks_restored_rows(table, MetadataFolder(table.store, table.config).timeline())
 
     def collect(self, table: DataTable, commit: CommitMetadata, ahead: Any) -> frozenset[str]:
         """Return the partitions of which the commit replaces all file groups."""
@@ -94,6 +103,37 @@ class PartitionStatsKind(StatisticsKind):
     def name_in_findings(self, row: StatsRow) -> str:
         """Return the name of what a row describes."""
         return f"partition {row.name}"
+
+
+def lacks_restored_rows(table: DataTable, metadata_timeline: Timeline) -> bool:
+    """Return whether the partition was filled after a commit that was rolled back later: its rows may be too narrow.
+
+    They were made from the files after that commit, and the rollback brought older files back. This library builds the
+    metadata table anew for such a rollback. The JVM does not; it also fills the partition in the call that rolls back,
+    and its own reads then lose rows. A commit that never completed brings nothing back: it is not in the metadata
+    table, whose timeline then has no rollback of it. Reads the rollbacks that completed after the partition was filled.
+
+    Raises: CorruptFileError.
+    """
+    fillings = [found for found in metadata_timeline.completed() if fills_a_partition(found.requested_time)]
+    filled = [found.completion_time or "" for found in fillings]
+    version, zone = table.config.version, table.config.timezone
+    layout = layout_for(version, table.config.timeline_path, zone=zone)
+    for rollback in _rollbacks(table.timeline):
+        later = [time for time in filled if time < (rollback.completion_time or "")]
+        if not later:
+            continue
+        is_in_metadata = metadata_timeline.get(rollback.requested_time, Action.ROLLBACK) is not None
+        content = read_instant(table.store, layout, rollback)
+        undone = RollbackMetadata.parse(content, path=str(rollback)).commits_rollback
+        # A metadata table that was made after the commit does not have it, whether or not the commit completed.
+        if any(commit < (max(later) if is_in_metadata else min(filled)) for commit in undone):
+            return True
+    return False
+
+
+def _rollbacks(timeline: Timeline) -> list[Instant]:
+    return [found for found in timeline.completed() if found.action is Action.ROLLBACK]
 
 
 def _folded(files: Iterable[Iterable[ColumnRange]]) -> list[ColumnRange]:

@@ -109,7 +109,7 @@ class KindRegistry:
     def outdated(self, table: DataTable) -> frozenset[str]:
         """Return the partitions that writes do not keep up to date, and must drop; those that follow one go with it."""
         named = {*table.config.metadata_partitions}
-        found = {kind.name for kind in self.built if kind.name in named and kind.is_outdated(table)}
+        found = {kind.name for kind in self.named if kind.name in named and kind.is_outdated(table)}
         alone = {kind.name for kind in self.named if kind.leader is not None and kind.leader not in named - found}
         return frozenset(found | (alone & named))
 
