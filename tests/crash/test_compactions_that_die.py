@@ -7,7 +7,7 @@ import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.format.filenames import BaseFileName, LogFileName
-from hoodie.services.compaction.pending import COMPACTION
+from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.planned.pending import roll_back_plan
 from hoodie.storage import MemoryStore
 from hoodie.table import Table

@@ -11,7 +11,8 @@ from kazoo.client import KazooClient
 
 from hoodie.commit.call import Call
 from hoodie.errors import CommitConflictError, LockTimeoutError
-from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.compaction import COMPACTION
+from hoodie.services.planned.executor import execute
 from hoodie.services.planned.zookeeper import ZooKeeperCoordinator
 from hoodie.view.table_state import TableState
 from tests.support.compactor_processes import (
@@ -59,11 +60,14 @@ def test_the_loss_of_the_session_stops_the_work(tmp_path: Path, zookeeper: str) 
     def lose_session() -> None:
         _end_session(mine, zookeeper)
         # Another machine holds the claim now, so it knows that the heartbeat it sees is that of a ghost.
-        taken.append(compact(Call(state=TableState(table.view().store)), instant, coordinator=other).instant)
+        taken.append(
+            execute(COMPACTION, Call(state=TableState(table.view().store)), instant, coordinator=other).instant
+        )
 
     engine = EngineThen(then=lose_session)
     with pytest.raises(CommitConflictError, match=r"ZooKeeper session ended|does not belong to this process"):
-        compact(
+        execute(
+            COMPACTION,
             Call(state=state, engine=engine, properties={"hoodie.python.local.bytes.max": "0"}),
             instant,
             coordinator=mine,

@@ -20,9 +20,10 @@ _STUCK = """
 import sys, time
 from hoodie.engine import LocalEngine
 from hoodie.view.table_state import TableState
-from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.commit.call import Call
 from hoodie.services.planned.coordination import coordinator_of
+from hoodie.services.planned.executor import execute
 from hoodie.storage import open_store
 
 class Stuck(LocalEngine):
@@ -34,9 +35,8 @@ class Stuck(LocalEngine):
 
 engine, coordinator = Stuck(), coordinator_of(sys.argv[2] if len(sys.argv) > 2 else None)
 state = TableState(open_store(sys.argv[1]))
-compact(
-    Call(state=state, engine=engine, properties={"hoodie.python.local.bytes.max": "0"}), coordinator=coordinator
-)
+call = Call(state=state, engine=engine, properties={"hoodie.python.local.bytes.max": "0"})
+execute(COMPACTION, call, coordinator=coordinator)
 """
 
 

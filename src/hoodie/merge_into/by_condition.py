@@ -14,10 +14,10 @@ import pyarrow as pa
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.schema.table_schema import spelled, without_meta_fields
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.read.local import read_table
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import IS_DELETED, PARTITION_PATH, RECORD_KEY
@@ -94,7 +94,7 @@ def _logs_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str
     deletes = {IS_DELETED, config.merge_rule.delete_field} & set(assignments)
     if config.table_type is not TableType.MERGE_ON_READ or not is_plain or deletes or asked == "never":
         return False
-    hinders_jvm = IS_DELETED in schema.names or RECORD_INDEX in config.metadata_partitions
+    hinders_jvm = IS_DELETED in schema.names or RecordIndexKind().is_in(config)
     by_order = config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING and bool(config.ordering_fields)
     return asked == "always" or not (hinders_jvm or by_order)
 

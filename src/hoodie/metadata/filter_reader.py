@@ -12,7 +12,6 @@ from hoodie.errors import MetadataPartitionMissingError
 from hoodie.files.slices import FileSlice
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
-from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.paths import REBUILD_ADVICE, partition_folder
 from hoodie.metadata.slice_content import SliceContent
@@ -62,7 +61,7 @@ class FilterReader:
             file_slice, infos = self.slices[number]
             keys = wanted.filter(pa.array(numbers == number)).cast(pa.binary())
             content = read_slice(store, file_slice, infos)
-            path = store.uri(f"{partition_folder(BLOOM_FILTERS)}/{file_slice.file_id}")
+            path = store.uri(f"{file_slice.partition_path}/{file_slice.file_id}")
             for key, (value, schema_json) in _newest(content, keys).items():
                 row = FilterRow.parse(value, schema_json=schema_json, path=path)
                 if row is not None:

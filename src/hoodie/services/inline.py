@@ -1,6 +1,6 @@
 """The shape of a table service that can follow a write, and that `hoodie services run` runs.
 
-Each service is one object of `InlineService` in a module of its own package; `services/after_write.py` lists them.
+Each service is one object of `InlineService` in a module of its own package; `services/registry.py` lists them.
 """
 
 from __future__ import annotations

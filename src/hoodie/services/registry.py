@@ -1,4 +1,6 @@
-"""All table services that `hoodie services run` can run, in the order in which one round runs them.
+"""All table services: those that follow a write, and those that `hoodie services run` runs, in their order.
+
+A service that follows a write never fails it: the write is committed already, so an error becomes a note.
 
 First what makes new file slices, then what deletes old ones, then what shortens the timeline: each service of a round
 works on what the earlier ones left.
@@ -7,24 +9,58 @@ works on what the earlier ones left.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
-from hoodie.commit.call import Call
+from hoodie.commit.call import Call, Occasion
 from hoodie.config import compaction
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableType
-from hoodie.services.after_write import SERVICES
-from hoodie.services.clustering.inline import INLINE_CLUSTERING, cluster_if_due, has_waiting_plan
+from hoodie.progress import PhaseTimes
+from hoodie.services.archiving.run import ARCHIVE
+from hoodie.services.cleaning.clean import CLEAN
+from hoodie.services.clustering.clustering import CLUSTERING, INLINE_CLUSTERING, cluster_if_due
 from hoodie.services.clustering.plan import Trigger as ClusteringTrigger
-from hoodie.services.clustering.run import execute_waiting
-from hoodie.services.compaction.compactor import compact_once
+from hoodie.services.compaction.compaction import compact_once
 from hoodie.services.compaction.log_compaction import schedule_log_compaction
 from hoodie.services.compaction.plan import Trigger
 from hoodie.services.inline import InlineService
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
+from hoodie.services.planned.executor import execute_waiting, has_waiting_plan
 from hoodie.services.results import OnResult, ServiceResult
+from hoodie.services.ttl import EXPIRE
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
+
+SERVICES: Final[tuple[InlineService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, ARCHIVE)
+"""The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""
+
+
+def run_after_write(call: Call, watch: PhaseTimes) -> list[ServiceResult]:
+    """Run each service that is on and due. `call.properties` are the effective options of the write.
+
+    The view is loaded once, and again after a service that changed the table. Each service that runs is a phase.
+    """
+    call = replace(call, occasion=Occasion.AFTER_WRITE)
+    results: list[ServiceResult] = []
+    view: TableView | None = None
+    for service in SERVICES:
+        try:
+            if not service.is_on(call.properties):
+                continue
+            view = view or TableView.load(call.state)
+            if not service.is_due(call, view):
+                continue
+            view = None
+            with watch.phase(service.name):
+                result = service.run(call)
+        except Exception as error:
+            # Also errors of Arrow or Spark: a caller that sees an error would write the rows again.
+            note = f"{service.name} failed after this write, which is committed: {error}"
+            result = ServiceResult(operation=service.name, notes=(note,))
+        if result is not None:
+            results.append(result)
+    return results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +85,7 @@ class RunnableService:
 
 
 def all_services(coordinator: Coordinator | None = None, *, schedule: bool = True) -> tuple[RunnableService, ...]:
-    """Return every service. A service that follows a write is in `services/after_write.py`, and thereby here.
+    """Return every service. A service that follows a write is a line of `SERVICES`.
 
     `coordinator` grants claims of compactions if several machines share the work. Without `schedule`, the pending
     compactions and clusterings are executed, and none is planned.
@@ -100,7 +136,7 @@ def _compact(call: Call, report: OnResult, coordinator: Coordinator, *, schedule
 
 def _is_clustering_due(call: Call, view: TableView, *, schedule: bool) -> bool:
     """Return whether a plan waits, or a clustering is due by its trigger."""
-    if has_waiting_plan(view):
+    if has_waiting_plan(CLUSTERING, view):
         return True
     return schedule and ClusteringTrigger.of({**view.config.raw, **call.properties}).is_due(view)
 
@@ -108,7 +144,7 @@ def _is_clustering_due(call: Call, view: TableView, *, schedule: bool) -> bool:
 def _cluster(call: Call, report: OnResult, *, schedule: bool) -> None:
     """Execute every pending plan that no process executes, then a new one if it is due."""
     if not schedule:
-        for result in execute_waiting(call):
+        for result in execute_waiting(CLUSTERING, call):
             report(result)
         return
     done = cluster_if_due(call)

@@ -1,16 +1,24 @@
 """Run the table services of one table beside its writers, once or at intervals (`hoodie services run`).
 
-Any number of processes may serve one table: each service claims its work under the table's lock.
+Any number of processes may serve one table, on one machine or on several: each service claims its work under the
+table's lock, and exactly one process executes each plan.
 """
 
 from __future__ import annotations
 
+import contextvars
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Self
 
+from hoodie.arguments import check_methods
 from hoodie.commit.call import Call, Occasion
 from hoodie.errors import InvalidConfigError, TableNotFoundError
-from hoodie.services.background import Background
+from hoodie.services.compaction.compaction import compact_once
+from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.registry import RunnableService, all_services
 from hoodie.services.results import OnResult, ServiceResult
 from hoodie.view.table_view import TableView
@@ -91,7 +99,97 @@ def run_round(
     return Round(tuple(results), tuple(errors))
 
 
-class ServiceRunner(Background):
+_RESULTS_KEPT = 100
+
+
+@check_methods
+class _Background(ABC):
+    """A thread that runs rounds until it is stopped. Use it as a context manager, or call `start` and `stop`.
+
+    `results` stores the last hundred results. An error of a round does not end the thread: the next round tries again.
+    """
+
+    def __init__(self, *, name: str, interval_seconds: float, report: OnResult | None) -> None:
+        """Store the settings; nothing runs before `start`. `report` is called with each result, in the thread.
+
+        Raises: InvalidConfigError for an interval that is not above 0, or above 292 years.
+        """
+        if not 0 < interval_seconds <= threading.TIMEOUT_MAX:
+            raise InvalidConfigError(f"interval: expected seconds above 0, and no ages, found {interval_seconds}")
+        self._name = name
+        self._interval_seconds = interval_seconds
+        self._report = report
+        self._stopped = threading.Event()
+        self._woken = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.results: list[ServiceResult] = []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread is running."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> Self:
+        """Start a daemon thread, which begins the first round at once. Raises: InvalidConfigError after a start."""
+        if self._thread is not None:
+            raise InvalidConfigError(f"{self._name}: expected one start; it was started before; create a new one")
+        # A new context, so that the progress of services is not notified to the caller of `start`.
+        self._thread = threading.Thread(
+            target=contextvars.Context().run, args=(self._rounds,), name=self._name, daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def wake(self) -> None:
+        """Begin the next round now instead of after the interval."""
+        self._woken.set()
+
+    def stop(self, *, wait: bool = True) -> None:
+        """Stop the thread after the service that it runs. `wait`: return only when the thread ended."""
+        self._stopped.set()
+        self._woken.set()
+        if wait and self._thread is not None:
+            self._thread.join()
+            self._close()
+
+    def __enter__(self) -> Self:
+        return self if self._thread is not None else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @abstractmethod
+    def _round(self) -> None:
+        """Run one round, and end it early if `_stopped` is set. Raises: whatever failed."""
+
+    @abstractmethod
+    def _failed(self, error: Exception) -> None:
+        """Store and report the error of a round."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Release what the rounds used, when the thread ended."""
+
+    def _take_down(self, result: ServiceResult) -> None:
+        self.results = [*self.results[1 - _RESULTS_KEPT :], result]
+        if self._report is not None:
+            self._report(result)
+
+    def _rounds(self) -> None:
+        while not self._stopped.is_set():
+            self._woken.clear()
+            try:
+                self._round()
+            except Exception as error:
+                # A thread must not end unseen, whatever fails.
+                self._failed(error)
+            if not self._stopped.is_set():
+                self._woken.wait(self._interval_seconds)
+
+
+class ServiceRunner(_Background):
     """A thread that serves a table until it is stopped. Use it as a context manager, or call `start` and `stop`.
 
     `results` has the last hundred results, `errors` the errors of the last round.
@@ -136,3 +234,62 @@ class ServiceRunner(Background):
 
     def _close(self) -> None:
         """Release nothing: each service of a round closes what it opened."""
+
+
+class Compactor(_Background):
+    """A thread that compacts a table until it is stopped. Use it as a context manager, or call `start` and `stop`.
+
+    If a round fails, `last_error` stores the error, and the next round tries again. `results` stores the results of the
+    last hundred plans that were executed.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        *,
+        coordinator: Coordinator | None = None,
+        interval_seconds: float = 60.0,
+        schedule: bool = True,
+        report: OnResult | None = None,
+        on_error: Callable[[Exception], None] | None = None,
+    ) -> None:
+        """Store the settings; nothing runs before `start`.
+
+        `report` is called with each result, and `on_error` with the error of each failed round, both in the thread of
+        the compactor. `coordinator` grants claims if several machines share the work. Raises: ValueError for an
+        interval that is not above 0.
+        """
+        super().__init__(name="hoodie-compactor", interval_seconds=interval_seconds, report=report)
+        self._call = call
+        self._coordinator = coordinator or TableCoordinator()
+        self._schedule = schedule
+        self._on_error = on_error
+        self.last_error: Exception | None = None
+
+    def run_once(self) -> list[ServiceResult]:
+        """Run one round in the caller's thread, instead of `start`. Raises: as `compact_once`."""
+        try:
+            return self._compact()
+        finally:
+            self._close()
+
+    def _round(self) -> None:
+        self._compact(self._stopped.is_set)
+        self.last_error = None
+
+    def _compact(self, stopped: Callable[[], bool] | None = None) -> list[ServiceResult]:
+        return compact_once(
+            self._call,
+            coordinator=self._coordinator,
+            schedule=self._schedule,
+            report=self._take_down,
+            stopped=stopped,
+        )
+
+    def _failed(self, error: Exception) -> None:
+        self.last_error = error
+        if self._on_error is not None:
+            self._on_error(error)
+
+    def _close(self) -> None:
+        self._coordinator.close()

@@ -10,13 +10,12 @@ from hoodie.table.context import TableContext, Text
 
 if TYPE_CHECKING:
     from hoodie.services.cleaning.clean import CleanResult
-    from hoodie.services.clustering.pending import PendingClusterings
+    from hoodie.services.clustering.clustering import PendingClusterings
     from hoodie.services.clustering.plan import SmallFiles
-    from hoodie.services.compaction.compactor import Compactor
-    from hoodie.services.compaction.pending import PendingCompactions
+    from hoodie.services.compaction.compaction import PendingCompactions
     from hoodie.services.planned.coordination import Coordinator
     from hoodie.services.results import Report, ServiceResult
-    from hoodie.services.runner import ServiceRunner
+    from hoodie.services.runner import Compactor, ServiceRunner
     from hoodie.services.ttl import ExpiredResult
     from hoodie.view.commit_cache import Savepoint
 
@@ -47,14 +46,15 @@ class TableServices:
         return schedule_log_compaction(self._context.state, blocks_min=blocks_min)
 
     def compact(self, instant: str | None = None, *, properties: Text | None = None) -> ServiceResult:
-        """Execute a pending (log) compaction; default: the oldest that does not run. See `services.compaction.run`."""
-        from hoodie.services.compaction.run import compact
+        """Execute a pending (log) compaction; default: the oldest that does not run. See `planned.executor.execute`."""
+        from hoodie.services.compaction.compaction import COMPACTION
+        from hoodie.services.planned.executor import execute
 
-        return compact(self._context.service(properties), instant)
+        return execute(COMPACTION, self._context.service(properties), instant)
 
     def pending_compactions(self) -> PendingCompactions:
         """Return the pending compactions: their instants, file slices and bytes, and the process that executes each."""
-        from hoodie.services.compaction.pending import pending_compactions
+        from hoodie.services.compaction.compaction import pending_compactions
 
         return pending_compactions(self._context.state)
 
@@ -70,14 +70,16 @@ class TableServices:
         """Rewrite small file slices into larger base files, sorted `by` columns if there are any.
 
         `layout`: `linear` (default), `zorder` or `hilbert`, which keep rows close that are close in all columns.
-        Pending plans are executed first; with an `instant` only that plan. See `services.clustering.run`.
+        Pending plans are executed first; with an `instant` only that plan. See `services.clustering.clustering`.
         """
-        from hoodie.services.clustering.run import cluster, execute_plan
+        from hoodie.services.clustering.clustering import CLUSTERING, cluster
         from hoodie.services.clustering.schedule import Wish
 
         call = self._context.service(properties)
         if instant is not None:
-            return execute_plan(call, instant)
+            from hoodie.services.planned.executor import execute
+
+            return execute(CLUSTERING, call, instant)
         return cluster(call, Wish(by=by, layout=layout, partitions=partitions, properties=properties or {}))
 
     def schedule_clustering(
@@ -102,7 +104,7 @@ class TableServices:
 
     def pending_clusterings(self) -> PendingClusterings:
         """Return the pending clusterings: their instants, file slices and bytes, and the process that executes each."""
-        from hoodie.services.clustering.pending import pending_clusterings
+        from hoodie.services.clustering.clustering import pending_clusterings
 
         return pending_clusterings(self._context.state)
 
@@ -251,8 +253,8 @@ class TableServices:
         `report` gets each result, and `on_error` gets the error of a failed round; the next round tries again.
         """
         from hoodie.format.table.call_options import check_call_options
-        from hoodie.services.compaction.compactor import Compactor
         from hoodie.services.planned.coordination import coordinator_of
+        from hoodie.services.runner import Compactor
 
         check_call_options(properties or {})
         return Compactor(

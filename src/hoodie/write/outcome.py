@@ -15,8 +15,8 @@ from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.index import LookUpCost
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
-from hoodie.services.after_write import run_after_write
-from hoodie.services.compaction.run import compact_inline
+from hoodie.services.compaction.compaction import compact_inline
+from hoodie.services.registry import run_after_write
 from hoodie.services.results import ServiceResult
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView

@@ -16,7 +16,7 @@ from hoodie.errors import InvalidConfigError
 from hoodie.format.filenames import parse_data_file
 from hoodie.format.table.table_config import TableType
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.services.clustering.inline import INLINE_CLUSTERING
+from hoodie.services.clustering.clustering import INLINE_CLUSTERING
 from hoodie.services.clustering.plan import Trigger, last_clustering, writes_since
 from hoodie.timeline import Action, Instant
 from hoodie.view.commit_cache import ArchivingHold

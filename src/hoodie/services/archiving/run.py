@@ -127,4 +127,4 @@ def _run(call: Call) -> ServiceResult | None:
 
 
 ARCHIVE: Final = InlineService(name=OPERATION, is_on=retention.ARCHIVE_AUTOMATIC.get, is_due=_is_due, run=_run)
-"""The archiving that follows a write, which it never fails (see `services.after_write`), or runs in a round."""
+"""The archiving that follows a write, which it never fails (see `services.registry`), or runs in a round."""

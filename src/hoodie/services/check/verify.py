@@ -17,7 +17,7 @@ from hoodie.config import compaction, retention
 from hoodie.errors import CorruptFileError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName
-from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.paths import partition_folder
 from hoodie.services.check import kinds
 from hoodie.services.check.data_check import check_data
@@ -32,9 +32,9 @@ from hoodie.services.check.kinds import KINDS
 from hoodie.services.check.metadata_check import MetadataState, check_metadata_table
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.timeline_check import timeline_problems
-from hoodie.services.clustering.pending import CLUSTERING
+from hoodie.services.clustering.clustering import CLUSTERING
 from hoodie.services.clustering.plan import PlanLimits, small_files
-from hoodie.services.compaction.pending import COMPACTION
+from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.services.results import Finding, Report, Severity, few_of_each_kind
 from hoodie.timeline import Action, parse_instant_time
@@ -198,7 +198,7 @@ def overdue_problems(
         told = f"{completed} completed writes on the active timeline"
         yield Problem(kinds.ARCHIVING_OVERDUE, "timeline", f"at most {commits_max}", told)
     yield from _sizes(survey, slices)
-    for info in survey.directly_in(partition_folder(RECORD_INDEX)):
+    for info in survey.directly_in(partition_folder(RecordIndexKind().name)):
         if info.size_bytes > _BUCKET_BYTES_MAX:
             yield Problem(kinds.INDEX_SKEW, info.path, f"at most {_BUCKET_BYTES_MAX} bytes", f"{info.size_bytes} bytes")
 

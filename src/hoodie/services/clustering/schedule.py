@@ -12,14 +12,15 @@ from datetime import UTC, datetime
 
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
+from hoodie.commit.writable import check_writable
 from hoodie.config.clustering import CLUSTER_LAYOUT, CLUSTER_PARTITIONS, CLUSTER_SORT_COLUMNS
-from hoodie.errors import InvalidConfigError
+from hoodie.config.indexes import INDEX_TYPE
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import finish_update
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.services.clustering.order import check_order
-from hoodie.services.clustering.pending import check_clusterable
 from hoodie.services.clustering.plan import (
     PartitionFilter,
     PlanLimits,
@@ -112,6 +113,19 @@ def schedule_clustering(
         )
         instant = request(view, Action.CLUSTERING, content.to_bytes())
     return Scheduled(instant=instant.requested_time, left_out=planned.left_out)
+
+
+def check_clusterable(view: TableView) -> None:
+    """Refuse tables whose rows cannot go to other file groups, and those that this release does not rewrite.
+
+    Raises: UnsupportedError.
+    """
+    check_writable(view, "cluster")
+    if INDEX_TYPE.get(view.config.raw) == "bucket":
+        raise UnsupportedError(
+            f"{view.store.uri('')} has a bucket index, by which the name of a file group decides which keys it has: "
+            "rows cannot go to other file groups, here or with JVM Hudi; compact it instead"
+        )
 
 
 def plan_of(view: TableView, properties: Mapping[str, str], *, is_incremental: bool = False) -> Planned:

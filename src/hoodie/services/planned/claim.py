@@ -13,11 +13,12 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic
+from typing import Generic, Protocol, TypeVar
 
+from hoodie.commit.call import Call
 from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, executor_content, executor_text, inflight_content
@@ -26,9 +27,11 @@ from hoodie.files.markers import delete_markers, files_of_instant, marker_folder
 from hoodie.files.slices import join_path
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import instant_of_data_file, parse_data_file
+from hoodie.progress import PhaseTimes
 from hoodie.services.planned.coordination import Claim, Coordinator
-from hoodie.services.planned.service import PlannedService, PlanT
+from hoodie.services.results import ServiceResult
 from hoodie.timeline import (
+    Action,
     Instant,
     State,
     delete_instant_files,
@@ -44,6 +47,49 @@ _FOREIGN_IDLE_MS = 30 * 60_000
 _COORDINATOR = "coordinator"
 _TOKEN_NUMBERS = 1_000_000_000
 _TOKEN_PARTS = 3
+
+
+class _Plan(Protocol):
+    """A stored plan."""
+
+    @property
+    def extra_metadata(self) -> Mapping[str, str] | None: ...
+
+
+PlanT = TypeVar("PlanT", bound=_Plan)
+
+
+class Execution(Protocol):
+    """One attempt at a claimed plan (`executor.PlanExecution`)."""
+
+    def run(self) -> ServiceResult:
+        """Write the files and complete the instant. The result has no instant if nothing of the plan is left."""
+        ...
+
+    def discard(self) -> None:
+        """Undo after an error what only this service writes. Never raises an error."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedService(Generic[PlanT]):
+    """One planned service: compaction (with log compaction), or clustering.
+
+    `check` refuses tables. `stored_plan` returns the plan of a pending instant; None if its scheduler stopped before it
+    stored the plan, or if the instant was deleted meanwhile. `partitions_of` returns the partitions in which the
+    execution writes files.
+    """
+
+    name: str
+    actions: frozenset[Action]
+    check: Callable[[TableView], None]
+    stored_plan: Callable[[TableView, Instant], PlanT | None]
+    partitions_of: Callable[[PlanT], Collection[str]]
+    execution: Callable[[Call, ClaimedPlan[PlanT], PhaseTimes], Execution]
+
+    def pending_plans(self, view: TableView) -> list[Instant]:
+        """Return the pending instants of the service, oldest first."""
+        return [found for found in view.timeline.pending() if found.action in self.actions]
 
 
 class RunState(Enum):

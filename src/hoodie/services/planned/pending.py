@@ -11,8 +11,7 @@ from hoodie.commit.rollback import RolledBack, check_no_running_rollback
 from hoodie.display import html_rows
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.metadata.table import MetadataTable
-from hoodie.services.planned.claim import RunState, clear_files, runner_of
-from hoodie.services.planned.service import PlannedService, PlanT
+from hoodie.services.planned.claim import PlannedService, PlanT, RunState, clear_files, runner_of
 from hoodie.timeline import State, delete_heartbeat, delete_instant_files
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView

@@ -16,8 +16,8 @@ from hoodie.commit.rollback import RolledBack, check_no_running_rollback, commit
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
-from hoodie.services.clustering.pending import CLUSTERING
-from hoodie.services.compaction.pending import COMPACTION
+from hoodie.services.clustering.clustering import CLUSTERING
+from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.indexing.file_builds import build_partition
 from hoodie.services.indexing.rebuild import build_lost_index
 from hoodie.services.planned.pending import roll_back_plan

@@ -16,11 +16,11 @@ from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import CommitConflictError, InstantNotFoundError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.service_metadata import ClusteringStrategy, RequestedReplaceMetadata
-from hoodie.services.clustering.pending import CLUSTERING
-from hoodie.services.clustering.run import cluster, execute_plan
+from hoodie.services.clustering.clustering import CLUSTERING, cluster
 from hoodie.services.clustering.schedule import plan_of
 from hoodie.services.planned.claim import claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
+from hoodie.services.planned.executor import execute
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, read_instant
@@ -202,7 +202,9 @@ def test_an_update_that_completes_while_the_clustering_runs_stops_it() -> None:
     assert instant is not None
     engine = EngineThen(then=lambda: Table(store).upsert(trips(1, 2, ts=9), properties=ALLOW))
     with pytest.raises(CommitConflictError, match="changed the file groups"):
-        execute_plan(Call(state=state, engine=engine, properties={"hoodie.python.local.bytes.max": "0"}), instant)
+        execute(
+            CLUSTERING, Call(state=state, engine=engine, properties={"hoodie.python.local.bytes.max": "0"}), instant
+        )
     table = Table(store)
     assert table.index.verify().ok
     assert table.pending_clusterings()[0].state == "waiting"

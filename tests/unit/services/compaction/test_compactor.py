@@ -8,7 +8,7 @@ import pytest
 
 from hoodie.commit.call import Call
 from hoodie.errors import CorruptFileError, InvalidConfigError
-from hoodie.services.compaction.compactor import compact_once
+from hoodie.services.compaction.compaction import compact_once
 from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table

@@ -24,10 +24,10 @@ from hoodie.errors import (
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CompactionPlan
-from hoodie.services.compaction.pending import COMPACTION
-from hoodie.services.compaction.run import compact, compact_inline
+from hoodie.services.compaction.compaction import COMPACTION, compact_inline
 from hoodie.services.planned.claim import claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
+from hoodie.services.planned.executor import execute
 from hoodie.services.planned.pending import roll_back_plan
 from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
@@ -182,7 +182,9 @@ def test_writers_go_on_while_it_is_pending_and_while_it_runs() -> None:
 def compact_then(store: MemoryStore, then: Callable[[], object]) -> ServiceResult:
     """Compact, and do something before the commit."""
     engine = EngineThen(then=then)
-    return compact(Call(state=TableState(store), engine=engine, properties={"hoodie.python.local.bytes.max": "0"}))
+    return execute(
+        COMPACTION, Call(state=TableState(store), engine=engine, properties={"hoodie.python.local.bytes.max": "0"})
+    )
 
 
 def test_a_plan_that_waits_for_long_is_no_trouble_for_the_metadata_table() -> None:
@@ -384,7 +386,7 @@ def test_tasks_can_be_sent_to_workers() -> None:
     store = logged_table()
     Table(store).schedule_compaction()
     engine = Pickling()
-    compact(Call(state=TableState(store), engine=engine, properties={"hoodie.python.local.bytes.max": "0"}))
+    execute(COMPACTION, Call(state=TableState(store), engine=engine, properties={"hoodie.python.local.bytes.max": "0"}))
     assert merged_rows(store) == AFTER
 
 

@@ -9,10 +9,10 @@ import pytest
 from hoodie.commit.call import Call
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError
-from hoodie.services.compaction.pending import COMPACTION
-from hoodie.services.compaction.run import compact, compact_all
+from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.planned.claim import claim_plan
 from hoodie.services.planned.coordination import Claim, TableCoordinator, coordinator_of
+from hoodie.services.planned.executor import execute, execute_waiting
 from hoodie.services.planned.zookeeper import ZooKeeperCoordinator
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -102,9 +102,9 @@ def test_a_plan_that_another_has_is_left_alone() -> None:
     mine, other = Session(registry), Session(registry)
     claim = other.claim(store.uri(""), Table(store).pending_compactions().instants[0])
     assert claim is not None
-    assert compact_all(call_of(store), coordinator=mine) == []
+    assert execute_waiting(COMPACTION, call_of(store), coordinator=mine) == []
     claim.release()
-    assert len(compact_all(call_of(store), coordinator=mine)) == 1
+    assert len(execute_waiting(COMPACTION, call_of(store), coordinator=mine)) == 1
     assert registry.held == {}
     assert merged_rows(store) == ROWS
 
@@ -114,11 +114,11 @@ def test_a_compactor_whose_claim_is_lost_stops(checks: int) -> None:
     """Before the first task, before the second, or before the commit."""
     store, registry = planned_table(), Registry()
     with pytest.raises(CommitConflictError, match="the claim was lost"):
-        compact(call_of(store), coordinator=Session(registry, checks_left=checks))
+        execute(COMPACTION, call_of(store), coordinator=Session(registry, checks_left=checks))
     assert registry.held == {}
     assert len(Table(store).pending_compactions()) == 1
     assert merged_rows(store) == ROWS
-    assert compact(call_of(store), coordinator=Session(registry)).instant
+    assert execute(COMPACTION, call_of(store), coordinator=Session(registry)).instant
     assert merged_rows(store) == ROWS
 
 
@@ -131,7 +131,7 @@ def test_who_has_the_claim_knows_that_the_heartbeat_is_a_ghosts() -> None:
     first.close()
     assert claim_plan(COMPACTION, TableView.load(TableState(store)), TableCoordinator()) is None
     assert claim_plan(COMPACTION, TableView.load(TableState(store)), Session(registry, name="of other hosts")) is None
-    result = compact(call_of(store), coordinator=Session(registry))
+    result = execute(COMPACTION, call_of(store), coordinator=Session(registry))
     assert "executed again a plan that process" in str(result)
     assert merged_rows(store) == ROWS
     claimed.end()

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from hoodie.commit.call import Call
-from hoodie.services.clustering.run import cluster, execute_waiting
+from hoodie.services.clustering.clustering import CLUSTERING, cluster
 from hoodie.services.clustering.schedule import Wish
-from hoodie.services.compaction.run import compact_all, compact_inline
+from hoodie.services.compaction.compaction import COMPACTION, compact_inline
+from hoodie.services.planned.executor import execute_waiting
 from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -69,7 +70,7 @@ def test_compactions_go_on_after_one_that_failed() -> None:
     engine, told = EngineThen(then=Fails()), list[ServiceResult]()
     call = Call(state=TableState(table.view().store), engine=engine, properties=ON_ENGINE)
     with pytest.raises(pa.ArrowInvalid, match="damaged row group"):
-        compact_all(call, report=told.append)
+        execute_waiting(COMPACTION, call, report=told.append)
     assert [result.instant for result in told] == plans[1:]
     assert table.pending_compactions().instants == plans[:1]
 
@@ -79,7 +80,7 @@ def test_all_errors_are_told() -> None:
     engine = EngineThen(then=Fails(times=2))
     call = Call(state=TableState(table.view().store), engine=engine, properties=ON_ENGINE)
     with pytest.raises(pa.ArrowInvalid, match="row group, 1") as raised:
-        compact_all(call)
+        execute_waiting(COMPACTION, call)
     assert raised.value.__notes__ == ["another plan failed too: ArrowInvalid: a damaged row group, 0"]
     assert table.pending_compactions().instants == plans
 
@@ -104,7 +105,7 @@ def test_clusterings_go_on_after_one_that_failed() -> None:
     engine = EngineThen(then=fails)
     call = Call(state=TableState(table.view().store), engine=engine, properties=ON_ENGINE)
     with pytest.raises(pa.ArrowInvalid, match="damaged row group"):
-        execute_waiting(call)
+        execute_waiting(CLUSTERING, call)
     assert table.pending_clusterings().instants == plans[:1]
     for key in ("e", "f"):
         table.insert(trips({key: (1, "oslo")}))

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-import hoodie.services.after_write as after_write
 from hoodie.commit.call import Call
 from hoodie.errors import StorageError
+from hoodie.services import registry
 from hoodie.services.cleaning.clean import CLEAN
 from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
@@ -25,8 +25,8 @@ def test_an_error_of_another_library_becomes_a_note(monkeypatch: pytest.MonkeyPa
         raise pa.ArrowInvalid("a damaged row group")
 
     broken = replace(CLEAN, is_due=lambda call, view: True, run=fail)
-    others = (broken if service is CLEAN else service for service in after_write.SERVICES)
-    monkeypatch.setattr(after_write, "SERVICES", tuple(others))
+    others = (broken if service is CLEAN else service for service in registry.SERVICES)
+    monkeypatch.setattr(registry, "SERVICES", tuple(others))
     store = MemoryStore()
     new_table(store)
     done = Table(store).insert(trips({"a": (1, "sf")}))
