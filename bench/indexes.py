@@ -29,7 +29,6 @@ from hoodie.commit.call import Call
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.files.staging.staged import stage_folder
-from hoodie.index.api import TableFacts
 from hoodie.storage import LocalStore, Store
 from hoodie.table import Table
 from hoodie.write.insert_policy import known_row_count
@@ -217,7 +216,7 @@ def tag_keys(store: Store, rows: pa.Table, call_engine: LocalEngine | None = Non
             call.engine, ArrowDataset(rows.drop_columns("path")), preparation, store.spec, folder,
             merger=setup.merger if meets else None, key_stage=key_stage,
         )  # fmt: skip
-        tagged = setup.index.begin(TableFacts(setup.view)).tag(setup.tag_request(staged, folder))
+        tagged = setup.index.tag(setup.tag_request(staged, folder))
         return known_row_count(store, tagged.hits)
 
 

@@ -104,7 +104,9 @@ class Logged:
         (found,) = list_slices(table.view())
         self._avro = arrow_to_avro(kind.schema, table_name=NAME)
         store = table.view().store
-        with write_instant(TableState(store), Action.DELTA_COMMIT, WriteOperation.UPSERT, index=SimpleIndex()) as write:
+        with write_instant(
+            TableState(store), Action.DELTA_COMMIT, WriteOperation.UPSERT, index=SimpleIndex(table.view())
+        ) as write:
             log = LogFileName(found.file_id, write.instant_time, 1, "0-0-0").name
             with LogFileWriter(store, log) as writer:
                 for step in range(max(map(len, logged.values()))):

@@ -25,8 +25,8 @@ from hoodie.config import clustering, concurrency, writes
 from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import CommitConflictError, HoodieError, MissingFileError, UnsupportedError
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
-from hoodie.index import Index, index_kind
-from hoodie.index.session import IndexSession
+from hoodie.index import Index
+from hoodie.index.index_write import IndexWrite
 from hoodie.metadata.kinds.registry import collected
 from hoodie.timeline import Action, Instant
 from hoodie.view.pending_plans import FileGroup
@@ -46,7 +46,7 @@ class WriteInstant:
     pending: PendingInstant
     operation: WriteOperation
     baseline: TableView
-    index: IndexSession
+    index: IndexWrite
     engine_for: EngineFor
     rolled_back: tuple[RolledBack, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
@@ -89,17 +89,17 @@ class WriteInstant:
             file groups. After this and every other error, nothing is committed.
         """
         policy = policy_metadata(self.operation, writes.INSERT_DUP_POLICY.get(self.options))
-        extra = {**extra_metadata, **policy, **column_metadata(self.view), **self.index.update.commit_entries}
+        extra = {**extra_metadata, **policy, **column_metadata(self.view), **self.index.commit_entries}
         extra[SCHEMA_KEY] = schema
         metadata = commit_metadata(stats, self.operation, extra, replaced)
         reached(Step.LOCATED)
 
         own = OwnWrite(
             metadata=metadata,
-            index=self.index.update,
+            index=self.index,
             is_global=is_global,
             appends_meet=self._appends_meet,
-            is_bucketed=index_kind(self.index.index.name).places_rows,
+            is_bucketed=self.index.places_rows,
             refuses_clustered=clustering.CLUSTER_UPDATES.get(self.options) == "reject",
         )
 
@@ -113,7 +113,7 @@ class WriteInstant:
                 instant_time=self.instant_time,
                 metadata=metadata,
                 collect=collect,
-                index=self.index.update,
+                index=self.index,
                 check_conflicts=check,
                 engine_for=self.engine_for,
             )
@@ -150,7 +150,7 @@ class WriteInstant:
         """
         if not self.pending.is_in_metadata_table:
             try:
-                self.index.update.discard()
+                self.index.discard()
             except Exception:
                 self.pending.end()
                 return
@@ -190,7 +190,7 @@ def write_instant(
         pending=pending,
         operation=operation,
         baseline=baseline or pending.view,
-        index=IndexSession.begin(index, pending.view, pending.instant_time, engine_for, properties or {}),
+        index=IndexWrite.begin(index, pending.view, pending.instant_time, engine_for, properties or {}),
         engine_for=engine_for,
         rolled_back=begun.rolled_back,
     )
@@ -215,7 +215,7 @@ def _raise_if_index_is_gone(write: WriteInstant, error: BaseException) -> None:
         return
     is_gone = False
     with contextlib.suppress(Exception):
-        is_gone = write.index.update.was_replaced_or_dropped(write.view.refreshed())
+        is_gone = write.index.was_replaced_or_dropped(write.view.refreshed())
     if is_gone:
         raise CommitConflictError(
             f"the record index of {write.view.store.uri('')} was rebuilt or dropped while this write ran; nothing was "

@@ -3,7 +3,7 @@
 Each index is one module or package that defines its kind; the registry lists the kinds.
 """
 
-from hoodie.index.api import Index, LookUpCost, Purpose, Route, Tagged, Tagger, TagRequest
+from hoodie.index.api import Index, LookUpCost, Purpose, Route, Tagged, TagRequest
 from hoodie.index.bloom.index import BLOOM, GLOBAL_BLOOM
 from hoodie.index.bucket.index import BUCKET
 from hoodie.index.hbase.index import HBASE
@@ -41,7 +41,6 @@ __all__ = [
     "Route",
     "TagRequest",
     "Tagged",
-    "Tagger",
     "breaks_new_index",
     "check_index_options",
     "index_kind",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum, auto
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self
 
 import pyarrow as pa
 
@@ -21,24 +21,6 @@ from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:
     from hoodie.index.record.entries import EntryStage, StagedEntries, WrittenEntries
-
-
-_Fact = TypeVar("_Fact")
-
-
-@dataclass(frozen=True, slots=True)
-class TableFacts:
-    """Facts of the table when a write began. Several parts of the write may read the same fact."""
-
-    view: TableView
-    _facts: dict[Callable[[TableView], Any], Any] = field(default_factory=dict, init=False, repr=False)
-
-    def read(self, function: Callable[[TableView], _Fact]) -> _Fact:
-        """Return the result of a function of the view; each function is called once."""
-        if function not in self._facts:
-            self._facts[function] = function(self.view)
-        found: _Fact = self._facts[function]
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,54 +138,43 @@ class LookUpCost:
         return f"{looked_up}: {used} buckets of the record index, {size_text(self.bytes_read)}"
 
 
-class Tagger(Protocol):
-    """The index that serves one write, with the state of the table when the write began."""
+class Index:
+    """One index as one write uses it: it finds the file groups of keys.
+
+    `view`: the table from which the write was prepared; from `at` on the table when the write began.
+    """
+
+    name: str
+    """Name of the index, as in `index=`."""
+    view: TableView
+    is_global: bool = False
+    """Whether a key is unique in the table, not just in its partition."""
+    indexes_logs: bool = False
+    """Whether the index finds keys that only log files hold. If so, inserts may be written to log files."""
+    needs_exchange: bool = False
+    """Whether rows must be exchanged by key before they are staged, so that one task has all rows of a key."""
+
+    def key_stage(self, merger: RecordMerger) -> KeyStage | None:
+        """Return what to stage of the keys, if the index reads staged keys; None if it reads the staged rows."""
+        return None
+
+    def at(self, view: TableView) -> Self:
+        """Return the index for a write that began with this state of the table; nothing is read yet."""
+        return replace(self, view=view)  # type: ignore[type-var]
 
     def tag(self, request: TagRequest) -> Tagged:
         """Find the file groups that hold keys of the staged rows.
 
-        Raises: CommitConflictError if the index was exchanged between staging the rows and `Index.begin`.
+        Raises: CommitConflictError if the index was exchanged between staging the rows and the begin of the write.
         """
-        ...
+        raise NotImplementedError
 
     def placement(self, default: Placement) -> Placement:
         """Return the placement that chooses the file groups of inserts: `default`, unless the index determines them.
 
         It is called after `tag`, if the write tags its rows.
         """
-        ...
-
-
-class Index(Protocol):
-    """An index as one write uses it."""
-
-    @property
-    def name(self) -> str:
-        """Name of the index, as in `index=`."""
-        ...
-
-    @property
-    def is_global(self) -> bool:
-        """Whether a key is unique in the table, not just in its partition."""
-        ...
-
-    @property
-    def indexes_logs(self) -> bool:
-        """Whether the index finds keys that only log files hold. If so, inserts may be written to log files."""
-        ...
-
-    @property
-    def needs_exchange(self) -> bool:
-        """Whether rows must be exchanged by key before they are staged, so that one task has all rows of a key."""
-        ...
-
-    def key_stage(self, view: TableView, merger: RecordMerger) -> KeyStage | None:
-        """Return what to stage of the keys, if the index reads staged keys; None if it reads the staged rows."""
-        ...
-
-    def begin(self, facts: TableFacts) -> Tagger:
-        """Begin to serve a write; `facts` are facts of the table when the write began."""
-        ...
+        return default
 
 
 class IndexUpdate(Protocol):

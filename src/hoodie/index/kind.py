@@ -11,12 +11,12 @@ from typing import Any
 
 from hoodie.config import Option, indexes
 from hoodie.engine import EngineFor
-from hoodie.index.api import Index, IndexUpdate, TableFacts
+from hoodie.index.api import Index, IndexUpdate
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.view.table_view import TableView
 
-BeginUpdate = Callable[[TableFacts, str, EngineFor, Mapping[str, str]], IndexUpdate]
-"""Begins the update of an index by a write: facts of the table, instant, engine, and options of the call."""
+BeginUpdate = Callable[[TableView, str, EngineFor, Mapping[str, str]], IndexUpdate]
+"""Begins the update of an index by a write: the table when it began, instant, engine, and options of the call."""
 
 
 def _no_properties(_properties: Mapping[str, str], _record_key: Sequence[str]) -> Mapping[str, str]:

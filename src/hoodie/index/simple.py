@@ -20,11 +20,10 @@ from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.index.api import Placement, TableFacts, Tagged, TagRequest
+from hoodie.index.api import Index, Tagged, TagRequest
 from hoodie.index.key_search import Incoming, KeySearch
 from hoodie.index.kind import IndexKind
 from hoodie.index.living import living_hits
-from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store, open_store
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
@@ -33,7 +32,7 @@ _PROBE_BYTES_MIN = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class SimpleIndex:
+class SimpleIndex(Index):
     """Tags by reading the key columns of the base files that may hold the keys, and of all logs.
 
     Non-global: a key that a log file deletes still belongs to its file group, as in the JVM, so that late versions of
@@ -44,42 +43,23 @@ class SimpleIndex:
     range contains none of the keys. Memory of a task: the incoming keys that it searches, and one million stored keys.
     """
 
+    view: TableView
     is_global: bool = False
     update_partition_path: bool = True
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """`simple` or `global_simple`."""
         return "global_simple" if self.is_global else "simple"
 
     @property
-    def indexes_logs(self) -> bool:
-        """False: inserts are written to base files. The JVM's simple index reads only base files."""
-        return False
-
-    @property
-    def needs_exchange(self) -> bool:
+    def needs_exchange(self) -> bool:  # type: ignore[override]
         """True if the index is global."""
         return self.is_global
 
-    def key_stage(self, view: TableView, merger: RecordMerger) -> None:
-        """Return None: the index reads the keys from the staged rows."""
-
-    def begin(self, facts: TableFacts) -> SimpleTagger:
-        """See `Index.begin`; nothing is read yet."""
-        return SimpleTagger(self, facts.view)
-
-
-@dataclass(frozen=True, slots=True)
-class SimpleTagger:
-    """The simple index as it serves one write."""
-
-    index: SimpleIndex
-    view: TableView
-
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Tagger.tag`. Each task searches a few file slices of one partition."""
-        touched = None if self.index.is_global else {run.partition_path for run in request.runs}
+        """See `Index.tag`. Each task searches a few file slices of one partition."""
+        touched = None if self.is_global else {run.partition_path for run in request.runs}
         slices = tuple(list_slices(self.view, touched))
         if not request.runs or not slices:
             return Tagged(slices=slices)
@@ -87,16 +67,12 @@ class SimpleTagger:
         search = KeySearch(
             store=self.view.store.spec,
             read=slice_read(self.view.config, with_meta_fields(request.schema), request.merger),
-            is_global=self.index.is_global,
-            update_partition_path=self.index.update_partition_path,
+            is_global=self.is_global,
+            update_partition_path=self.update_partition_path,
         )
         tasks = list(self._tasks(engine, request, slices, search))
         hits = [hit for hits in engine.run(probe, tasks) for hit in hits]
         return Tagged(hits=living_hits(self.view.store, search, request, hits, slices), slices=slices)
-
-    def placement(self, default: Placement) -> Placement:
-        """Return `default`: a key may be in any file group."""
-        return default
 
     def _tasks(
         self, engine: Engine, request: TagRequest, slices: Sequence[FileSlice], search: KeySearch
@@ -109,10 +85,10 @@ class SimpleTagger:
         number = 0
         by_partition: dict[str, list[FileSlice]] = {}
         for found in slices:
-            if self.index.is_global or found.partition_path in runs_of:
+            if self.is_global or found.partition_path in runs_of:
                 by_partition.setdefault(found.partition_path, []).append(found)
         for partition_path, own in by_partition.items():
-            runs = request.runs if self.index.is_global else tuple(runs_of[partition_path])
+            runs = request.runs if self.is_global else tuple(runs_of[partition_path])
             for files in chunks(own, limit):
                 output = f"{request.stage_folder}/hits-{number}"
                 yield _ProbeTask(search, files, runs, output)
@@ -146,16 +122,16 @@ def _load(store: Store, task: _ProbeTask) -> Incoming:
     return Incoming.of(task.search, pa.Table.from_batches(batches), np.concatenate(ordinals))
 
 
-def _make(_view: TableView, _properties: Mapping[str, str]) -> SimpleIndex:
-    return SimpleIndex()
+def _make(view: TableView, _properties: Mapping[str, str]) -> SimpleIndex:
+    return SimpleIndex(view)
 
 
 # The type is not stored: a JVM writer may then choose another index that keeps keys unique in each partition.
 SIMPLE: Final = IndexKind(name="simple", types=("SIMPLE",), make=_make, stores_type=False)
 
 
-def _make_global(_view: TableView, properties: Mapping[str, str]) -> SimpleIndex:
-    return SimpleIndex(is_global=True, update_partition_path=GLOBAL_SIMPLE.moves_records(properties))
+def _make_global(view: TableView, properties: Mapping[str, str]) -> SimpleIndex:
+    return SimpleIndex(view, is_global=True, update_partition_path=GLOBAL_SIMPLE.moves_records(properties))
 
 
 GLOBAL_SIMPLE: Final = IndexKind(

@@ -6,8 +6,9 @@ table share a cache of completed instants, which never change either.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -39,6 +40,9 @@ _WHOLE_BYTES_MAX = 64 * 1024
 """Of larger commit metadata, of about 300 files, only the facts are decoded if only they are asked for."""
 
 
+_Fact = TypeVar("_Fact")
+
+
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     """The table's columns without Hudi's meta columns: as Arrow, and as the Avro text that commits store."""
@@ -65,6 +69,7 @@ class TableView:
     until: str | None = None
     """The time of a view of the past, as `as_completed_by` was given it."""
     lock: TableLock | None = field(default=None, compare=False)
+    _facts: dict[Callable[[TableView], Any], Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @classmethod
     def load(cls, state: TableState, lock: TableLock | None = None) -> TableView:
@@ -85,6 +90,13 @@ class TableView:
         A view that was loaded under a lock that is still held is refreshed under the same lock.
         """
         return TableView.load(self.state, lock or self.lock)
+
+    def fact(self, function: Callable[[TableView], _Fact]) -> _Fact:
+        """Return the result of a function of this view; each function is called once. Not for more than one thread."""
+        if function not in self._facts:
+            self._facts[function] = function(self)
+        found: _Fact = self._facts[function]
+        return found
 
     @property
     def held_lock(self) -> TableLock:

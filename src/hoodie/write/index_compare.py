@@ -18,11 +18,10 @@ from hoodie.commit.call import Call
 from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
 from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
-from hoodie.index import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIMPLE, Tagger, index_kind, index_of_view
-from hoodie.index.api import TableFacts
+from hoodie.index import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIMPLE, Index, index_kind, index_of_view
 from hoodie.index.bloom.index import BloomIndex
 from hoodie.index.bucket.rule import BucketRule, bucket_rule, file_ids_by_bucket
-from hoodie.index.record import RecordIndex, RecordTagger
+from hoodie.index.record import RecordIndex
 from hoodie.index.simple import SimpleIndex
 from hoodie.records.change import RECORD_KEY
 from hoodie.services.indexing.verify import IndexedState, consistent_state
@@ -67,7 +66,7 @@ def compare_batch(call: Call, data: Dataset, names: Sequence[str]) -> Report:
         setup = replace(setup, view=view)
         staged = _stage(setup, data, preparation, folder, groups_keys=state is not None)
         by_index = {
-            name: _located(setup, staged, _tagger(name, view, state), f"{folder}/{place}")
+            name: _located(setup, staged, _index(name, view, state), f"{folder}/{place}")
             for place, name in enumerate((first, second))
             if name != BUCKET.name
         }
@@ -80,17 +79,17 @@ def compare_batch(call: Call, data: Dataset, names: Sequence[str]) -> Report:
 
 
 def _stage(setup: WriteSetup, data: Dataset, preparation: Preparation, folder: str, *, groups_keys: bool) -> Staged:
-    key_stage = RecordIndex().key_stage(setup.view, setup.merger) if groups_keys else None
+    key_stage = RecordIndex(setup.view).key_stage(setup.merger) if groups_keys else None
     return stage(setup.call.engine, data, preparation, setup.view.store.spec, folder, key_stage=key_stage)
 
 
-def _tagger(name: str, view: TableView, state: IndexedState | None) -> Tagger:
-    """Return the tagger of an index, for look-ups only: no record moves."""
+def _index(name: str, view: TableView, state: IndexedState | None) -> Index:
+    """Return an index for look-ups only: no record moves."""
     if state is not None and name == RECORD.name:
-        return RecordTagger(RecordIndex(), state.view, state.index)
+        return RecordIndex(state.view)
     if name in (BLOOM.name, GLOBAL_BLOOM.name):
-        return BloomIndex(is_global=True, update_partition_path=False).begin(TableFacts(view))
-    return SimpleIndex(is_global=True, update_partition_path=False).begin(TableFacts(view))
+        return BloomIndex(view, is_global=True, update_partition_path=False)
+    return SimpleIndex(view, is_global=True, update_partition_path=False)
 
 
 def _bucket_rule(view: TableView) -> BucketRule:
@@ -131,8 +130,8 @@ class _Located:
     names: tuple[tuple[str, str], ...]
 
 
-def _located(setup: WriteSetup, staged: Staged, tagger: Tagger, folder: str) -> _Located:
-    tagged = tagger.tag(setup.tag_request(staged, folder))
+def _located(setup: WriteSetup, staged: Staged, index: Index, folder: str) -> _Located:
+    tagged = index.tag(setup.tag_request(staged, folder))
     hits = [hit for hit in tagged.hits if hit.file_id]
     names = tuple(dict.fromkeys((hit.partition_path, hit.file_id) for hit in hits))
     rows, groups = _rows_of(setup.view.store, hits, {name: place for place, name in enumerate(names)})

@@ -85,7 +85,7 @@ def count_replaced(
     count reads the footer of each replaced base file, up to `_FOOTERS_MAX`. A note of the write says why files that
     have no other obstacle are not counted: too many, or damaged, which must not keep a user from replacing them.
     """
-    if write.index.update.stages_deletes:
+    if write.index.stages_deletes:
         return sum(entries.rows for entries in gone)
     if any(found.log_files for found in replaced):
         return None

@@ -180,12 +180,12 @@ class WriteSetup:
         The setup that is returned has the table after that.
         """
         try:
-            return self, self.index.key_stage(self.view, self.merger)
+            return self, self.index.key_stage(self.merger)
         except MetadataTableMissingError:
             setup = self.with_index_again(*rebuild_listing(self.call.state), REBUILT_NOTE)
         except MetadataPartitionMissingError:
             setup = self.with_index_again(*give_up_lost(self.call.state))
-        return setup, setup.index.key_stage(setup.view, setup.merger)
+        return setup, setup.index.key_stage(setup.merger)
 
     @property
     def schema_changes(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from hoodie.table import Table
 from hoodie.timeline import Action, State, create_inflight, create_requested
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from tests.crash.tables import check_tidy
 from tests.support.steps import ONE_TRY, once_at
 from tests.unit.write.tables import SCHEMA, new_table, trips
@@ -34,7 +35,7 @@ def keys(table: Table) -> list[str]:
 def test_a_live_pending_write_is_left_alone(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     state = TableState(LocalStore(str(tmp_path)))
-    with write_instant(state, Action.COMMIT, WriteOperation.UPSERT, index=SimpleIndex()) as write:
+    with write_instant(state, Action.COMMIT, WriteOperation.UPSERT, index=SimpleIndex(TableView.load(state))) as write:
         other = table.upsert(trips(("x", 1, 1.0, "sf")))
         assert other.notes == ()
         pending = table.timeline.pending().instants
@@ -150,7 +151,7 @@ def test_a_live_write_of_the_jvm_is_left_alone(tmp_path: Path) -> None:
 def test_a_write_that_others_took_for_dead_does_not_commit(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     state = TableState(LocalStore(str(tmp_path)))
-    with write_instant(state, Action.COMMIT, WriteOperation.UPSERT, index=SimpleIndex()) as write:
+    with write_instant(state, Action.COMMIT, WriteOperation.UPSERT, index=SimpleIndex(TableView.load(state))) as write:
         write.pending.end()
         table.upsert(trips(("x", 1, 1.0, "sf")))
         with pytest.raises(hoodie.CommitConflictError, match="does not belong to this process"):

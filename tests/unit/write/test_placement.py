@@ -11,7 +11,7 @@ import hoodie
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.index.api import HashRange, InsertShare, Placement
-from hoodie.index.record import RecordTagger
+from hoodie.index.record import RecordIndex
 from hoodie.records.keys.sorting import HASH_END
 from hoodie.view.slices import list_slices
 from tests.unit.write.tables import SCHEMA, trips
@@ -29,10 +29,10 @@ class Halves:
 
 @pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read"])
 def test_inserts_go_where_the_index_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    def halves(session: RecordTagger, default: Placement) -> Placement:
+    def halves(session: RecordIndex, default: Placement) -> Placement:
         return Halves()
 
-    monkeypatch.setattr(RecordTagger, "placement", halves)
+    monkeypatch.setattr(RecordIndex, "placement", halves)
     table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", type=kind, spark=False)
     for start in (0, 20, 40):
         table.upsert(trips(*((f"k{number}", number, 1.0, "sf") for number in range(start, start + 40))))

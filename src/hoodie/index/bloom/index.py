@@ -13,7 +13,7 @@ from hoodie.errors import CorruptFileError, MetadataTableMissingError
 from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.index.api import Placement, TableFacts, Tagged, TagRequest
+from hoodie.index.api import Index, Tagged, TagRequest
 from hoodie.index.bloom.check import CheckTask, check_keys
 from hoodie.index.bloom.comparisons import Comparisons, KeySequence, sort_keys, sort_tasks, stage_ranges, tasks_of
 from hoodie.index.bloom.ranges import SliceRanges, slice_ranges
@@ -24,7 +24,6 @@ from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
-from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
@@ -33,7 +32,7 @@ _FILTER_BYTES = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class BloomIndex:
+class BloomIndex(Index):
     """Tags by the key ranges and bloom filters of base files, and then by the key column of the files that remain.
 
     A key that only logs hold is found, as by the simple indexes, so that a table whose earlier index put inserts into
@@ -43,6 +42,7 @@ class BloomIndex:
     filter of each file whose range contains a key; the key column of each file whose filter lets a key pass.
     """
 
+    view: TableView
     is_global: bool = False
     update_partition_path: bool = True
     prunes: bool = indexes.BLOOM_PRUNE.default
@@ -50,55 +50,35 @@ class BloomIndex:
     uses_metadata: bool = indexes.BLOOM_USE_METADATA.default
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """`bloom` or `global_bloom`."""
         return "global_bloom" if self.is_global else "bloom"
 
     @property
-    def indexes_logs(self) -> bool:
-        """False: inserts are written to base files. The JVM's bloom index reads only base files."""
-        return False
-
-    @property
-    def needs_exchange(self) -> bool:
+    def needs_exchange(self) -> bool:  # type: ignore[override]
         """True if the index is global."""
         return self.is_global
 
-    def key_stage(self, view: TableView, merger: RecordMerger) -> None:
-        """Return None: the index reads the keys from the staged rows."""
-
-    def begin(self, facts: TableFacts) -> BloomTagger:
-        """See `Index.begin`; nothing is read yet."""
-        return BloomTagger(self, facts.view)
-
-
-@dataclass(frozen=True, slots=True)
-class BloomTagger:
-    """A bloom index as it serves one write."""
-
-    index: BloomIndex
-    view: TableView
-
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Tagger.tag`. Keys are sorted, then compared with the files whose range contains them."""
-        touched = None if self.index.is_global else {run.partition_path for run in request.runs}
+        """See `Index.tag`. Keys are sorted, then compared with the files whose range contains them."""
+        touched = None if self.is_global else {run.partition_path for run in request.runs}
         slices = tuple(list_slices(self.view, touched))
         if not request.runs or not slices:
             return Tagged(slices=slices)
         search = KeySearch(
             store=self.view.store.spec,
             read=slice_read(self.view.config, with_meta_fields(request.schema), request.merger),
-            is_global=self.index.is_global,
-            update_partition_path=self.index.update_partition_path,
+            is_global=self.is_global,
+            update_partition_path=self.update_partition_path,
             prunes=False,
         )
         known = SliceRanges([KeyRange()] * len(slices))
-        if self.index.prunes:
+        if self.prunes:
             known = slice_ranges(self.view, slices, request.engine_for)
         sequences = self._sorted(request, search, self._by_partition(slices, known.ranges))
         found = Comparisons.of(sequences)
         engine = request.engine_for(int(found.costs.sum()) + len(np.unique(found.file)) * _FILTER_BYTES)
-        parts = tasks_of(found, bound=self.index.comparisons_max, parallelism=engine.parallelism)
+        parts = tasks_of(found, bound=self.comparisons_max, parallelism=engine.parallelism)
         filters = self._filters()
         tasks = [
             CheckTask(
@@ -120,13 +100,9 @@ class BloomTagger:
         hits = [hit for hits in engine.run(check_keys, tasks) for hit in hits]
         return Tagged(hits=living_hits(self.view.store, search, request, hits, slices), slices=slices)
 
-    def placement(self, default: Placement) -> Placement:
-        """Return `default`: a key may be in any file group."""
-        return default
-
     def _filters(self) -> FilterReader | None:
         """Return the reader of the filters in the metadata table; None if footers are read."""
-        if not self.index.uses_metadata or not BloomFiltersKind().is_in(self.view.config):
+        if not self.uses_metadata or not BloomFiltersKind().is_in(self.view.config):
             return None
         try:
             folder = MetadataFolder(self.view.store, self.view.config)
@@ -146,7 +122,7 @@ class BloomTagger:
             stage_ranges(self.view.store, ranges_path, ranges),
             search.columns,
             request.stage_folder,
-            is_global=self.index.is_global,
+            is_global=self.is_global,
         )
         engine = request.engine_for(sum(run.size_bytes for run in request.runs))
         return [sequence for found in engine.run(sort_keys, tasks) for sequence in found]
@@ -157,13 +133,14 @@ class BloomTagger:
         """Return the ranges of all slices by partition path and number."""
         found: dict[str | None, dict[int, KeyRange]] = {}
         for number, (file_slice, range_) in enumerate(zip(slices, ranges, strict=True)):
-            path = None if self.index.is_global else file_slice.partition_path
+            path = None if self.is_global else file_slice.partition_path
             found.setdefault(path, {})[number] = range_
         return found
 
 
-def _make(_view: TableView, properties: Mapping[str, str]) -> BloomIndex:
+def _make(view: TableView, properties: Mapping[str, str]) -> BloomIndex:
     return BloomIndex(
+        view,
         prunes=indexes.BLOOM_PRUNE.get(properties),
         comparisons_max=indexes.BLOOM_KEYS_PER_TASK.get(properties),
         uses_metadata=indexes.BLOOM_USE_METADATA.get(properties),

@@ -18,11 +18,10 @@ from hoodie.engine import TaskContext
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.filenames import bucket_file_id
-from hoodie.index.api import InsertShare, PlacedRows, Placement, Purpose, Route, TableFacts, Tagged, TagRequest
+from hoodie.index.api import Index, InsertShare, PlacedRows, Placement, Purpose, Route, Tagged, TagRequest
 from hoodie.index.bucket.rule import FIXED_OPTIONS, BucketRule, bucket_rule, file_ids_by_bucket, new_table_properties
 from hoodie.index.kind import IndexKind
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
@@ -32,55 +31,23 @@ _KEY_BYTES = 64
 """Estimated bytes of a staged key, which decide where the work runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class BucketIndex:
-    """Index that finds the file group of a key by its hash.
+@dataclass(slots=True)
+class BucketIndex(Index):
+    """Index that finds the file group of a key by its hash. `placed`: the rows of new file groups, after `tag`.
 
-    Cost: one listing of the file groups of the touched partitions, and the key column of the staged rows. Memory of a
-    task: the keys of a million rows.
+    All rows of a bucket can be appended to log files: it has one file group. Cost: one listing of the file groups of
+    the touched partitions, and the key column of the staged rows. Memory of a task: the keys of a million rows.
     """
 
-    rule: BucketRule
-
-    @property
-    def name(self) -> str:
-        """`bucket`."""
-        return "bucket"
-
-    @property
-    def is_global(self) -> bool:
-        """False: each partition has its own buckets."""
-        return False
-
-    @property
-    def indexes_logs(self) -> bool:
-        """True: a bucket has one file group, so all its rows can be appended to log files."""
-        return True
-
-    @property
-    def needs_exchange(self) -> bool:
-        """False: the task of a file group has all rows of its keys."""
-        return False
-
-    def key_stage(self, view: TableView, merger: RecordMerger) -> None:
-        """Return None: the index reads the keys from the staged rows."""
-
-    def begin(self, facts: TableFacts) -> BucketTagger:
-        """See `Index.begin`; nothing is read yet."""
-        return BucketTagger(self.rule, facts.view)
-
-
-@dataclass(slots=True)
-class BucketTagger:
-    """The bucket index as it serves one write. `placed`: the rows of new file groups, after `tag`."""
-
-    rule: BucketRule
     view: TableView
+    rule: BucketRule
     new_id: Callable[[], uuid.UUID] = uuid.uuid4
     placed: tuple[StagedHits, ...] = field(default=(), init=False)
+    name = "bucket"
+    indexes_logs = True
 
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Tagger.tag`. Rows of buckets without a file group are placed in new ones.
+        """See `Index.tag`. Rows of buckets without a file group are placed in new ones.
 
         Raises: UnsupportedError if a touched partition has file groups that do not obey the rule.
         """
@@ -178,7 +145,7 @@ def assign(task: _BucketTask, context: TaskContext) -> list[StagedHits]:
 
 
 def _make(view: TableView, properties: Mapping[str, str]) -> BucketIndex:
-    return BucketIndex(bucket_rule(view, properties))
+    return BucketIndex(view, bucket_rule(view, properties))
 
 
 BUCKET: Final = IndexKind(

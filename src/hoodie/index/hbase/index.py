@@ -19,7 +19,7 @@ from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.index.api import LookUpCost, Placement, TableFacts, Tagged, TagRequest
+from hoodie.index.api import Index, LookUpCost, Tagged, TagRequest
 from hoodie.index.hbase.client import Cells, HBaseClient, HBaseSettings, new_identity
 from hoodie.index.hbase.readiness import RECORDED_KEY, check_ready, check_recorded
 from hoodie.index.hbase.tag import Fetched, KeyTask, ResolveTask, fetch, resolve
@@ -57,9 +57,9 @@ ENTRY_GROUPS = KeyGroups(16)
 
 @dataclass(slots=False)
 class HBaseUpdate:
-    """The update of one write; see `IndexUpdate`. `facts` are facts of the table when the write began."""
+    """The update of one write; see `IndexUpdate`. `view`: the table when the write began."""
 
-    facts: TableFacts
+    view: TableView
     instant_time: str
     engine_for: EngineFor
     settings: HBaseSettings
@@ -68,10 +68,10 @@ class HBaseUpdate:
 
     @classmethod
     def begin(
-        cls, facts: TableFacts, instant_time: str, engine_for: EngineFor, properties: Mapping[str, str]
+        cls, view: TableView, instant_time: str, engine_for: EngineFor, properties: Mapping[str, str]
     ) -> HBaseUpdate:
         """Begin the update of a write with these options; nothing is read yet."""
-        return cls(facts, instant_time, engine_for, HBaseSettings.of(facts.view.config.raw, properties))
+        return cls(view, instant_time, engine_for, HBaseSettings.of(view.config.raw, properties))
 
     @property
     def commit_entries(self) -> Mapping[str, str]:
@@ -110,14 +110,17 @@ class HBaseUpdate:
         Raises: IndexUnavailableError.
         """
         changes = [FileGroupChange(found.partition_path, found.file_id, None, found) for found in slices]
-        stage, read = EntryStage(folder, ENTRY_GROUPS), self.facts.view.slice_read()
-        self._put(stage_changes(self.engine_for, self.facts.view.store.spec, changes, stage, read), is_void=True)
+        stage, read = EntryStage(folder, ENTRY_GROUPS), self.view.slice_read()
+        self._put(stage_changes(self.engine_for, self.view.store.spec, changes, stage, read), is_void=True)
 
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
         """Check that the index is still the one in which the locations are, and that no other write is missing in it.
 
-        Raises: CommitConflictError if it was built again; IndexIncompleteError.
+        Nothing is checked if the table gave the index up. Raises: CommitConflictError if it was built again;
+        IndexIncompleteError.
         """
+        if now.config.raw.get(indexes.INDEX_TYPE_KEY, "").upper() not in HBASE.types:
+            return
         if indexes.HBASE_IDENTITY.get(now.config.raw) != self.settings.identity:
             raise CommitConflictError(
                 f"the HBase index of {now.store.uri('')} was built again or replaced while this write ran; nothing was "
@@ -142,7 +145,7 @@ class HBaseUpdate:
 
     @cached_property
     def _ready(self) -> bool:
-        check_ready(self.facts.view, self.settings)
+        check_ready(self.view, self.settings)
         return True
 
     @cached_property
@@ -151,11 +154,11 @@ class HBaseUpdate:
         tasks, _ = _tasks(self._entries)
         engine = self.engine_for(sum(found.rows for found in self._entries) * ENTRY_BYTES)
         rate = rows_per_second(self.settings, len(tasks))
-        read = partial(_read_times, store=self.facts.view.store.spec, settings=self.settings, rate=rate)
+        read = partial(_read_times, store=self.view.store.spec, settings=self.settings, rate=rate)
         return frozenset[str]().union(*engine.run(read, tasks))
 
     def _put(self, entries: Sequence[StagedEntries], *, is_void: bool = False) -> int:
-        view = self.facts.view
+        view = self.view
         return put_entries(
             self.engine_for,
             view.store.spec,
@@ -246,58 +249,30 @@ _KEYS_TOGETHER = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class HBaseIndex:
-    """Index that looks keys up in HBase, by requests of many keys.
+class HBaseIndex(Index):
+    """Index that looks keys up in HBase, by requests of many keys. A row has the file group, not the file.
 
     Memory of a task: a sixteenth of the write's keys with their versions, and Python objects of one request.
     """
 
+    view: TableView
     settings: HBaseSettings
     update_partition_path: bool = False
+    name = "hbase"
+    is_global = True
+    indexes_logs = True
 
-    @property
-    def name(self) -> str:
-        """`hbase`."""
-        return "hbase"
-
-    @property
-    def is_global(self) -> bool:
-        """True: keys are unique in the table."""
-        return True
-
-    @property
-    def indexes_logs(self) -> bool:
-        """True: a row has the file group, not the file."""
-        return True
-
-    @property
-    def needs_exchange(self) -> bool:
-        """False: the task of a group of keys has all rows of its keys."""
-        return False
-
-    def key_stage(self, view: TableView, merger: RecordMerger) -> KeyStage:
+    def key_stage(self, merger: RecordMerger) -> KeyStage:
         """Return how to stage keys. An index that cannot be used is found before the caller's data is read.
 
         Raises: as `readiness.check_ready`.
         """
-        check_ready(view, self.settings)
+        check_ready(self.view, self.settings)
         return KeyStage(ENTRY_GROUPS, merger.ordering_columns)
 
-    def begin(self, facts: TableFacts) -> HBaseTagger:
-        """See `Index.begin`. Raises: as `readiness.check_ready`."""
-        check_ready(facts.view, self.settings)
-        return HBaseTagger(self, facts.view)
-
-
-@dataclass(frozen=True, slots=True)
-class HBaseTagger:
-    """The HBase index as it serves one write."""
-
-    index: HBaseIndex
-    view: TableView
-
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Tagger.tag`. Raises: IndexUnavailableError."""
+        """See `Index.tag`. Raises: as `readiness.check_ready`; IndexUnavailableError."""
+        check_ready(self.view, self.settings)
         engine = request.engine_for(sum(keys.rows for keys in request.keys) * ENTRY_BYTES)
         tasks = list(self._tasks(request, engine.parallelism))
         fetched = engine.run(fetch, tasks)
@@ -309,19 +284,15 @@ class HBaseTagger:
         current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
         # A write that removes whole file groups leaves their entries: such a key is not found.
         hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]
-        if self.index.update_partition_path and request.merger.ordering_columns:
+        if self.update_partition_path and request.merger.ordering_columns:
             hits = drop_older_moves(self.view, request, hits, slices)
         cost = sum((part.cost for part in parts), LookUpCost())
         return Tagged(hits=tuple(hits), slices=slices, look_up=cost)
 
-    def placement(self, default: Placement) -> Placement:
-        """Return `default`: a key may be in any file group."""
-        return default
-
     def _committed(self, fetched: Sequence[Fetched]) -> list[ResolveTask]:
         """Return the tasks that choose versions, with the instants of these versions that are committed."""
         times = frozenset[str]().union(*(part.instant_times for part in fetched))
-        committed = committed_instants(self.view, times, self.index.settings.identity) if times else set()
+        committed = committed_instants(self.view, times, self.settings.identity) if times else set()
         return [ResolveTask(part, part.instant_times & committed) for part in fetched]
 
     def _tasks(self, request: TagRequest, parallelism: int) -> Iterator[KeyTask]:
@@ -332,21 +303,21 @@ class HBaseTagger:
         together = len(by_group) if is_small else 1
         groups = sorted(by_group)
         chunks = [groups[start : start + together] for start in range(0, len(groups), max(together, 1))]
-        rate = rows_per_second(self.index.settings, min(parallelism, max(len(chunks), 1)))
+        rate = rows_per_second(self.settings, min(parallelism, max(len(chunks), 1)))
         for number, members in enumerate(chunks):
             yield KeyTask(
                 store=self.view.store.spec,
-                settings=self.index.settings,
+                settings=self.settings,
                 merger=request.merger,
                 keys=tuple(keys for group in members for keys in by_group[group]),
-                moves_records=self.index.update_partition_path,
+                moves_records=self.update_partition_path,
                 rows_per_second=rate,
                 output=f"{request.stage_folder}/hbase-{number}",
             )
 
 
 def _make(view: TableView, properties: Mapping[str, str]) -> HBaseIndex:
-    return HBaseIndex(HBaseSettings.of(view.config.raw, properties), HBASE.moves_records(properties))
+    return HBaseIndex(view, HBaseSettings.of(view.config.raw, properties), HBASE.moves_records(properties))
 
 
 HBASE: Final = IndexKind(

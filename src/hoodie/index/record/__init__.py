@@ -8,7 +8,7 @@ from hoodie.index.record.entries import (
     write_entries,
     write_partitioned_entries,
 )
-from hoodie.index.record.index import RecordIndex, RecordTagger
+from hoodie.index.record.index import RecordIndex
 from hoodie.index.record.look_up import FoundLocations, look_up
 from hoodie.index.record.partitioned import PartitionedRecordIndex
 
@@ -18,7 +18,6 @@ __all__ = [
     "FoundLocations",
     "PartitionedRecordIndex",
     "RecordIndex",
-    "RecordTagger",
     "StagedEntries",
     "WrittenEntries",
     "look_up",

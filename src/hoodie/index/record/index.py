@@ -18,7 +18,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.api import Index, LookUpCost, Placement, TableFacts, Tagged, TagRequest
+from hoodie.index.api import Index, LookUpCost, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.catch_up import (
     IndexedWrite,
@@ -61,19 +61,14 @@ from hoodie.view.table_view import TableView
 class RecordIndexUpdate:
     """The update of one write; see `IndexUpdate`. If the table has no record index, all methods do nothing.
 
-    `facts` are facts of the table when the write began. `engine_for` returns the engine for the work.
+    `view`: the table when the write began. `engine_for` returns the engine for the work.
     """
 
-    facts: TableFacts
+    view: TableView
     instant_time: str
     engine_for: EngineFor
     stats: Sequence[WriteStat] = ()
     _has_files: bool = field(default=False, init=False)
-
-    @property
-    def view(self) -> TableView:
-        """The table when the write began."""
-        return self.facts.view
 
     @property
     def state(self) -> RecordIndexState | None:
@@ -81,12 +76,12 @@ class RecordIndexUpdate:
 
         Also None if the whole metadata table is missing: the commit then builds it anew without this index.
         """
-        return self.facts.read(record_index_if_there)
+        return self.view.fact(record_index_if_there)
 
     @property
     def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:
         """The index file groups of each data partition when the write began; None if the index is not partitioned."""
-        return self.facts.read(partitioned_index_if_there)
+        return self.view.fact(partitioned_index_if_there)
 
     @property
     def commit_entries(self) -> Mapping[str, str]:
@@ -194,72 +189,44 @@ _TASKS_MIN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class RecordIndex:
+class RecordIndex(Index):
     """Index that looks keys up in the record index of the metadata table.
 
     Cost: the batch's keys, and from each index file group of the keys either the blocks that may have them (seek) or
     all blocks (scan). Memory of a task: the keys of its group, the decoded part of one index file group, and
-    `parsed_files.CACHE_BYTES_MAX` of parsed files.
+    `parsed_files.CACHE_BYTES_MAX` of parsed files. An entry contains the file group, not the file.
 
     `initial_buckets`: the number of index file groups that the table will have if it has no record index yet.
     """
 
+    view: TableView
     update_partition_path: bool = False
     look_up: LookUp | None = None
     """Forces seek or scan. If None, the share of searched keys decides for each index file group."""
     initial_buckets: int = 10
+    name = "record"
+    is_global = True
+    indexes_logs = True
 
-    @property
-    def name(self) -> str:
-        """`record`."""
-        return "record"
-
-    @property
-    def is_global(self) -> bool:
-        """True: keys are unique in the table."""
-        return True
-
-    @property
-    def indexes_logs(self) -> bool:
-        """True: an entry contains the file group, not the file."""
-        return True
-
-    @property
-    def needs_exchange(self) -> bool:
-        """False: the task of an index file group has all rows of its keys."""
-        return False
-
-    def key_stage(self, view: TableView, merger: RecordMerger) -> KeyStage:
+    def key_stage(self, merger: RecordMerger) -> KeyStage:
         """Return how to stage keys: by index file group, with the columns that decide which row of a key counts."""
-        state = record_index(view)
+        state = record_index(self.view)
         groups = KeyGroups(len(state.file_groups) if state else self.initial_buckets)
         return KeyStage(groups, merger.ordering_columns)
 
-    def begin(self, facts: TableFacts) -> RecordTagger:
-        """See `Index.begin`. Lists the files of the index."""
-        return RecordTagger(self, facts.view, facts.read(record_index_if_there))
-
-
-@dataclass(frozen=True, slots=True)
-class RecordTagger:
-    """The record index that serves one write. `state`: its index file groups when the write began."""
-
-    index: RecordIndex
-    view: TableView
-    state: RecordIndexState | None
-
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Tagger.tag`.
+        """See `Index.tag`. Lists the files of the index.
 
         Raises:
             CommitConflictError: the index was built anew with other file groups since the keys were staged.
         """
-        if self.state is None:
+        state = self.view.fact(record_index_if_there)
+        if state is None:
             raise CommitConflictError(
                 f"the record index of {self.view.store.uri('')} was removed while this write ran; nothing was "
                 "committed, try again"
             )
-        tasks = list(self._tasks(request, self.state))
+        tasks = list(self._tasks(request, state))
         sizes = [task.size_bytes + sum(keys.rows for keys in task.keys) * ENTRY_BYTES for task in tasks]
         parts = request.engine_for(sum(sizes)).run(tag_file_groups, tasks, sizes)
         found = [hit for part in parts for hit in part.hits]
@@ -269,13 +236,9 @@ class RecordTagger:
         # An entry may contain a file group that does not exist, as after a failed clustering: its key is not found.
         hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]
         cost = sum((part.cost for part in parts), LookUpCost())
-        if self.index.update_partition_path and request.merger.ordering_columns:
+        if self.update_partition_path and request.merger.ordering_columns:
             hits = drop_older_moves(self.view, request, hits, slices)
         return Tagged(hits=tuple(hits), slices=slices, look_up=cost)
-
-    def placement(self, default: Placement) -> Placement:
-        """Return `default`: a key may be in any file group."""
-        return default
 
     def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[TagTask]:
         """Yield one task for each group that has keys. If there are few keys, one task has several groups."""
@@ -300,8 +263,8 @@ class RecordTagger:
                     file_group for group in members for file_group in state.file_groups[group :: groups.count]
                 ),
                 file_group_count=len(state.file_groups),
-                moves_records=self.index.update_partition_path,
-                look_up=self.index.look_up,
+                moves_records=self.update_partition_path,
+                look_up=self.look_up,
                 output=f"{request.stage_folder}/tagged-{number}",
             )
 
@@ -314,8 +277,9 @@ def _make(view: TableView, properties: Mapping[str, str]) -> Index:
     """Return the record index, or the global simple index if another writer dropped the record index."""
     moves = RECORD.moves_records(properties)
     if view.timeline.instants and not _exists_in(view):
-        return SimpleIndex(is_global=True, update_partition_path=moves)
+        return SimpleIndex(view, is_global=True, update_partition_path=moves)
     return RecordIndex(
+        view,
         update_partition_path=moves,
         look_up=look_up_of(properties),
         initial_buckets=indexes.RECORD_INDEX_BUCKETS_MIN.get(view.config.raw),

@@ -15,7 +15,7 @@ from hoodie.errors import CommitConflictError, MetadataPartitionMissingError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedRun, StageReader, write_hits
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.api import Index, LookUpCost, Placement, Route, TableFacts, Tagged, TagRequest
+from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState
 from hoodie.index.record.index import look_up_of
@@ -26,74 +26,41 @@ from hoodie.index.simple import SimpleIndex
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.paths import partition_folder
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionedRecordIndex:
+class PartitionedRecordIndex(Index):
     """Index that looks keys up in the index file groups of their data partition; keys are unique in a partition.
 
     Cost and memory: as `RecordIndex`, with one task for each data partition that the batch touches.
     """
 
-    look_up: LookUp | None = None
-
-    @property
-    def name(self) -> str:
-        """`partitioned_record`."""
-        return "partitioned_record"
-
-    @property
-    def is_global(self) -> bool:
-        """False: keys are unique in a partition only."""
-        return False
-
-    @property
-    def indexes_logs(self) -> bool:
-        """True: an entry contains the file group, not the file."""
-        return True
-
-    @property
-    def needs_exchange(self) -> bool:
-        """False: the task that writes a file has all rows of a key and partition, and merges them."""
-        return False
-
-    def key_stage(self, view: TableView, merger: RecordMerger) -> None:
-        """Return None: the rows are already staged by partition."""
-
-    def begin(self, facts: TableFacts) -> PartitionedTagger:
-        """See `Index.begin`. Lists the files of the index."""
-        return PartitionedTagger(self, facts.view, facts.read(partitioned_index))
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionedTagger:
-    """The partitioned record index that serves one write. `states`: the index file groups by data partition."""
-
-    index: PartitionedRecordIndex
     view: TableView
-    states: Mapping[str, RecordIndexState] | None
+    look_up: LookUp | None = None
+    name = "partitioned_record"
+    indexes_logs = True
 
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Tagger.tag`.
+        """See `Index.tag`. Lists the files of the index.
 
         Raises:
             CommitConflictError: the index was dropped since the write began.
             MetadataPartitionMissingError: the index has no file group of a data partition that has rows.
         """
-        if self.states is None:
+        states = self.view.fact(partitioned_index)
+        if states is None:
             raise CommitConflictError(
                 f"the record index of {self.view.store.uri('')} was removed while this write ran; nothing was "
                 "committed, try again"
             )
-        tasks = list(self._tasks(request, self.states))
+        tasks = list(self._tasks(request, states))
         engine = request.engine_for(sum(file_group.size_bytes for task in tasks for file_group in task.file_groups))
         parts = engine.run(_tag_partition, tasks)
         slices = tuple(list_slices(self.view, {run.partition_path for run in request.runs}))
-        self._check_none_lost(slices, self.states)
+        self._check_none_lost(slices, states)
         current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
         found = [hit for part in parts for hit in part.hits]
         hits = tuple(hit for hit in found if (hit.partition_path, hit.file_id) in current)
@@ -110,10 +77,6 @@ class PartitionedTagger:
                 path=self.view.store.uri(partition_folder(RECORD_INDEX)),
             )
 
-    def placement(self, default: Placement) -> Placement:
-        """Return `default`: a key may be in any file group."""
-        return default
-
     def _tasks(self, request: TagRequest, states: Mapping[str, RecordIndexState]) -> Iterator[_PartitionTask]:
         store = self.view.store.spec
         runs_of: dict[str, list[StagedRun]] = {}
@@ -122,7 +85,7 @@ class PartitionedTagger:
         for number, (path, runs) in enumerate(sorted(runs_of.items())):
             if path in states:
                 output = f"{request.stage_folder}/tagged-{number}"
-                yield _PartitionTask(store, path, states[path].file_groups, tuple(runs), self.index.look_up, output)
+                yield _PartitionTask(store, path, states[path].file_groups, tuple(runs), self.look_up, output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +116,8 @@ def _tag_partition(task: _PartitionTask, context: TaskContext) -> TaggedGroup:
 def _make(view: TableView, properties: Mapping[str, str]) -> Index:
     """Return the partitioned index, or the simple index if another writer dropped the record index."""
     if view.timeline.instants and not has_partitioned_index(view):
-        return SimpleIndex()
-    return PartitionedRecordIndex(look_up_of(properties))
+        return SimpleIndex(view)
+    return PartitionedRecordIndex(view, look_up_of(properties))
 
 
 PARTITIONED_RECORD: Final = IndexKind(

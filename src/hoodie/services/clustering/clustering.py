@@ -24,8 +24,7 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, SliceInfo
-from hoodie.index.api import TableFacts
-from hoodie.index.session import IndexUpdates
+from hoodie.index.index_write import IndexWrite
 from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import RowOrder, Trigger
 from hoodie.services.clustering.schedule import Wish, check_clusterable, schedule_clustering
@@ -128,14 +127,12 @@ class _Clustering(PlanExecution[ClusteringPlan]):
     File groups that a writer changed since the plan was made are left out, with a note.
     """
 
-    index: IndexUpdates | None = None
+    index: IndexWrite | None = None
 
     def run(self) -> ServiceResult:
         """Write the files and complete the instant."""
         claimed = self.claimed
-        index = IndexUpdates.begin(
-            TableFacts(self.view), claimed.instant_time, self.call.engine_for, self.call.properties
-        )
+        index = IndexWrite.begin(None, self.view, claimed.instant_time, self.call.engine_for, self.call.properties)
         self.index = index
         _check_strategy(self.view, claimed.instant_time, claimed.plan)
         with self.times.phase("clear"):
@@ -182,7 +179,7 @@ class _Clustering(PlanExecution[ClusteringPlan]):
         slices = list_slices(self.view, {path for path, _ in changed}) if changed else []
         return [found for found in slices if (found.partition_path, found.file_id) in changed]
 
-    def _function(self, index: IndexUpdates, folder: str) -> ClusterGroup:
+    def _function(self, index: IndexWrite, folder: str) -> ClusterGroup:
         options = self.options
         order = _order_of(self.claimed.plan, options)
         check_order(order, self.schema.arrow)
@@ -199,7 +196,7 @@ class _Clustering(PlanExecution[ClusteringPlan]):
             keeps_meta=self.claimed.plan.preserve_hoodie_metadata is not False,
         )
 
-    def _complete(self, index: IndexUpdates, work: _Work, parts: Sequence[Clustered]) -> list[str]:
+    def _complete(self, index: IndexWrite, work: _Work, parts: Sequence[Clustered]) -> list[str]:
         replaced: dict[str, list[str]] = {}
         for path, file_id in sorted(work.inputs):
             replaced.setdefault(path, []).append(file_id)

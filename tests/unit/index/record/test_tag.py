@@ -19,7 +19,6 @@ from hoodie.errors import HoodieWarning
 from hoodie.files.staging.staged import StageReader, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import LookUpCost, Route
-from hoodie.index.api import TableFacts
 from hoodie.index.record.index import RecordIndexUpdate
 from hoodie.index.record.look_up import LookUp
 from hoodie.index.record.state import record_index
@@ -58,10 +57,10 @@ def tag(
     operation = WriteOperation.DELETE if deletes else WriteOperation.UPSERT
     told: list[Told] = []
     with stage_folder(setup.view.store) as folder:
-        key_stage = setup.index.key_stage(setup.view, setup.merger)
+        key_stage = setup.index.key_stage(setup.merger)
         staged = indexed._stage(setup, ArrowDataset(changes), operation, KeySource.COLUMNS, folder, key_stage)
         request = setup.tag_request(staged, folder)
-        tagged = setup.index.begin(TableFacts(setup.view)).tag(request)
+        tagged = setup.index.tag(request)
         hits: dict[int, set[tuple[str, Route]]] = {}
         with StageReader(setup.view.store) as reader:
             for hit in tagged.hits:

@@ -11,7 +11,6 @@ import hoodie
 from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.files.table_properties import update_table_config
 from hoodie.index import record
-from hoodie.index.api import TableFacts
 from hoodie.index.record.state import record_index
 from hoodie.table import Table
 from hoodie.view.table_view import TableView
@@ -22,15 +21,15 @@ from tests.unit.write.tables import SCHEMA, trips
 def test_what_several_ask_for_is_read_once(tmp_path: Path) -> None:
     table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", spark=False)
     table.upsert(trips(("a", 1, 1.0, "sf")))
-    facts, calls = TableFacts(table.view()), [0]
+    view, calls = table.view(), [0]
 
     def counted(view: TableView) -> int:
         calls[0] += 1
         return len(view.timeline)
 
-    assert [facts.read(counted), facts.read(counted)] == [1, 1]
+    assert [view.fact(counted), view.fact(counted)] == [1, 1]
     assert calls == [1]
-    assert facts.read(record_index) is facts.read(record_index)
+    assert view.fact(record_index) is view.fact(record_index)
 
 
 @pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])

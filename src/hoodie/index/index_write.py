@@ -4,42 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from hoodie.engine import EngineFor
 from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.table.table_config import TableConfig
-from hoodie.index.api import Index, IndexUpdate, Placement, TableFacts, Tagged, Tagger, TagRequest
+from hoodie.index.api import Index, IndexUpdate, Placement, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.entries import EntryStage, StagedEntries, WrittenEntries
 from hoodie.index.record.index import RecordIndexUpdate
+from hoodie.index.registry import index_kind
 from hoodie.index.selection import stored_index
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True)
-class IndexUpdates:
-    """The update of the record index, and that of an index outside of the metadata table if the table has one.
+class IndexWrite:
+    """The indexes of a table as one write uses them: one finds keys, and all that store locations record them.
 
-    The methods are those of `IndexUpdate`. `external`: the kind of that other index when the write began.
+    `serving` tags and places the rows; None if the write looks up no keys. The other methods are those of
+    `IndexUpdate`, for the record index and for an index outside of the metadata table, if the table has one;
+    `external`: the kind of that other index when the write began.
     """
 
+    serving: Index | None
     updates: tuple[IndexUpdate, ...]
     external: IndexKind | None
 
     @classmethod
     def begin(
-        cls, facts: TableFacts, instant_time: str, engine_for: EngineFor, properties: Mapping[str, str]
-    ) -> IndexUpdates:
-        """Begin the updates of a write with these options; nothing is read yet."""
-        updates: list[IndexUpdate] = [RecordIndexUpdate(facts, instant_time, engine_for)]
-        external = _external(facts.view.config)
+        cls,
+        serving: Index | None,
+        view: TableView,
+        instant_time: str,
+        engine_for: EngineFor,
+        properties: Mapping[str, str],
+    ) -> IndexWrite:
+        """Begin with the table when the write began; `properties` are the options of the call. Nothing is read yet."""
+        updates: list[IndexUpdate] = [RecordIndexUpdate(view, instant_time, engine_for)]
+        external = _external(view.config)
         if external is not None and external.update is not None:
-            updates.append(external.update(facts, instant_time, engine_for, properties))
-        return cls(tuple(updates), external)
+            updates.append(external.update(view, instant_time, engine_for, properties))
+        return cls(None if serving is None else serving.at(view), tuple(updates), external)
+
+    def tag(self, request: TagRequest) -> Tagged:
+        """See `Index.tag`."""
+        return self._serving.tag(request)
+
+    @property
+    def places_rows(self) -> bool:
+        """Whether the key alone decides the file group of a row (`IndexKind.places_rows`)."""
+        return self.serving is not None and index_kind(self.serving.name).places_rows
+
+    def placement(self, default: Placement) -> Placement:
+        """See `Index.placement`."""
+        return self._serving.placement(default)
+
+    @property
+    def _serving(self) -> Index:
+        assert self.serving is not None, "the write was begun without an index"
+        return self.serving
 
     @property
     def stats(self) -> Sequence[WriteStat]:
@@ -67,7 +93,10 @@ class IndexUpdates:
         return tuple(entries for update in self.updates for entries in update.stage_deletes(removed, folder))
 
     def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
-        """Record the staged locations in every index."""
+        """Record the staged locations in every index. Readers see them when the write completes.
+
+        Raises: PartitionPathError for a partition path that file ids of a partitioned index cannot contain.
+        """
         written = [update.note_locations(entries) for update in self.updates]
         stats = tuple(stat for part in written for stat in part.stats)
         return WrittenEntries(stats=stats, duplicates=max(part.duplicates for part in written))
@@ -89,8 +118,7 @@ class IndexUpdates:
                 "again"
             )
         for update in self.updates:
-            if found is not None or isinstance(update, RecordIndexUpdate):
-                update.refresh(now, metadata)
+            update.refresh(now, metadata)
 
     def shares_keys_with(self, now: TableView, other: Instant) -> bool:
         """Return whether the completed write `other` changed the location of a key of this write; true if unknown.
@@ -120,61 +148,3 @@ def _external(config: TableConfig) -> IndexKind | None:
     """Return the index of the table if it is outside of the metadata table."""
     kind = stored_index(config)
     return kind if kind is not None and kind.update is not None else None
-
-
-@dataclass(frozen=True)
-class IndexSession:
-    """The calls of one write to the indexes of its table.
-
-    One index serves the write: it tags and places the rows. The locations of all written rows are recorded in every
-    index of the table that stores locations, even if another index serves the write.
-    """
-
-    index: Index
-    facts: TableFacts
-    update: IndexUpdates
-
-    @classmethod
-    def begin(
-        cls,
-        index: Index,
-        view: TableView,
-        instant_time: str,
-        engine_for: EngineFor,
-        properties: Mapping[str, str],
-    ) -> IndexSession:
-        """Begin with the table when the write began; `index` serves the write, `engine_for` does the work.
-
-        `properties` are the options of the call.
-
-        Reads nothing: each fact of an index is read at its first use.
-        """
-        facts = TableFacts(view)
-        return cls(index, facts, IndexUpdates.begin(facts, instant_time, engine_for, properties))
-
-    @cached_property
-    def _tagger(self) -> Tagger:
-        return self.index.begin(self.facts)
-
-    def tag(self, request: TagRequest) -> Tagged:
-        """See `Tagger.tag`."""
-        return self._tagger.tag(request)
-
-    def placement(self, default: Placement) -> Placement:
-        """See `Tagger.placement`."""
-        return self._tagger.placement(default)
-
-    def entry_stage(self, folder: str) -> EntryStage | None:
-        """Return where the writing tasks stage the locations of keys; None if no index records them."""
-        return self.update.entry_stage(folder)
-
-    def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
-        """Stage the deletion of every key in file groups that the write removes from the table."""
-        return self.update.stage_deletes(slices, folder)
-
-    def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
-        """Record the staged locations. Readers see them when the write completes.
-
-        Raises: PartitionPathError for a partition path that file ids of a partitioned index cannot contain.
-        """
-        return self.update.note_locations(entries)
