@@ -89,7 +89,7 @@ def latest_slices(
     replaced: Mapping[str, Collection[str]],
     *,
     as_of: str | None = None,
-    version: TableVersion = TableVersion.NINE,
+    version: TableVersion,
     ignored: set[str] | None = None,
 ) -> list[FileSlice]:
     """Return the newest committed slice of every file group, sorted by partition path and file id.

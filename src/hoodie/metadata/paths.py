@@ -21,10 +21,10 @@ INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 METADATA_TIMELINE_PATH: Final = "timeline"
 METADATA_HISTORY_PATH: Final = "history"
 METADATA_HISTORY: Final = f"{METADATA_HOODIE_FOLDER}/{METADATA_TIMELINE_PATH}/{METADATA_HISTORY_PATH}"
-
-
+METADATA_VERSION: Final = TableVersion.NINE
+"""The version whose facts hold for the files of metadata tables of versions 8 and 9."""
 METADATA_COMMITS: Final = CommitRecords(
-    layout_for(TableVersion.NINE, METADATA_TIMELINE_PATH), METADATA_HOODIE_FOLDER, METADATA_HISTORY_PATH
+    layout_for(METADATA_VERSION, METADATA_TIMELINE_PATH), METADATA_HOODIE_FOLDER, METADATA_HISTORY_PATH
 )
 """Where the commits of the metadata table record the content of its log files, in versions 8 and 9."""
 

@@ -26,7 +26,7 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_lo
 from hoodie.format.metadata_table.partition_names import FILES
 from hoodie.metadata.instants import fills_a_partition, with_archived_fills, with_archived_logs
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.paths import METADATA_COMMITS, expected_metadata_file, partition_folder
+from hoodie.metadata.paths import METADATA_COMMITS, METADATA_VERSION, expected_metadata_file, partition_folder
 from hoodie.metadata.slice_content import LogContent, RowBlock, SliceContent, assembled
 from hoodie.storage import FileInfo, Store, StoreSpec
 from hoodie.timeline import Action, Instant, Timeline, read_instant
@@ -169,7 +169,9 @@ class SliceReader:
         folder = partition_folder(kind.name)
         infos = {info.path: info for info in self._store.list(folder)}
         sizes = {info.name: info.size_bytes for info in infos.values()}
-        found = latest_slices({folder: sizes}, with_archived_logs(self._store, timeline, sizes, kind), {})
+        found = latest_slices(
+            {folder: sizes}, with_archived_logs(self._store, timeline, sizes, kind), {}, version=METADATA_VERSION
+        )
         if kind.name == FILES:
             self._check_none_missing(found, timeline)
         contents = [self._content(file_slice, infos) for file_slice in found]
@@ -226,7 +228,7 @@ def slices_among(store: Store, kind: PartitionKind, timeline: Timeline, files: I
     """Return the slices as `slices_of` does, of the partition's files that the caller has listed."""
     sizes = {info.name: info.size_bytes for info in files}
     timeline = with_archived_logs(store, timeline, sizes, kind)
-    return latest_slices({partition_folder(kind.name): sizes}, timeline, {})
+    return latest_slices({partition_folder(kind.name): sizes}, timeline, {}, version=METADATA_VERSION)
 
 
 def read_base(store: Store, path: str) -> HFileReader:

@@ -24,7 +24,7 @@ from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
-from hoodie.format.table.versions import TableVersion
+from hoodie.format.table.versions import VERSIONS, TableVersion
 from hoodie.index import INDEXES, RECORD, SIMPLE, IndexKind, index_kind, table_index
 from hoodie.metadata.kinds.bloom_filters import filter_options
 from hoodie.records.keys.key_generator import table_key_generator
@@ -207,7 +207,7 @@ def _check_supported(wanted: CreateOptions) -> None:
             f"index={index.name!r} with a Python merger on a merge-on-read table: the merger deletes records only "
             "when logs are merged, after the write updated the index; use index='simple' or 'global_simple'"
         )
-    if wanted.table_version not in [version for version in TableVersion if version.is_written]:
+    if wanted.table_version not in [version.value for version in VERSIONS if version.is_written]:
         raise UnsupportedError(
             f"table_version={wanted.table_version}: this release creates version 9 only; it also reads versions 6 and 8"
         )

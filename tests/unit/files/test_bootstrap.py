@@ -18,6 +18,7 @@ from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.avro.file import RecordSchema, record_to_bytes
 from hoodie.format.hfile import hfile_to_bytes
 from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.key_generator import key_generator_for
 from hoodie.storage import LocalStore, StoreSpec
 
@@ -52,7 +53,11 @@ class _Bootstrapped:
             source=BootstrapSource(StoreSpec(str(folder / "source"))),
             source_path_columns=(pa.field("p", pa.int32()),),
             key_generator=key_generator_for(
-                kind=KeyGeneratorType.SIMPLE, record_key_fields=["id"], partition_fields=["p"], hive_style=True
+                kind=KeyGeneratorType.SIMPLE,
+                record_key_fields=["id"],
+                partition_fields=["p"],
+                hive_style=True,
+                table_version=TableVersion.NINE,
             ),
         )
 

@@ -27,7 +27,9 @@ def timeline(*instants: Instant) -> Timeline:
 def names(
     listing: dict[str, dict[str, int]], on: Timeline, as_of: int | None = None, **replaced: set[str]
 ) -> list[str]:
-    found = latest_slices(listing, on, replaced, as_of=None if as_of is None else f"{as_of:03d}")
+    found = latest_slices(
+        listing, on, replaced, as_of=None if as_of is None else f"{as_of:03d}", version=TableVersion.NINE
+    )
     return [slice_.base_file.name if slice_.base_file else "-" for slice_ in found]
 
 
@@ -67,7 +69,7 @@ def test_replaced_file_groups_are_gone_in_their_partition_only() -> None:
 def test_sorted_by_partition_and_file_id() -> None:
     on = timeline(instant(100))
     listing = {"z": {base("a", 100): 1}, "a": {base("z", 100): 1, base("b", 100): 1}, "": {base("m", 100): 1}}
-    found = latest_slices(listing, on, {})
+    found = latest_slices(listing, on, {}, version=TableVersion.NINE)
     assert [(slice_.partition_path, slice_.file_id) for slice_ in found] == [
         ("", "m"),
         ("a", "b"),
@@ -80,24 +82,26 @@ def test_sorted_by_partition_and_file_id() -> None:
 def test_log_files_belong_to_the_slice_they_complete_after() -> None:
     on = timeline(instant(100), instant(150), instant(200), instant(250), instant(260, state=State.INFLIGHT))
     files = {"p": {base("f", 100): 1, log("f", 150): 1, base("f", 200): 1, log("f", 250): 7, log("f", 260): 1}}
-    (newest,) = latest_slices(files, on, {})
+    (newest,) = latest_slices(files, on, {}, version=TableVersion.NINE)
     assert [found.name.instant_time for found in newest.log_files] == ["250"]
     assert newest.size_bytes == 8
-    (before,) = latest_slices(files, on, {}, as_of="160")
+    (before,) = latest_slices(files, on, {}, as_of="160", version=TableVersion.NINE)
     assert (before.base_instant_time, [found.name.instant_time for found in before.log_files]) == ("100", ["150"])
 
 
 def test_a_log_written_while_a_base_file_was_made_belongs_to_that() -> None:
     on = timeline(instant(100), instant(150, completed=220), instant(200, completed=210))
     files = {"p": {base("f", 100): 1, base("f", 200): 1, log("f", 150): 1}}
-    (newest,) = latest_slices(files, on, {})
+    (newest,) = latest_slices(files, on, {}, version=TableVersion.NINE)
     assert newest.base_instant_time == "200"
     assert [found.name.instant_time for found in newest.log_files] == ["150"]
 
 
 def test_a_file_group_of_log_files_only() -> None:
     on = timeline(instant(100), instant(150))
-    (only,) = latest_slices({"p": {log("f", 150): 1, log("f", 100): 1, log("f", 150, 2): 1}}, on, {})
+    (only,) = latest_slices(
+        {"p": {log("f", 150): 1, log("f", 100): 1, log("f", 150, 2): 1}}, on, {}, version=TableVersion.NINE
+    )
     assert only.base_file is None
     assert only.base_instant_time == "100"
     assert [(found.name.instant_time, found.name.version) for found in only.log_files] == [
@@ -114,23 +118,23 @@ def logs_of(found: FileSlice) -> list[str]:
 def test_logs_of_a_pending_compaction_belong_to_the_slice_before() -> None:
     on = timeline(instant(100), instant(150), instant(200, state=State.INFLIGHT), instant(250))
     files = {"p": {base("f", 100): 1, log("f", 150): 1, base("f", 200): 1, log("f", 250): 1}}
-    (newest,) = latest_slices(files, on, {})
+    (newest,) = latest_slices(files, on, {}, version=TableVersion.NINE)
     assert (newest.base_instant_time, logs_of(newest)) == ("100", ["150.1", "250.1"])
 
 
 def test_as_of_a_time_before_a_compaction_finds_the_older_base_file_and_its_logs() -> None:
     on = timeline(instant(100), instant(150), instant(160, completed=220), instant(200, completed=230), instant(250))
     files = {"p": {base("f", 100): 1, log("f", 150): 1, log("f", 160): 1, base("f", 200): 1, log("f", 250): 1}}
-    (before,) = latest_slices(files, on, {}, as_of="199")
+    (before,) = latest_slices(files, on, {}, as_of="199", version=TableVersion.NINE)
     assert (before.base_instant_time, logs_of(before)) == ("100", ["150.1", "160.1"])
-    (newest,) = latest_slices(files, on, {}, as_of="200")
+    (newest,) = latest_slices(files, on, {}, as_of="200", version=TableVersion.NINE)
     # The compaction did not see the log that completed after it was begun.
     assert (newest.base_instant_time, logs_of(newest)) == ("200", ["160.1"])
 
 
 def test_logs_of_change_records_are_no_part_of_a_slice() -> None:
     on = timeline(instant(100))
-    (found,) = latest_slices({"p": {base("f", 100): 1, log("f", 100) + ".cdc": 1}}, on, {})
+    (found,) = latest_slices({"p": {base("f", 100): 1, log("f", 100) + ".cdc": 1}}, on, {}, version=TableVersion.NINE)
     assert found.log_files == ()
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from hoodie.files.slices import latest_slices
 from hoodie.format.instants.archive import ArchivedInstant
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.instants import with_archived_logs
 from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.paths import METADATA_HISTORY, partition_folder
@@ -64,5 +65,5 @@ def test_nothing_is_read_without_doubt(store: MemoryStore) -> None:
 def test_an_instant_in_no_archive_counts_as_completed_at_once() -> None:
     names = {LOG.format("15"): 1, BASE.format("20"): 1}
     timeline = with_archived_logs(MemoryStore(), ACTIVE, names, FilesKind())
-    (found,) = latest_slices({"": names}, timeline, {})
+    (found,) = latest_slices({"": names}, timeline, {}, version=TableVersion.NINE)
     assert found.log_files == ()

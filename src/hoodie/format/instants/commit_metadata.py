@@ -129,7 +129,7 @@ class CommitMetadata:
 
         `sync_marker` (Avro only) has 16 bytes; None means a random value.
         """
-        if not TableVersion(table_version).commit_metadata_is_avro:
+        if not TableVersion.of(table_version).commit_metadata_is_avro:
             return json.dumps(self._json_record(), ensure_ascii=False).encode()
         name = "HoodieCommitMetadata" if self.partition_to_replace_file_ids is None else "HoodieReplaceCommitMetadata"
         return record_to_bytes(RecordSchema.load(name), self._avro_record(), sync_marker=sync_marker)

@@ -24,7 +24,7 @@ from hoodie.format.table.merge_config import (
     stored_merge_mode,
 )
 from hoodie.format.table.properties import java_date, parse_properties, properties_to_bytes, table_checksum
-from hoodie.format.table.versions import TableVersion
+from hoodie.format.table.versions import VERSIONS, TableVersion
 
 
 class TableType(StrEnum):
@@ -147,7 +147,7 @@ class TableConfig:
             database=raw.get(keys.DATABASE) or None,
             table_type=values.choice(keys.TYPE, TableType, TableType.COPY_ON_WRITE),
             version=version,
-            initial_version=TableVersion(initial) if initial in list(TableVersion) else None,
+            initial_version=next((version for version in VERSIONS if version.value == initial), None),
             record_key_fields=record_key_fields,
             partition_fields=partition_fields,
             partition_field_types=partition_field_types,

@@ -91,7 +91,7 @@ def new_metadata_table_config(data_table: TableConfig) -> TableConfig:
         keys.DROP_PARTITION_COLUMNS: "false",
         keys.PAYLOAD_CLASS: METADATA_PAYLOAD_CLASS,
         keys.MERGE_STRATEGY_ID: PAYLOAD_STRATEGY_ID,
-        keys.ARCHIVE_FOLDER: "archived" if version is TableVersion.SIX else "history",
+        keys.ARCHIVE_FOLDER: version.archive_folder,
     }
     if version.stores_merge_mode:
         raw[keys.MERGE_MODE] = MergeMode.CUSTOM.value

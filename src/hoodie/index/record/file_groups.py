@@ -26,7 +26,7 @@ from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, visible_instants, with_archived_logs
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX, RecordIndexKind
-from hoodie.metadata.paths import REBUILD_ADVICE, file_id_of, partition_folder
+from hoodie.metadata.paths import METADATA_VERSION, REBUILD_ADVICE, file_id_of, partition_folder
 from hoodie.metadata.slice_content import SliceContent
 from hoodie.metadata.slices import read_slice
 from hoodie.storage import FileInfo, Store
@@ -68,7 +68,7 @@ class RecordIndexState:
         """
         folder = partition_folder(RECORD_INDEX)
         sizes = {info.name: info.size_bytes for info in infos.values()}
-        slices = latest_slices({folder: sizes}, timeline, {})
+        slices = latest_slices({folder: sizes}, timeline, {}, version=METADATA_VERSION)
         found = [file_slice for file_slice in slices if file_slice.file_id.startswith(FILE_ID_PREFIX)]
         for number, file_slice in enumerate(found):
             if not _GLOBAL_FILE_ID.fullmatch(file_slice.file_id):
@@ -170,7 +170,7 @@ def partitioned_state(folder: MetadataFolder, data_timeline: Timeline) -> Mappin
     timeline = with_archived_logs(folder.store, timeline, [info.name for info in infos.values()], RecordIndexKind())
     sizes = {info.name: info.size_bytes for info in infos.values()}
     by_partition: dict[str, list[FileSlice]] = {}
-    for file_slice in latest_slices({partition_folder(RECORD_INDEX): sizes}, timeline, {}):
+    for file_slice in latest_slices({partition_folder(RECORD_INDEX): sizes}, timeline, {}, version=METADATA_VERSION):
         partition_path = partition_path_of(file_slice.file_id)
         if partition_path is not None:
             by_partition.setdefault(partition_path, []).append(file_slice)

@@ -161,7 +161,7 @@ def key_generator_for(
     hive_style: bool = False,
     url_encode: bool = False,
     slash_separated_dates: bool = False,
-    table_version: TableVersion = TableVersion.NINE,
+    table_version: TableVersion,
     timestamp_options: Mapping[str, str] | None = None,
     bare_single_complex_key: bool | None = None,
 ) -> KeyGenerator:

@@ -10,6 +10,7 @@ from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.files.staging.staged import StageReader, StageWriter
 from hoodie.files.staging.staged_keys import GROUPS_MAX, PLACE, ROW, KeyGroups, KeyStage, KeyWriter, read_keys
 from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.table.versions import TableVersion
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, change_schema
 from hoodie.records.keys.key_generator import key_generator_for
 from hoodie.storage import MemoryStore
@@ -72,7 +73,9 @@ def test_several_tasks_count_on() -> None:
     names = [f"k{number}" for number in range(count)]
     cities = [("sf", "la")[number % 2] for number in range(count)]
     data = pa.table({"id": names, "ts": pa.array(range(count), pa.int64()), "city": cities}, schema=SCHEMA)
-    generator = key_generator_for(kind="SIMPLE", record_key_fields=("id",), partition_fields=("city",))
+    generator = key_generator_for(
+        table_version=TableVersion.NINE, kind="SIMPLE", record_key_fields=("id",), partition_fields=("city",)
+    )
     staged = stage(
         LocalEngine(4),
         ArrowDataset(data),

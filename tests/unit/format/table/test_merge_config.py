@@ -18,7 +18,7 @@ from hoodie.format.table.merge_config import (
     rule_of_payload,
     stored_merge_mode,
 )
-from hoodie.format.table.versions import TableVersion
+from hoodie.format.table.versions import VERSIONS, TableVersion
 
 _MODEL = "org.apache.hudi.common.model."
 _DEFAULT = f"{_MODEL}DefaultHoodieRecordPayload"
@@ -26,7 +26,7 @@ _LATEST = f"{_MODEL}OverwriteWithLatestAvroPayload"
 _EVENT = MergeMode.EVENT_TIME_ORDERING
 _COMMIT = MergeMode.COMMIT_TIME_ORDERING
 _CUSTOM = MergeMode.CUSTOM
-_ALL_VERSIONS = pytest.mark.parametrize("version", TableVersion)
+_ALL_VERSIONS = pytest.mark.parametrize("version", VERSIONS)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ _ALL_VERSIONS = pytest.mark.parametrize("version", TableVersion)
     ],
 )
 def test_the_stored_mode(version: int, raw: dict[str, str], has_ordering: bool, expected: MergeMode) -> None:
-    assert stored_merge_mode(TableVersion(version), raw, has_ordering=has_ordering, path="p") is expected
+    assert stored_merge_mode(TableVersion.of(version), raw, has_ordering=has_ordering, path="p") is expected
 
 
 @_ALL_VERSIONS

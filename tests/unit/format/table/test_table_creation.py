@@ -29,7 +29,7 @@ def test_a_new_table_has_exactly_the_references_properties(golden_tables: Path, 
         NewTable(
             name=name,
             table_type=TableType.MERGE_ON_READ if name.endswith("mor") else TableType.COPY_ON_WRITE,
-            version=TableVersion(int(name[1])),
+            version=TableVersion.of(int(name[1])),
             record_key_fields=("uuid",),
             partition_fields=("city",),
             ordering_fields=("ts",),

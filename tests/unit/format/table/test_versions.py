@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hoodie.errors import UnsupportedError
-from hoodie.format.table.versions import TableVersion
+from hoodie.format.table.versions import VERSIONS, TableVersion
 
 
 def test_what_differs() -> None:
     six, eight, nine = TableVersion.SIX, TableVersion.EIGHT, TableVersion.NINE
-    assert [version.layout_version for version in TableVersion] == [1, 2, 2]
+    assert [version.layout_version for version in VERSIONS] == [1, 2, 2]
     for predicate in (
         "has_completion_time_in_name",
         "commit_metadata_is_avro",

@@ -49,7 +49,7 @@ def generator(case: dict[str, Any]) -> KeyGenerator:
         hive_style=case.get("hive", False),
         url_encode=case.get("encode", False),
         slash_separated_dates="slash.separated" in json.dumps(case["options"]),
-        table_version=TableVersion(case.get("version", 9)),
+        table_version=TableVersion.of(case.get("version", 9)),
         timestamp_options={
             key.removeprefix(_TIME_PREFIX): value
             for key, value in case["options"].items()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import RecordKeyError
+from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.key_generator import KeyGenerator, key_generator_for
 
 TEXT, NUMBER = pa.string(), pa.int64()
@@ -29,7 +30,7 @@ NUMBERS = st.none() | st.integers(0, 2)
 
 
 def generator(fields: list[str]) -> KeyGenerator:
-    return key_generator_for(kind="NON_PARTITION", record_key_fields=fields)
+    return key_generator_for(table_version=TableVersion.NINE, kind="NON_PARTITION", record_key_fields=fields)
 
 
 def key_of(row: tuple[Any, ...], types: dict[str, pa.DataType], *, stored: bool) -> str | None:
@@ -100,7 +101,9 @@ def test_the_refusal_names_field_row_and_text(row: tuple[str, str], message: str
 def test_one_field_and_numbers_have_no_marks() -> None:
     one = pa.RecordBatch.from_pydict({"a": ["__null__", "1,a:2", "__empty__"]})
     assert generator(["a"]).record_keys(one).to_pylist() == ["__null__", "1,a:2", "__empty__"]
-    named = key_generator_for(kind="COMPLEX", record_key_fields=["a"], partition_fields=["a"])
+    named = key_generator_for(
+        table_version=TableVersion.NINE, kind="COMPLEX", record_key_fields=["a"], partition_fields=["a"]
+    )
     assert named.record_keys(one).to_pylist() == ["a:__null__", "a:1,a:2", "a:__empty__"]
     one_text = pa.RecordBatch.from_pydict({"a": ["1,b:2"], "b": [3]})
     assert generator(["a", "b"]).record_keys(one_text).to_pylist() == ["a:1,b:2,b:3"]

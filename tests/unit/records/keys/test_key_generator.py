@@ -102,7 +102,7 @@ def test_paths_tell_their_values(name: str) -> None:
 
 def simple(**options: Any) -> KeyGenerator:
     given: dict[str, Any] = {"kind": "SIMPLE", "record_key_fields": ["k"], "partition_fields": ["p"]}
-    return key_generator_for(**(given | options))
+    return key_generator_for(**({"table_version": TableVersion.NINE} | given | options))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_slashes_that_make_the_folder_of_a_date_are_refused(hive_style: bool) ->
 
 def test_keys_name_how_many_and_three_rows() -> None:
     batch = pa.RecordBatch.from_pydict({"k": ["a", None, "", None, "b", None]})
-    keys = key_generator_for(kind="NON_PARTITION", record_key_fields=["k"])
+    keys = key_generator_for(table_version=TableVersion.NINE, kind="NON_PARTITION", record_key_fields=["k"])
     with pytest.raises(RecordKeyError, match=r"'k'.*4 of 6 rows \(row 1 None; row 2 ''; row 3 None\)"):
         keys.record_keys(batch)
     with pytest.raises(RecordKeyError, match="'k' is not in the data, which has x"):
@@ -177,7 +177,9 @@ def test_columns_of_other_arrow_kinds(column: pa.Array) -> None:
     assert paths.type == pa.string()
     assert paths.to_pylist() == ["x", "__HIVE_DEFAULT_PARTITION__", "x", "y"]
     assert simple().partition_paths(batch.slice(1, 2)).to_pylist() == ["__HIVE_DEFAULT_PARTITION__", "x"]
-    keys = key_generator_for(kind="COMPLEX", record_key_fields=["p"]).record_keys(batch.slice(2))
+    keys = key_generator_for(table_version=TableVersion.NINE, kind="COMPLEX", record_key_fields=["p"]).record_keys(
+        batch.slice(2)
+    )
     assert keys.to_pylist() == ["p:x", "p:y"]
 
 
@@ -194,7 +196,7 @@ def test_types_without_text_are_refused_by_name(kind: pa.DataType) -> None:
     with pytest.raises(PartitionPathError, match="'p'"):
         simple().partition_paths(batch)
     with pytest.raises(RecordKeyError, match="'p'"):
-        key_generator_for(kind="COMPLEX", record_key_fields=["p"]).record_keys(batch)
+        key_generator_for(table_version=TableVersion.NINE, kind="COMPLEX", record_key_fields=["p"]).record_keys(batch)
 
 
 @pytest.mark.parametrize(
