@@ -34,3 +34,10 @@ def test_the_readme_has_no_relative_links() -> None:
     named = re.findall(r"`((?:docs/|CHANGELOG)[\w./-]*)`", readme.prose())
     assert len(named) > 5
     assert all((ROOT / name).exists() for name in named)
+
+
+def test_the_guide_to_the_tests_names_files_that_exist() -> None:
+    folders = "tidy|unit|golden|property|crash|contract|interop|hbase|stress|support"
+    named = re.findall(rf"`((?:{folders})/[\w./-]*)`", (ROOT / "tests" / "README.md").read_text())
+    assert len(named) > 40
+    assert [name for name in named if not (ROOT / "tests" / name).exists()] == []

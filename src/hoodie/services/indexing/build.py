@@ -33,7 +33,7 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table.table_config import BaseFileFormat
 from hoodie.index.record.building.files import IndexFiles, bucket_count, rows_of_slices
-from hoodie.index.record.building.plan import IndexBuild, build_of, pending_indexing, plan_to_bytes
+from hoodie.index.record.building.plan import IndexBuild, build_of, pending_indexing
 from hoodie.index.record.state import record_index
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable
@@ -43,7 +43,7 @@ from hoodie.services.indexing.switch import (
     beside_pending,
     cancel,
     differing,
-    finish_dead,
+    end_dead,
     is_switched_on,
     is_told_partitioned,
     on_properties,
@@ -84,30 +84,27 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
         notes: tuple[str, ...] = ()
         for instant in pending_indexing(view):
             build = build_of(view, instant)
-            if build is None:
+            if build is None or not build.is_of_records:
                 raise beside_pending(view, instant)
             if is_live(state.store, build.requested_time):
                 raise CommitConflictError(
                     f"the record index of {state.store.uri('')} is being built at {build.requested_time} already; wait "
                     "until that build completes"
                 )
-            if is_switched_on(view, build):
-                finish_dead(view, build)
-                notes = (f"completed the build at {build.requested_time}, whose process had died",)
-            elif _goes_on(view, build, buckets):
+            if not is_switched_on(view, build) and _goes_on(view, build, buckets):
                 note = f"resumed the build at {build.requested_time}"
                 # The new token: if the process that began the build still runs, it cannot complete or cancel it.
                 pending = PendingInstant.claim(view, instant, Owner.new().to_bytes())
                 return BuildStart(build=build, pending=pending, rows=rows, notes=(note,))
-            else:
-                cancel(view, build)
-                notes = (f"rolled back the build at {build.requested_time}, whose process had died",)
+            notes = (end_dead(view, build),)
         view = ensure_metadata_table(TableView.load(state, lock))
         found = _stands(view, buckets)
         if found is not None:
             return BuildStart(notes=(*notes, found))
         pending = _start(view, wanted)
-        return BuildStart(build=IndexBuild(pending.instant_time, wanted), pending=pending, rows=rows, notes=notes)
+        return BuildStart(
+            build=IndexBuild.of_records(wanted, pending.instant_time), pending=pending, rows=rows, notes=notes
+        )
 
 
 def check_buildable(view: TableView) -> None:
@@ -184,8 +181,7 @@ def _start(view: TableView, buckets: int) -> PendingInstant:
     if RECORD_INDEX not in view.config.metadata_partitions:
         view.held_lock.ensure_held()
         MetadataTable(view.store, view.config).clear_partition(RecordIndexKind())
-    last = view.timeline.writes().completed().latest()
-    plan = plan_to_bytes(buckets, None if last is None else last.requested_time)
+    plan = IndexBuild.of_records(buckets).plan_to_bytes(view)
     return PendingInstant.start(view, Action.INDEXING, plan, Owner.new().to_bytes(), is_token=True)
 
 

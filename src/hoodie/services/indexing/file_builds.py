@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.call import Call
-from hoodie.commit.exclusive import OUR_BUILD, built_of_files
 from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.steps import Step, reached
@@ -24,9 +23,9 @@ from hoodie.engine import EngineFor
 from hoodie.errors import HoodieError, InvalidConfigError, LockTimeoutError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
-from hoodie.format.instants.service_metadata import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import BaseFileFormat
+from hoodie.index.record.building.plan import IndexBuild, build_of, pending_indexing
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import build_time, visible_instants
 from hoodie.metadata.kinds.partition_kind import PartitionBuild, PartitionKind
@@ -35,9 +34,9 @@ from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import complete_alone
-from hoodie.services.indexing.switch import beside_pending
+from hoodie.services.indexing.switch import beside_pending, cancel, end_dead, is_switched_on
 from hoodie.services.results import Finding, Report, ServiceResult, few_of_each_kind
-from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files, is_live
+from hoodie.timeline import Action, is_live
 from hoodie.timeline.owner import Owner
 from hoodie.view.slices import data_table
 from hoodie.view.table_state import TableState
@@ -183,24 +182,7 @@ class SwitchOn:
 
     def content(self, now: TableView) -> bytes:
         """The last instant whose files the partitions cover."""
-        return IndexCommitMetadata(index_partition_infos=_infos(now, self.build.names)).to_bytes()
-
-
-@dataclass(frozen=True, slots=True)
-class _SwitchedOn:
-    """Complete a build whose process died after it had named the partitions; see `Completion`."""
-
-    names: tuple[str, ...]
-
-    def check(self, now: TableView) -> None:
-        """Check nothing: no change of another writer conflicts."""
-
-    def update_metadata_table(self, now: TableView) -> None:
-        """Do nothing: the metadata table has the partitions already."""
-
-    def content(self, now: TableView) -> bytes:
-        """The last instant whose files the partitions cover."""
-        return IndexCommitMetadata(index_partition_infos=_infos(now, self.names)).to_bytes()
+        return IndexBuild.of_files(self.build.names).metadata_to_bytes(now)
 
 
 def _begin(call: Call, build: FileBuild) -> tuple[PendingInstant, tuple[str, ...]]:
@@ -211,7 +193,7 @@ def _begin(call: Call, build: FileBuild) -> tuple[PendingInstant, tuple[str, ...
         abandoned.remove(call.state.store, view.timeline)
         notes = _end_builds(view)
         view = ensure_metadata_table(TableView.load(call.state, lock))
-        plan = IndexPlan(index_partition_infos=_infos(view, build.names)).to_bytes()
+        plan = IndexBuild.of_files(build.names).plan_to_bytes(view)
         pending = PendingInstant.start(view, Action.INDEXING, plan, Owner.new().to_bytes(), is_token=True)
     return pending, notes
 
@@ -231,8 +213,9 @@ def _run(call: Call, pending: PendingInstant, build: FileBuild, times: PhaseTime
             with suppress(Exception), call.state.table_lock() as lock:
                 view = TableView.load(call.state, lock)
                 pending.ensure_mine(view)
-                if not _is_switched_on(view, pending.instant_time, build.names):
-                    _cancel(view, pending.instant_time, build.names)
+                begun = IndexBuild.of_files(build.names, pending.instant_time)
+                if not is_switched_on(view, begun):
+                    cancel(view, begun)
         raise
     finally:
         pending.end()
@@ -322,9 +305,9 @@ def _check_files(view: TableView, what: str) -> None:
 def end_dead_builds(view: TableView) -> tuple[str, ...]:
     """Complete or undo a pending build of this kind whose process died; return notes. Takes the lock for one only."""
     state = view.state
-    pending = [found for found in view.timeline.pending() if found.action is Action.INDEXING]
-    if not pending or any(
-        not built_of_files(view, found) or is_live(state.store, found.requested_time) for found in pending
+    builds = [build_of(view, found) for found in pending_indexing(view)]
+    if not builds or any(
+        build is None or build.is_of_records or is_live(state.store, build.requested_time) for build in builds
     ):
         return ()
     with state.table_lock() as lock:
@@ -337,40 +320,9 @@ def _end_builds(view: TableView) -> tuple[str, ...]:
     Raises: CommitConflictError if an index is being built; UnsupportedError if the JVM builds one.
     """
     notes = []
-    for instant in [found for found in view.timeline.pending() if found.action is Action.INDEXING]:
-        names = built_of_files(view, instant)
-        if not names or is_live(view.store, instant.requested_time):
+    for instant in pending_indexing(view):
+        build = build_of(view, instant)
+        if build is None or build.is_of_records or is_live(view.store, instant.requested_time):
             raise beside_pending(view, instant)
-        if _is_switched_on(view, instant.requested_time, names):
-            PendingInstant.resume(view, instant).complete(view, _SwitchedOn(names))
-            delete_heartbeat(view.store, instant.requested_time)
-            notes.append(f"completed the build at {instant.requested_time}, whose process had died")
-        else:
-            _cancel(view, instant.requested_time, names)
-            notes.append(f"rolled back the build at {instant.requested_time}, whose process had died")
+        notes.append(end_dead(view, build))
     return tuple(notes)
-
-
-def _is_switched_on(view: TableView, requested_time: str, names: Sequence[str]) -> bool:
-    if names[0] not in view.config.metadata_partitions:
-        return False
-    return MetadataTable(view.store, view.config).has_build(build_time(requested_time))
-
-
-def _cancel(view: TableView, requested_time: str, names: Sequence[str]) -> None:
-    """Undo a build that is not switched on: delete its files and its instants. Call it under the table's lock."""
-    metadata_table = MetadataTable(view.store, view.config)
-    for kind in KINDS.maintained(names).values():
-        metadata_table.undo_build(kind, build_time(requested_time), data_table(view))
-    states = (State.INFLIGHT, State.REQUESTED)
-    delete_instant_files(view.store, view.layout, requested_time, Action.INDEXING, *states)
-    delete_heartbeat(view.store, requested_time)
-
-
-def _infos(view: TableView, names: Sequence[str]) -> tuple[IndexPartitionInfo, ...]:
-    """Return what a plan or a completed build says of its partitions: the last instant whose files they cover."""
-    last = view.timeline.writes().completed().latest()
-    upto, ours = None if last is None else last.requested_time, {OUR_BUILD: "true"}
-    return tuple(
-        IndexPartitionInfo(metadata_partition_path=name, index_upto_instant=upto, extra_metadata=ours) for name in names
-    )

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.commit.begin import AbandonedFiles
-from hoodie.commit.exclusive import built_of_files
 from hoodie.commit.pending import PendingInstant
 from hoodie.config import indexes, writes
 from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
@@ -25,6 +24,7 @@ from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD, partition_fo
 from hoodie.index.record.building.plan import IndexBuild, build_of, pending_build, pending_indexing
 from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
+from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
@@ -60,10 +60,8 @@ def _call(name: str) -> str:
 
 
 def _built_by_us(view: TableView, found: Instant) -> str | None:
-    names = built_of_files(view, found)
-    if names:
-        return names[0]
-    return None if build_of(view, found) is None else "record"
+    build = build_of(view, found)
+    return None if build is None else "record" if build.is_of_records else build.names[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +94,13 @@ class SwitchOn:
         update_table_config(now.store, on_properties(now.config))
 
     def content(self, now: TableView) -> bytes:
-        """The last instant whose keys are in the index."""
-        return _content(self.build, now)
+        """The last instant whose keys or files are covered."""
+        return self.build.metadata_to_bytes(now)
 
 
 @dataclass(frozen=True, slots=True)
 class _SwitchedOn:
-    """Complete a build whose process died after it had switched the index on; see `Completion`."""
+    """Complete a build whose process died after it had named its partitions; see `Completion`."""
 
     build: IndexBuild
 
@@ -110,21 +108,16 @@ class _SwitchedOn:
         """Check nothing: no change of another writer conflicts."""
 
     def update_metadata_table(self, now: TableView) -> None:
-        """Do nothing: the metadata table has the index already."""
+        """Do nothing: the metadata table has the partitions already."""
 
     def content(self, now: TableView) -> bytes:
-        """The last instant whose keys are in the index."""
-        return _content(self.build, now)
-
-
-def _content(build: IndexBuild, now: TableView) -> bytes:
-    last = now.timeline.writes().completed().latest()
-    return build.metadata_to_bytes(None if last is None else last.requested_time)
+        """The last instant whose keys or files are covered."""
+        return self.build.metadata_to_bytes(now)
 
 
 def is_switched_on(view: TableView, build: IndexBuild) -> bool:
-    """Return whether the build is the table's record index; only its instant may be pending."""
-    if RECORD_INDEX not in view.config.metadata_partitions:
+    """Return whether the partitions of a build are those of the table; only its instant may be pending."""
+    if build.names[0] not in view.config.metadata_partitions:
         return False
     return MetadataTable(view.store, view.config).has_build(build.build_time)
 
@@ -139,10 +132,21 @@ def finish_dead(view: TableView, build: IndexBuild) -> None:
 
 def cancel(view: TableView, build: IndexBuild) -> None:
     """Roll back a build that is not switched on: delete its files and its instants. Call it under the table's lock."""
-    MetadataTable(view.store, view.config).undo_build(RecordIndexKind(), build.build_time, data_table(view))
+    metadata_table = MetadataTable(view.store, view.config)
+    for kind in KINDS.maintained(build.names).values():
+        metadata_table.undo_build(kind, build.build_time, data_table(view))
     states = (State.INFLIGHT, State.REQUESTED)
     delete_instant_files(view.store, view.layout, build.requested_time, Action.INDEXING, *states)
     delete_heartbeat(view.store, build.requested_time)
+
+
+def end_dead(view: TableView, build: IndexBuild) -> str:
+    """Complete or undo a build whose process died; return a note. Call it under the table's lock."""
+    if is_switched_on(view, build):
+        finish_dead(view, build)
+        return f"completed the build at {build.requested_time}, whose process had died"
+    cancel(view, build)
+    return f"rolled back the build at {build.requested_time}, whose process had died"
 
 
 def on_properties(config: TableConfig) -> dict[str, str | None]:
@@ -259,8 +263,4 @@ def end_builds(view: TableView) -> tuple[str, ...]:
         raise CommitConflictError(
             f"the record index of {view.store.uri('')} is being built at {build.requested_time}; stop that build first"
         )
-    if is_switched_on(view, build):
-        finish_dead(view, build)
-        return ()
-    cancel(view, build)
-    return (f"rolled back the build at {build.requested_time}, whose process had died",)
+    return (end_dead(view, build),)
