@@ -108,6 +108,8 @@ class PendingInstant:
     """Options of the call, among them those of the table's lock."""
     is_in_metadata_table: bool = False
     """Whether the metadata table may have the instant. Then only a rollback can remove it."""
+    completed_view: TableView | None = None
+    """The table with the completed instant, as `finish` left it; without the lock."""
     _has_ended: bool = False
 
     @classmethod
@@ -200,6 +202,7 @@ class PendingInstant:
         with lock:
             now = self.view.refreshed(lock)
             completed = self.complete(now, completion)
+            self.completed_view = now.with_completed(completed)
             # If the look at the lock fails, the lock may be lost; but the instant is complete.
             with contextlib.suppress(Exception):
                 is_certain = lock.is_held

@@ -67,6 +67,11 @@ class WriteInstant:
         return self.pending.instant_time
 
     @property
+    def completed_view(self) -> TableView | None:
+        """Return the table with the committed write; None before the commit."""
+        return self.pending.completed_view
+
+    @property
     def action(self) -> Action:
         """Return the action of the write on the timeline."""
         return self.pending.instant.action

@@ -36,14 +36,14 @@ SERVICES: Final[tuple[InlineService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, 
 """The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""
 
 
-def run_after_write(call: Call, watch: PhaseTimes) -> list[ServiceResult]:
+def run_after_write(call: Call, watch: PhaseTimes, view: TableView | None = None) -> list[ServiceResult]:
     """Run each service that is on and due. `call.properties` are the effective options of the write.
 
-    The view is loaded once, and again after a service that changed the table. Each service that runs is a phase.
+    `view`: the table after the write, by default loaded here; it is loaded again after a service that changed the
+    table. Each service that runs is a phase.
     """
     call = replace(call, occasion=Occasion.AFTER_WRITE)
     results: list[ServiceResult] = []
-    view: TableView | None = None
     for service in SERVICES:
         try:
             if not service.is_on(call.properties):

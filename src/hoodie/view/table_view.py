@@ -98,6 +98,14 @@ class TableView:
         found: _Fact = self._facts[function]
         return found
 
+    def with_completed(self, instant: Instant) -> TableView:
+        """Return the view with an instant that has just been completed under the lock, and without the lock.
+
+        The properties are those of before: what the metadata table has can be out of date.
+        """
+        instants = Timeline.of((*self.timeline, instant)).instants
+        return replace(self, timeline=replace(self.timeline, instants=instants), lock=None)
+
     @property
     def held_lock(self) -> TableLock:
         """The table's lock under which this view was loaded. Raises: RuntimeError if there is none."""

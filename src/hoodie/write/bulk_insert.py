@@ -77,7 +77,7 @@ def bulk_insert(
         with watch.phase("commit"):
             extra = call.extra_metadata
             write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra)
-    after = services_after(setup, watch, stats=written.stats)
+    after = services_after(setup, watch, write.completed_view, stats=written.stats)
     return result_of(setup, write, written, watch, index=index, after=after)
 
 
@@ -122,7 +122,7 @@ def insert_overwrite(
                 extra_metadata=call.extra_metadata,
                 replaced=file_ids_of(replaced),
             )
-    after = services_after(setup, watch, stats=written.stats)
+    after = services_after(setup, watch, write.completed_view, stats=written.stats)
     return result_of(setup, write, written, watch, replaced=count, index=index, after=after)
 
 

@@ -33,7 +33,7 @@ def delete_partitions(call: Call, partition_paths: Collection[str]) -> WriteResu
     watch = PhaseTimes(*WRITE_PHASES)
     retries = setup.retries()
     write, count = retries.run(lambda _number: _committed(remove_partitions(setup, lambda _view: wanted, watch)))
-    after = services_after(setup, watch)
+    after = services_after(setup, watch, write.completed_view)
     after = replace(after, notes=(*retries.notes, *after.notes))
     return result_of(setup, write, Written(), watch, replaced=count, after=after)
 

@@ -117,7 +117,7 @@ def _write(
             staged = _stage(setup, data, operation, source, folder, key_stage)
         batch = _Batch(setup, operation, source, looks_up, staged, watch, one_row_per_key)
         done = retries.run(lambda number: _attempt(batch, f"{folder}/{number}"))
-    after = services_after(setup, watch, slices=done.tagged.slices, stats=done.written.stats)
+    after = services_after(setup, watch, done.write.completed_view, slices=done.tagged.slices, stats=done.written.stats)
     after = replace(after, notes=(*retries.notes, *after.notes))
     return result_of(setup, done.write, done.written, watch, tagging=done.tagging, index=done.index, after=after)
 

@@ -40,12 +40,18 @@ class AfterWrite:
 
 
 def services_after(
-    setup: WriteSetup, watch: PhaseTimes, *, slices: Sequence[FileSlice] = (), stats: Sequence[WriteStat] = ()
+    setup: WriteSetup,
+    watch: PhaseTimes,
+    view: TableView | None,
+    *,
+    slices: Sequence[FileSlice] = (),
+    stats: Sequence[WriteStat] = (),
 ) -> AfterWrite:
     """Compact the table if that is due, then run the other services that are due.
 
-    `slices` are the file slices of the touched partitions before the write; `stats` are the files of the write. Never
-    raises an error, as the write is committed: every error becomes a note.
+    `view` is the table after the write (`WriteInstant.completed_view`). `slices` are the file slices of the touched
+    partitions before the write; `stats` are the files of the write. Never raises an error, as the write is committed:
+    every error becomes a note.
     """
     call = Call(
         state=setup.call.state,
@@ -53,12 +59,18 @@ def services_after(
         properties=setup.options,
         remove_partitions=remove_by_service,
     )
-    after = _compact(call, setup, slices, stats, watch)
-    return replace(after, services=tuple(run_after_write(call, watch)))
+    after = _compact(call, setup, slices, stats, watch, view)
+    view = view if after.compaction is None else None
+    return replace(after, services=tuple(run_after_write(call, watch, view)))
 
 
 def _compact(
-    call: Call, setup: WriteSetup, slices: Sequence[FileSlice], stats: Sequence[WriteStat], watch: PhaseTimes
+    call: Call,
+    setup: WriteSetup,
+    slices: Sequence[FileSlice],
+    stats: Sequence[WriteStat],
+    watch: PhaseTimes,
+    view: TableView | None,
 ) -> AfterWrite:
     """Execute or schedule a compaction if one is due, and count the log files that wait for compaction.
 
@@ -72,7 +84,7 @@ def _compact(
     logs += sum(stat.is_log_append for stat in stats)
     groups = sum(found.partition_path in partitions for found in slices) + sum(s.is_new_file_group for s in stats)
     with watch.phase("compact"):
-        compaction = compact_inline(call)
+        compaction = compact_inline(call, view=view)
     notes: tuple[str, ...] = ()
     if compaction is not None and COMPACT_INLINE.get(setup.options):
         try:
