@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hoodie.config import indexes
+from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.instants.service_metadata import RollbackMetadata
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, partition_stats_key
@@ -111,21 +112,28 @@ def lacks_restored_rows(table: DataTable, metadata_timeline: Timeline) -> bool:
     They were made from the files after that commit, and the rollback brought older files back. This library builds the
     metadata table anew for such a rollback. The JVM does not; it also fills the partition in the call that rolls back,
     and its own reads then lose rows. A commit that never completed brings nothing back: it is not in the metadata
-    table, whose timeline then has no rollback of it. Reads the rollbacks that completed after the partition was filled.
+    table, whose timeline then has no rollback of it.
 
-    Raises: CorruptFileError.
+    Reads the rollbacks that came next after the partition was filled: a rollback behind a later write takes back no
+    completed commit that is older. One that cannot be read, or was archived meanwhile, counts.
     """
     fillings = [found for found in metadata_timeline.completed() if fills_a_partition(found.requested_time)]
     filled = [found.completion_time or "" for found in fillings]
+    written = [found.requested_time for found in table.timeline.writes().completed()]
     version, zone = table.config.version, table.config.timezone
     layout = layout_for(version, table.config.timeline_path, zone=zone)
     for rollback in _rollbacks(table.timeline):
         later = [time for time in filled if time < (rollback.completion_time or "")]
         if not later:
             continue
+        if any(max(later) < found < rollback.requested_time for found in written):
+            continue
         is_in_metadata = metadata_timeline.get(rollback.requested_time, Action.ROLLBACK) is not None
-        content = read_instant(table.store, layout, rollback)
-        undone = RollbackMetadata.parse(content, path=str(rollback)).commits_rollback
+        try:
+            content = read_instant(table.store, layout, rollback)
+            undone = RollbackMetadata.parse(content, path=str(rollback)).commits_rollback
+        except (InstantNotFoundError, CorruptFileError):
+            return True
         # A metadata table that was made after the commit does not have it, whether or not the commit completed.
         if any(commit < (max(later) if is_in_metadata else min(filled)) for commit in undone):
             return True
