@@ -77,7 +77,9 @@ def test_the_jvms_savepoint_restore_and_rollback(jvm: Jvm, tmp_path: Path, table
     jvm.sql(f"CALL rollback_to_instant(table => 'savepoints_{table_type}', instant_time => '{newest}')")
     jvm.spark.sql(f"DROP TABLE savepoints_{table_type}")
     check_both(jvm, path, newest_of({1: range(10)}), has_index=False)
-    both_go_on(jvm, path, table_type, {1: range(10)}, jvm_first=False)
+    # The JVM has filled statistics in the call that rolled back: they lack rows, and our write drops them.
+    with pytest.warns(hoodie.HoodieWarning, match="partition_stats were dropped"):
+        both_go_on(jvm, path, table_type, {1: range(10)}, jvm_first=False)
 
 
 @pytest.mark.matrix(keep=1)
