@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
 from hoodie.format.metadata_table.column_stats import StatsRow, column_stats_key
 from hoodie.format.metadata_table.metadata_record import RecordType
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
+from hoodie.metadata.kinds.statistics import base_file_ranges, log_file_ranges
 from hoodie.metadata.slices import SliceReader
 from hoodie.view.slices import list_slices
 from tests.interop.judges import Jvm

@@ -12,8 +12,8 @@ from kazoo.client import KazooClient
 from hoodie.commit.call import Call
 from hoodie.errors import CommitConflictError, LockTimeoutError
 from hoodie.services.compaction.compaction import COMPACTION
+from hoodie.services.planned.coordination import ZooKeeperCoordinator
 from hoodie.services.planned.executor import execute
-from hoodie.services.planned.zookeeper import ZooKeeperCoordinator
 from hoodie.view.table_state import TableState
 from tests.support.compactor_processes import (
     CITIES,

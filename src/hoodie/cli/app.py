@@ -60,7 +60,7 @@ INTERRUPTED = 130
 MODULE_OF: Final = MappingProxyType(
     {
         "demo": "demo",
-        "create": "creation",
+        "create": "writes",
         "upsert": "writes",
         "insert": "writes",
         "delete": "writes",
@@ -70,10 +70,10 @@ MODULE_OF: Final = MappingProxyType(
         "count": "reads",
         "get": "reads",
         "changes": "reads",
-        "timeline": "inspection",
-        "show": "inspection",
-        "inspect": "inspection",
-        "schema": "inspection",
+        "timeline": "reads",
+        "show": "reads",
+        "inspect": "reads",
+        "schema": "reads",
         "compact": "services",
         "cluster": "services",
         "rollback": "recovery",

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import finish_update

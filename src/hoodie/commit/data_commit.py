@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hoodie.commit.column_ids import store_column_history
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import build_metadata_table_anew, commit_to_metadata_table, drop_lost_partitions
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import MetadataPartitionMissingError, MetadataTableMissingError
 from hoodie.files.markers import delete_marked_files

@@ -1,9 +1,15 @@
-"""Which tables this release changes: by their version, and by the features of their data files."""
+"""Which tables this release changes, and when: their version, the features of their data files, pending services.
+
+An exclusive service is one during which the table must not change.
+"""
 
 from __future__ import annotations
 
-from hoodie.errors import UnsupportedError
+from hoodie.errors import InstantNotFoundError, UnsupportedError
+from hoodie.format.instants.service_metadata import RestorePlan
 from hoodie.format.table.table_config import BaseFileFormat
+from hoodie.index.record.building.plan import build_of
+from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
 
 
@@ -39,3 +45,40 @@ def check_writable(view: TableView, verb: str = "write") -> None:
             raise UnsupportedError(
                 f"{view.store.uri('')}: this release does not {verb} {what}; {verb} it with JVM Hudi"
             )
+
+
+def check_no_exclusive_service(view: TableView) -> None:
+    """Refuse to write while a restore or an index build of the JVM is pending.
+
+    Writes are allowed while this library builds an index. Raises: UnsupportedError, naming the instant.
+    """
+    for instant in view.timeline.pending().instants:
+        if instant.action in (Action.RESTORE, Action.INDEXING) and build_of(view, instant) is None:
+            raise UnsupportedError(
+                f"{view.store.uri('')} has a pending {instant.action} ({instant.requested_time}), during which nothing "
+                f"else can be written; {_remedy(view, instant)}, then try again"
+            )
+
+
+def restore_plan(view: TableView, restore: Instant) -> RestorePlan | None:
+    """Return the plan of a pending restore; None if its process died before it stored the plan.
+
+    Raises: CorruptFileError if the plan does not parse.
+    """
+    try:
+        content = read_instant(view.store, view.layout, restore, State.REQUESTED)
+    except InstantNotFoundError:
+        return None
+    return RestorePlan.parse(content, path=str(restore)) if content else None
+
+
+def restored_to(plan: RestorePlan) -> str:
+    """Return the commit to which a plan restores the table; empty if a plan of version 1 names none."""
+    return plan.savepoint_to_restore_timestamp or ""
+
+
+def _remedy(view: TableView, instant: Instant) -> str:
+    plan = restore_plan(view, instant) if instant.action is Action.RESTORE else None
+    if plan is not None and restored_to(plan):
+        return f"if its process does not run any more, complete it with t.restore('{restored_to(plan)}')"
+    return "complete it with the engine that started it"

@@ -9,8 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.files.logs.leftovers import CommitRecords
-from hoodie.files.logs.log_scan import ScanRule
+from hoodie.files.logs.log_scan import CommitRecords, ScanRule
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.avro.schema import OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode

@@ -5,7 +5,7 @@ Each index is one module or package that defines its kind; the registry lists th
 
 from hoodie.index.api import Index, LookUpCost, Purpose, Route, Tagged, TagRequest
 from hoodie.index.bloom.index import BLOOM, GLOBAL_BLOOM
-from hoodie.index.bucket.index import BUCKET
+from hoodie.index.bucket import BUCKET
 from hoodie.index.hbase.index import HBASE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD

@@ -6,7 +6,7 @@ from typing import Final
 
 from hoodie.errors import InvalidConfigError
 from hoodie.index.bloom.index import BLOOM, GLOBAL_BLOOM
-from hoodie.index.bucket.index import BUCKET
+from hoodie.index.bucket import BUCKET
 from hoodie.index.hbase.index import HBASE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD

@@ -9,7 +9,7 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index.api import Index
 from hoodie.index.bloom.index import GLOBAL_BLOOM
-from hoodie.index.bucket.rule import has_consistent_hashing, looks_bucketed, refuse_consistent_hashing
+from hoodie.index.bucket import has_consistent_hashing, looks_bucketed, refuse_consistent_hashing
 from hoodie.index.hbase.index import HBASE
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.index import RECORD

@@ -8,7 +8,7 @@ from typing import Final
 
 from hoodie.errors import CorruptFileError
 from hoodie.files.damage import missing_file
-from hoodie.files.logs.leftovers import CommitRecords
+from hoodie.files.logs.log_scan import CommitRecords
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.versions import TableVersion
 from hoodie.storage import Store

@@ -23,7 +23,7 @@ from hoodie.errors import (
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import bucket_of_file_id
 from hoodie.index import BUCKET, RECORD, IndexKind, index_of_view, lost_record_index
-from hoodie.index.bucket.rule import BucketRule, rule_of_reads
+from hoodie.index.bucket import BucketRule, rule_of_reads
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index

@@ -33,7 +33,7 @@ from hoodie.metadata.instants import fills_a_partition, visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, lacks_restored_rows
 from hoodie.metadata.kinds.statistics import joined
-from hoodie.metadata.stats_reader import StatsReader
+from hoodie.metadata.row_readers import StatsReader
 from hoodie.records.range_pruning import Bounds, bounded_columns, can_match
 from hoodie.timeline import Action, Instant, Timeline
 from hoodie.view.slices import data_table

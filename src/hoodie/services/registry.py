@@ -8,8 +8,8 @@ works on what the earlier ones left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from hoodie.commit.call import Call, Occasion
@@ -17,22 +17,22 @@ from hoodie.config import compaction
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableType
 from hoodie.progress import PhaseTimes
-from hoodie.services.archiving.run import ARCHIVE
+from hoodie.services.archiving import ARCHIVE
 from hoodie.services.cleaning.clean import CLEAN
 from hoodie.services.clustering.clustering import CLUSTERING, INLINE_CLUSTERING, cluster_if_due
 from hoodie.services.clustering.plan import Trigger as ClusteringTrigger
 from hoodie.services.compaction.compaction import compact_once
 from hoodie.services.compaction.log_compaction import schedule_log_compaction
 from hoodie.services.compaction.plan import Trigger
-from hoodie.services.inline import InlineService
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.planned.executor import execute_waiting, has_waiting_plan
 from hoodie.services.results import OnResult, ServiceResult
+from hoodie.services.service import TableService
 from hoodie.services.ttl import EXPIRE
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
 
-SERVICES: Final[tuple[InlineService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, ARCHIVE)
+SERVICES: Final[tuple[TableService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, ARCHIVE)
 """The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""
 
 
@@ -53,58 +53,35 @@ def run_after_write(call: Call, watch: PhaseTimes, view: TableView | None = None
                 continue
             view = None
             with watch.phase(service.name):
-                result = service.run(call)
+                service.run(call, results.append)
         except Exception as error:
             # Also errors of Arrow or Spark: a caller that sees an error would write the rows again.
             note = f"{service.name} failed after this write, which is committed: {error}"
-            result = ServiceResult(operation=service.name, notes=(note,))
-        if result is not None:
-            results.append(result)
+            results.append(ServiceResult(operation=service.name, notes=(note,)))
     return results
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunnableService:
-    """A service of a round; as `InlineService`, but `run` reports each of its results, and may have several."""
-
-    name: str
-    is_on: Callable[[Mapping[str, str]], bool]
-    is_due: Callable[[Call, TableView], bool]
-    run: Callable[[Call, OnResult], None]
-
-    @classmethod
-    def of(cls, service: InlineService) -> RunnableService:
-        """Return a service that can follow a write as one of a round."""
-
-        def run(call: Call, report: OnResult) -> None:
-            result = service.run(call)
-            if result is not None:
-                report(result)
-
-        return cls(name=service.name, is_on=service.is_on, is_due=service.is_due, run=run)
-
-
-def all_services(coordinator: Coordinator | None = None, *, schedule: bool = True) -> tuple[RunnableService, ...]:
+def all_services(coordinator: Coordinator | None = None, *, schedule: bool = True) -> tuple[TableService, ...]:
     """Return every service. A service that follows a write is a line of `SERVICES`.
 
     `coordinator` grants claims of compactions if several machines share the work. Without `schedule`, the pending
     compactions and clusterings are executed, and none is planned.
     """
-    compaction = RunnableService(
+    compaction = TableService(
         name="compact",
         is_on=_is_merge_on_read,
         is_due=lambda call, view: _is_compaction_due(call, view, schedule=schedule),
         run=lambda call, report: _compact(call, report, coordinator or TableCoordinator(), schedule=schedule),
     )
-    logs = RunnableService(name="log-compact", is_on=_folds_logs, is_due=_has_logs, run=_plan_log_compaction)
-    clustering = RunnableService(
+    logs = TableService(name="log-compact", is_on=_folds_logs, is_due=_has_logs, run=_plan_log_compaction)
+    clustering = TableService(
         name=INLINE_CLUSTERING.name,
         is_on=INLINE_CLUSTERING.is_on,
         is_due=lambda call, view: _is_clustering_due(call, view, schedule=schedule),
         run=lambda call, report: _cluster(call, report, schedule=schedule),
     )
     others = (service for service in SERVICES if service is not INLINE_CLUSTERING)
-    return (logs, compaction, clustering, *map(RunnableService.of, others))
+    return (logs, compaction, clustering, *others)
 
 
 def _is_merge_on_read(properties: Mapping[str, str]) -> bool:
@@ -147,9 +124,7 @@ def _cluster(call: Call, report: OnResult, *, schedule: bool) -> None:
         for result in execute_waiting(CLUSTERING, call):
             report(result)
         return
-    done = cluster_if_due(call)
-    if done is not None:
-        report(done)
+    cluster_if_due(call, report)
 
 
 def _plan_log_compaction(call: Call, report: OnResult) -> None:

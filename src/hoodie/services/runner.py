@@ -19,8 +19,9 @@ from hoodie.commit.call import Call, Occasion
 from hoodie.errors import InvalidConfigError, TableNotFoundError
 from hoodie.services.compaction.compaction import compact_once
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
-from hoodie.services.registry import RunnableService, all_services
+from hoodie.services.registry import all_services
 from hoodie.services.results import OnResult, ServiceResult
+from hoodie.services.service import TableService
 from hoodie.view.table_view import TableView
 
 OnError = Callable[[str, Exception], None]
@@ -39,14 +40,14 @@ class ServiceChoice:
     """The services that a round runs: those of `names`, by default those that the effective options turn on."""
 
     names: Collection[str] | None = None
-    services: Sequence[RunnableService] = field(default_factory=all_services)
+    services: Sequence[TableService] = field(default_factory=all_services)
 
-    def chosen(self) -> list[RunnableService]:
+    def chosen(self) -> list[TableService]:
         """Return the services that may run, in the order of a round. Raises: InvalidConfigError for an unknown name."""
         return _chosen(self.names, self.services)
 
 
-def _chosen(names: Collection[str] | None, services: Sequence[RunnableService]) -> list[RunnableService]:
+def _chosen(names: Collection[str] | None, services: Sequence[TableService]) -> list[TableService]:
     if names is None:
         return list(services)
     known = {service.name: service for service in services}

@@ -24,8 +24,8 @@ from hoodie.format.filenames import PARTITION_METADATA_NAME
 from hoodie.format.table.call_options import check_call_options
 from hoodie.format.table.properties import PartitionMetadata
 from hoodie.progress import PhaseTimes
-from hoodie.services.inline import InlineService
-from hoodie.services.results import ServiceResult
+from hoodie.services.results import OnResult, ServiceResult
+from hoodie.services.service import TableService
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import to_instant_time
 from hoodie.view.slices import list_slices
@@ -212,9 +212,10 @@ def _remember(view: TableView, rule: _TtlOptions, expired: _Expired) -> None:
     view.state.expiry = (rule, min(times))
 
 
-def _expire_inline(call: Call) -> ExpiredResult | None:
+def _run(call: Call, report: OnResult) -> None:
     result = expire_partitions(call)
-    return result if result.partitions else None
+    if result.partitions:
+        report(result)
 
 
-EXPIRE = InlineService(name="ttl", is_on=retention.TTL_INLINE.get, is_due=is_expiry_due, run=_expire_inline)
+EXPIRE = TableService(name="ttl", is_on=retention.TTL_INLINE.get, is_due=is_expiry_due, run=_run)

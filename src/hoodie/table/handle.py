@@ -48,10 +48,9 @@ class Table(TableReads, TableWrites, TableStreams, TableServices):
     def _repr_html_(self) -> str:
         """Return an HTML table of the table's properties, for notebooks. Reads the properties and the timeline."""
         from hoodie.errors import HoodieError
-        from hoodie.view.summary import summary
 
         try:
-            facts = summary(self.view())
+            facts = _summary(self.view())
         except HoodieError as error:
             facts = {"error": str(error)}
         return html_facts({"path": self.path, **facts})
@@ -111,3 +110,23 @@ def _opened(spec: StoreSpec, spark: bool | None, lock: Mapping[str, str]) -> Tab
     from hoodie.storage import open_store
 
     return Table(open_store(spec), spark=spark, lock=lock)
+
+
+def _summary(view: TableView) -> dict[str, str]:
+    """Return name, type, keys, partition columns, ordering, newest commit and columns, as text by heading.
+
+    Raises: CorruptFileError if the newest commit does not parse.
+    """
+    config = view.config
+    completed = view.timeline.completed().instants
+    columns = ", ".join(f"{field.name} {field.type}" for field in view.schema().arrow)
+    return {
+        "name": config.name,
+        "type": f"{config.table_type.value.lower()}, version {config.version.value}",
+        "record key": ", ".join(config.record_key_fields) or "automatic",
+        "partitioned by": ", ".join(config.partition_fields),
+        "ordering": ", ".join(config.ordering_fields),
+        "index": ", ".join(config.metadata_partitions),
+        "newest instant": str(completed[-1]) if completed else "none: the table has no rows yet",
+        "columns": columns,
+    }

@@ -119,7 +119,7 @@ class TableServices:
 
         Writes do this by themselves (`hoodie.archive.automatic`). See `hoodie.services.archiving`.
         """
-        from hoodie.services.archiving.run import archive
+        from hoodie.services.archiving import archive
 
         return archive(self._context.service(properties), dry_run=dry_run)
 

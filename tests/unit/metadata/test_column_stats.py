@@ -10,7 +10,6 @@ import pytest
 
 import hoodie
 from hoodie.files.slices import BaseFile, LogFile
-from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_stats_key, partition_stats_key
 from hoodie.format.metadata_table.metadata_record import RecordType, metadata_schema
@@ -21,9 +20,9 @@ from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind, statistics_columns
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, _folded
-from hoodie.metadata.kinds.statistics import stats_deltas
+from hoodie.metadata.kinds.statistics import base_file_ranges, log_file_ranges, stats_deltas
+from hoodie.metadata.row_readers import StatsReader
 from hoodie.metadata.slices import SliceReader
-from hoodie.metadata.stats_reader import StatsReader
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Timeline

@@ -11,7 +11,7 @@ from hoodie.commit.call import Call
 from hoodie.errors import StorageError
 from hoodie.services import registry
 from hoodie.services.cleaning.clean import CLEAN
-from hoodie.services.results import ServiceResult
+from hoodie.services.results import OnResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.crash.tables import copy_of, new_table, rows_of, trips
@@ -21,7 +21,7 @@ COMPACTS = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.co
 
 
 def test_an_error_of_another_library_becomes_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(call: Call) -> ServiceResult | None:
+    def fail(call: Call, report: OnResult) -> None:
         raise pa.ArrowInvalid("a damaged row group")
 
     broken = replace(CLEAN, is_due=lambda call, view: True, run=fail)

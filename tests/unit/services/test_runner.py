@@ -10,9 +10,10 @@ import pytest
 
 from hoodie.errors import InvalidConfigError, LockTimeoutError
 from hoodie.format.instants.service_metadata import CleanerPlan
-from hoodie.services.registry import RunnableService, all_services
+from hoodie.services.registry import all_services
 from hoodie.services.results import ServiceResult
 from hoodie.services.runner import ServiceChoice, ServiceRunner, run_round
+from hoodie.services.service import TableService
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested
 from tests.support.cleaned_tables import check_listing, table_of_versions, version_of
@@ -51,13 +52,13 @@ def test_a_failing_service_does_not_stop_the_others() -> None:
     table = table_of_versions(1)
     ran: list[str] = []
 
-    def service(name: str, *, fails: bool = False) -> RunnableService:
+    def service(name: str, *, fails: bool = False) -> TableService:
         def run(call: object, report: object) -> None:
             ran.append(name)
             if fails:
                 raise LockTimeoutError("held")
 
-        return RunnableService(name=name, is_on=lambda _: True, is_due=lambda call, view: True, run=run)
+        return TableService(name=name, is_on=lambda _: True, is_due=lambda call, view: True, run=run)
 
     choice = ServiceChoice(services=(service("a"), service("b", fails=True), service("c")))
     told: list[str] = []
@@ -72,7 +73,7 @@ def test_every_error_is_recorded_and_the_thread_lives_on() -> None:
     def fail(call: object, report: object) -> None:
         raise pa.ArrowInvalid("a damaged row group")
 
-    service = RunnableService(name="broken", is_on=lambda _: True, is_due=lambda call, view: True, run=fail)
+    service = TableService(name="broken", is_on=lambda _: True, is_due=lambda call, view: True, run=fail)
     told = threading.Event()
     failures: list[str] = []
 
@@ -101,7 +102,7 @@ def test_a_store_that_fails_between_two_services_is_an_error_of_the_round() -> N
         calls.append("ran")
         failing._fail_at = len(failing.calls) + 1
 
-    service = RunnableService(name="first", is_on=lambda _: True, is_due=lambda call, view: True, run=run)
+    service = TableService(name="first", is_on=lambda _: True, is_due=lambda call, view: True, run=run)
     choice = ServiceChoice(services=(service, service))
     done = run_round(table._context.service(None), choice)
     failing.unregister()

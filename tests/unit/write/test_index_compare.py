@@ -54,7 +54,7 @@ def test_a_key_outside_of_its_bucket_is_told(monkeypatch: pytest.MonkeyPatch) ->
     table = made("bucket", **BUCKETS)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "hoodie.index.bucket.rule.bucket_of_keys",
+            "hoodie.index.bucket.bucket_of_keys",
             lambda keys, _fields, _count: pa.array([0] * len(keys)).to_numpy(),
         )
         table.upsert(rows(range(100, 105)))

@@ -20,7 +20,7 @@ from hoodie.format.schema.arrow_types import blanks
 from hoodie.format.schema.conform import conform
 from hoodie.records.change import IS_DELETED, KIND, RECORD_KEY
 from hoodie.records.merging.fold import VersionKind
-from hoodie.records.merging.overlay import HAS, Mask
+from hoodie.records.merging.merge import HAS, Mask
 from hoodie.storage import Store
 
 _DELETING_OPERATIONS = ("D", "-U")

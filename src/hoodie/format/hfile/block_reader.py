@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.hfile.block import HEADER_BYTES, Block, read_block
-from hoodie.format.hfile.checksum import CHECKSUM_BYTES
+from hoodie.format.hfile.block import CHECKSUM_BYTES, HEADER_BYTES, Block, read_block
 from hoodie.format.hfile.compression import Compression
 from hoodie.format.hfile.index import IndexLevel
 from hoodie.format.hfile.key_order import Int64Array

@@ -18,7 +18,7 @@ from hoodie.format.hashes.bloom import BloomFilter
 from hoodie.index.bloom.comparisons import BLOCK_ROWS, HASHES, ORDINAL, Comparisons
 from hoodie.index.bloom.ranges import StoredKeys, read_stored_keys
 from hoodie.index.key_search import Incoming, KeyRange, KeySearch, Routes, Rows
-from hoodie.metadata.filter_reader import FilterReader
+from hoodie.metadata.row_readers import FilterReader
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, open_store
 

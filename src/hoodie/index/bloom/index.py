@@ -20,10 +20,10 @@ from hoodie.index.bloom.ranges import SliceRanges, slice_ranges
 from hoodie.index.key_search import KeyRange, KeySearch
 from hoodie.index.kind import IndexKind
 from hoodie.index.living import living_hits
-from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
+from hoodie.metadata.row_readers import FilterReader
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 

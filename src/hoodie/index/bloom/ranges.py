@@ -16,7 +16,7 @@ from hoodie.index.key_search import KeyRange
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
-from hoodie.metadata.stats_reader import StatsReader
+from hoodie.metadata.row_readers import StatsReader
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.table_view import TableView

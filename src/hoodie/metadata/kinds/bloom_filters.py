@@ -28,9 +28,9 @@ from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import FileGroupDelta, write_base
-from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.kinds.partition_kind import Comparison, Difference, PartitionKind
 from hoodie.metadata.paths import file_id_of, partition_folder
+from hoodie.metadata.row_readers import FilterReader
 from hoodie.timeline import Timeline
 
 _LOG_BYTES: Final = 16 * 1024 * 1024

@@ -17,7 +17,6 @@ from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.files.column_ranges import META_COLUMNS, typed_columns
 from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import BaseFile, LogFile
-from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
 from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_stats_key
@@ -29,8 +28,16 @@ from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.definitions import read_definition, write_definition
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.kinds.partition_kind import Comparison, PartitionKind
-from hoodie.metadata.kinds.statistics import Ranges, StatisticsBuild, StatisticsKind, compare_statistics, stats_deltas
-from hoodie.metadata.stats_reader import StatsReader
+from hoodie.metadata.kinds.statistics import (
+    Ranges,
+    StatisticsBuild,
+    StatisticsKind,
+    base_file_ranges,
+    compare_statistics,
+    log_file_ranges,
+    stats_deltas,
+)
+from hoodie.metadata.row_readers import StatsReader
 from hoodie.storage import Store
 from hoodie.timeline import Timeline
 

@@ -25,7 +25,7 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition
 from hoodie.metadata.kinds.column_stats import statistics_columns
 from hoodie.metadata.kinds.statistics import Ranges, StatisticsKind, joined, stats_deltas
-from hoodie.metadata.stats_reader import StatsReader
+from hoodie.metadata.row_readers import StatsReader
 from hoodie.timeline import Action, Instant, Timeline, layout_for, read_instant
 
 _REPLACING: Final = frozenset(

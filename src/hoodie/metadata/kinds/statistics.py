@@ -8,23 +8,38 @@ from typing import cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hoodie.engine import TaskContext
+from hoodie.errors import CorruptFileError
+from hoodie.files.base_file import open_base_file
+from hoodie.files.column_ranges import (
+    column_of,
+    empty_ranges,
+    footer_ranges,
+    joined_ranges,
+    path_of_structs,
+    range_of,
+    table_ranges,
+    typed_columns,
+)
+from hoodie.files.logs.log_scan import stored_blocks
 from hoodie.files.slice_read import SliceRead, slice_read
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
-from hoodie.files.stored_ranges import base_file_ranges, log_file_ranges
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.log.data_block import read_data_block
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, order_of
 from hoodie.format.metadata_table.metadata_record import RecordType
 from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueType, promoted, wider
+from hoodie.format.schema.conform import conform
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import FileGroupDelta, write_base
 from hoodie.metadata.kinds.partition_kind import Comparison, Difference, PartitionKind
 from hoodie.metadata.paths import file_id_of
-from hoodie.metadata.stats_reader import StatsReader
-from hoodie.storage import StoreSpec, open_store
+from hoodie.metadata.row_readers import StatsReader
+from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Timeline
 
 Ranges = Mapping[str, Mapping[str, tuple[ColumnRange, ...]]]
@@ -236,3 +251,67 @@ def _promoted(found: ColumnRange, wanted: ValueType) -> ColumnRange:
     assert found.type is not None
     low, high = promoted(found.low, found.high, found.type, wanted)
     return replace(found, type=wanted, low=low, high=high)
+
+
+def base_file_ranges(store: Store, file: BaseFile, columns: Sequence[str]) -> tuple[ColumnRange, ...]:
+    """Return the ranges of a base file, with the types that its columns have in the file.
+
+    Float columns are read, because footers ignore NaN; other columns where a footer has no bounds.
+    Memory: one row group of these columns.
+
+    Raises: MissingFileError, CorruptFileError.
+    """
+    with open_base_file(store, file) as (parquet, _):
+        types = typed_columns(columns, parquet.schema_arrow)
+        noted = [_unknown_ranges(parquet, number, types, store.uri(file.path)) for number in _groups(parquet)]
+        return footer_ranges(parquet.metadata, types, noted)
+
+
+def log_file_ranges(store: Store, file: LogFile, columns: Sequence[str], read: SliceRead) -> tuple[ColumnRange, ...]:
+    """Return the ranges of the rows of a log file, without sizes; a file without rows has ranges without values.
+
+    The rows are those of the file's own blocks, whatever blocks other files of its slice replace. `read.schema` has the
+    types of the columns. A column that one of the blocks lacks is left out. Memory: one block.
+
+    Raises: CorruptFileError.
+    """
+    types = typed_columns(columns, read.schema)
+    total: dict[str, ColumnRange] | None = None
+    for block in stored_blocks(store, (file,), read.scan_rule):
+        if not block.block_type.holds_data:
+            continue
+        rows = read_data_block(block.read(store), path=store.uri(block.path))
+        stored = set(rows.column_names)
+        fields = [field for field in read.schema if field.name in stored]
+        found = table_ranges(conform(rows, pa.schema(fields), stored=True), types)
+        total = found if total is None else joined_ranges(total, found)
+    return empty_ranges(types) if total is None else tuple(total.values())
+
+
+def _groups(parquet: pq.ParquetFile) -> range:
+    return range(parquet.metadata.num_row_groups)
+
+
+def _unknown_ranges(
+    parquet: pq.ParquetFile, number: int, types: Mapping[str, ValueType], where: str
+) -> dict[str, ColumnRange]:
+    """Return the ranges of the columns whose bounds the footer does not have, by reading them."""
+    group = parquet.metadata.row_group(number)
+    chunks = {group.column(place).path_in_schema: group.column(place) for place in range(group.num_columns)}
+    schema = parquet.schema_arrow
+    found: dict[str, ColumnRange] = {}
+    for name, value_type in types.items():
+        chunk = chunks.get(name)
+        if chunk is None or path_of_structs(name, schema) is None:
+            continue
+        told = chunk.statistics
+        is_counted = told is not None and told.has_null_count
+        is_known = is_counted and (told.has_min_max or told.null_count == chunk.num_values)
+        if is_known and not value_type.is_floating:
+            continue
+        try:
+            rows = parquet.read_row_group(number, columns=[name], use_threads=False)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=where) from error
+        found[name] = range_of(name, value_type, column_of(rows, name))
+    return found

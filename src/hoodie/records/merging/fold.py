@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from hoodie.format.avro.schema import META_FIELDS
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.change import KIND, RECORD_KEY
-from hoodie.records.merging.merge import RecordMerger, ordering_ranks
-from hoodie.records.merging.overlay import HAS, Overlay
+from hoodie.records.merging.merge import HAS, Overlay, RecordMerger, ordering_ranks
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from hoodie.commit.exclusive import restore_plan, restored_to
+from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.format.instants.service_metadata import (
     CleanerPlan,

@@ -15,12 +15,11 @@ from typing import Final
 
 from hoodie.commit.begin import put_in_order
 from hoodie.commit.call import Call, Occasion
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, inflight_content, request
 from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached
-from hoodie.commit.writable import check_version_written
+from hoodie.commit.writable import check_no_exclusive_service, check_version_written
 from hoodie.config import retention
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.files.table_properties import finish_update
@@ -31,8 +30,8 @@ from hoodie.progress import PhaseTimes
 from hoodie.services.cleaning.execution import CleanCompletion, delete_files, files_to_delete
 from hoodie.services.cleaning.partitions import CleanOptions
 from hoodie.services.cleaning.plan import PlannedClean, commits_since, earliest_to_retain, plan_clean
-from hoodie.services.inline import InlineService
-from hoodie.services.results import ServiceResult
+from hoodie.services.results import OnResult, ServiceResult
+from hoodie.services.service import TableService
 from hoodie.timeline import (
     Action,
     Instant,
@@ -386,9 +385,10 @@ def _nothing(view: TableView, times: PhaseTimes) -> CleanResult:
     )
 
 
-def _clean_inline(call: Call) -> CleanResult | None:
+def _run(call: Call, report: OnResult) -> None:
     result = clean(call)
-    return result if result.instant is not None or result.notes else None
+    if result.instant is not None or result.notes:
+        report(result)
 
 
-CLEAN = InlineService(name=OPERATION, is_on=retention.CLEAN_AUTOMATIC.get, is_due=_is_clean_due, run=_clean_inline)
+CLEAN = TableService(name=OPERATION, is_on=retention.CLEAN_AUTOMATIC.get, is_due=_is_clean_due, run=_run)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hoodie.commit.data_commit import REBUILT_NOTE
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import (
     build_metadata_table_anew,
     drop_lost_partitions,
@@ -19,6 +18,7 @@ from hoodie.commit.metadata_table import (
 )
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.steps import Step, reached
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import (
     CorruptFileError,

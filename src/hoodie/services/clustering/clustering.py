@@ -30,11 +30,11 @@ from hoodie.services.clustering.plan import RowOrder, Trigger
 from hoodie.services.clustering.schedule import Wish, check_clusterable, schedule_clustering
 from hoodie.services.clustering.sorting import SortLimits
 from hoodie.services.clustering.task import Clustered, ClusterGroup, GroupTask
-from hoodie.services.inline import InlineService
 from hoodie.services.planned.claim import PlannedService, runner_of
 from hoodie.services.planned.executor import Failures, PlanExecution, execute, execute_waiting, has_waiting_plan
 from hoodie.services.planned.pending import PendingPlans, take_back_metadata
-from hoodie.services.results import ServiceResult
+from hoodie.services.results import OnResult, ServiceResult
+from hoodie.services.service import TableService
 from hoodie.timeline import Action, parse_instant_time
 from hoodie.view.pending_plans import FileGroup, stored_clustering
 from hoodie.view.slices import list_slices
@@ -303,27 +303,28 @@ def _is_due(call: Call, view: TableView) -> bool:
     return Trigger.of(effective).is_due(view)
 
 
-def _run(call: Call) -> ServiceResult | None:
+def _run(call: Call, report: OnResult) -> None:
     effective = {**call.state.last_config().raw, **call.properties}
     if clustering.CLUSTER_INLINE.get(effective):
-        return cluster_if_due(call)
+        cluster_if_due(call, report)
+        return
     scheduled = schedule_clustering(call.state, Wish(properties=call.properties), Trigger.of(effective))
-    return (
-        None if scheduled is None else ServiceResult(operation=f"schedule {CLUSTERING.name}", instant=scheduled.instant)
-    )
+    if scheduled is not None:
+        report(ServiceResult(operation=f"schedule {CLUSTERING.name}", instant=scheduled.instant))
 
 
-def cluster_if_due(call: Call) -> ServiceResult | None:
-    """Execute the plans that wait, and a new plan if one is due; None if there was nothing to do.
+def cluster_if_due(call: Call, report: OnResult) -> None:
+    """Execute the plans that wait, and a new plan if one is due; report the result if anything was done.
 
     Raises: as `cluster`.
     """
     trigger = Trigger.of({**call.state.last_config().raw, **call.properties})
     result = cluster(call, Wish(properties=call.properties), trigger=trigger)
-    return result if result.instant is not None or result.notes else None
+    if result.instant is not None or result.notes:
+        report(result)
 
 
-INLINE_CLUSTERING: Final = InlineService(name="cluster", is_on=_is_on, is_due=_is_due, run=_run)
+INLINE_CLUSTERING: Final = TableService(name="cluster", is_on=_is_on, is_due=_is_due, run=_run)
 """Clustering as a service that can follow a write; off by default."""
 
 

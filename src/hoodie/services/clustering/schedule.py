@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
-from hoodie.commit.writable import check_writable
+from hoodie.commit.writable import check_no_exclusive_service, check_writable
 from hoodie.config.clustering import CLUSTER_LAYOUT, CLUSTER_PARTITIONS, CLUSTER_SORT_COLUMNS
 from hoodie.config.indexes import INDEX_TYPE
 from hoodie.errors import InvalidConfigError, UnsupportedError

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config import compaction
 from hoodie.engine import TaskContext
 from hoodie.files.column_ranges import rows_ranges

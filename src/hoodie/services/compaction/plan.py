@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import request
-from hoodie.commit.writable import check_writable
+from hoodie.commit.writable import check_no_exclusive_service, check_writable
 from hoodie.config import compaction
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, TOTAL_MIB, operation_of

@@ -30,7 +30,7 @@ from hoodie.index import (
     index_of_view,
     partition_follows_columns,
 )
-from hoodie.index.bucket.rule import NEW_TABLE_BUCKETS, WRITE_KEY_FIELDS, bucket_rule
+from hoodie.index.bucket import NEW_TABLE_BUCKETS, WRITE_KEY_FIELDS, bucket_rule
 from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable

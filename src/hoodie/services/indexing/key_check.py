@@ -22,7 +22,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.filenames import bucket_of_file_id
-from hoodie.index.bucket.rule import BucketRule, file_ids_by_bucket
+from hoodie.index.bucket import BucketRule, file_ids_by_bucket
 from hoodie.index.record.building.file_group_files import FileGroupEntries, StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.call import Call
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import drop_lost_partitions, drop_metadata_table, ensure_metadata_table
 from hoodie.commit.rollback import roll_back_dead_writes
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config import indexes
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX

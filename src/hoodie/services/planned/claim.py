@@ -19,9 +19,9 @@ from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
 from hoodie.commit.call import Call
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, executor_content, executor_text, inflight_content
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, files_of_instant, marker_folder, read_markers
 from hoodie.files.slices import join_path

@@ -15,9 +15,9 @@ from typing import Generic
 from hoodie.commit.call import Call
 from hoodie.commit.column_ids import column_metadata
 from hoodie.commit.data_commit import DataCommit
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import commit_metadata
 from hoodie.commit.steps import Step, reached
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.base_file import ParquetOptions
 from hoodie.files.slice_read import SliceRead

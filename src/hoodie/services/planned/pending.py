@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.rollback import RolledBack, check_no_running_rollback
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.display import html_rows
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.metadata.table import MetadataTable

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from hoodie.commit.begin import put_in_order
 from hoodie.commit.call import Call
-from hoodie.commit.exclusive import restore_plan, restored_to
 from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant, request
 from hoodie.commit.rollback import (
@@ -22,6 +21,7 @@ from hoodie.commit.rollback import (
     roll_back_unpublished,
     stored_rollback_plan,
 )
+from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RestoreMetadata, RestorePlan, RollbackPlan
 from hoodie.progress import PhaseTimes

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from hoodie.commit.begin import put_in_order
 from hoodie.commit.call import Call
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.rollback import RolledBack, check_no_running_rollback, committed_files, plan_rollback, roll_back
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from hoodie.commit.exclusive import check_no_exclusive_service
 from hoodie.commit.pending import PendingInstant
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config.option import checked_text
 from hoodie.errors import HistoryLostError, InstantNotFoundError, UnsupportedError
 from hoodie.files.slices import FileSlice

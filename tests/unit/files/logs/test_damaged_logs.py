@@ -10,8 +10,7 @@ import pytest
 
 from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.files.logs import log_scan
-from hoodie.files.logs.leftovers import CommitRecords
-from hoodie.files.logs.log_scan import ScanRule, scan_blocks
+from hoodie.files.logs.log_scan import CommitRecords, ScanRule, scan_blocks
 from hoodie.files.slices import LogFile
 from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.archive import ArchivedInstant

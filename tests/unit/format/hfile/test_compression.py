@@ -8,7 +8,7 @@ import pytest
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import compression
-from hoodie.format.hfile.checksum import ChecksumType, checksums
+from hoodie.format.hfile.block import ChecksumType, checksums
 from hoodie.format.hfile.compression import gunzip, gzip_member
 
 PAYLOAD = bytes(range(256)) * 400

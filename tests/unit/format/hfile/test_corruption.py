@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
-from hoodie.format.hfile.block import INDEX, block_to_bytes
-from hoodie.format.hfile.checksum import ChecksumType, checksums
+from hoodie.format.hfile.block import INDEX, ChecksumType, block_to_bytes, checksums
 from hoodie.format.hfile.compression import gunzip
 from hoodie.format.hfile.index import IndexEntry
 from hoodie.format.hfile.trailer import TRAILER_BYTES

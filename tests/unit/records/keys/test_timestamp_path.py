@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import InvalidConfigError, PartitionPathError
-from hoodie.records.keys.joda_pattern import joda_pattern
-from hoodie.records.keys.timestamp_path import timestamp_format
+from hoodie.records.keys.timestamp_path import joda_pattern, timestamp_format
 
 MOMENT = pa.array([datetime(2026, 7, 1, 12, 30, 15, 123000), datetime(1999, 1, 3, 0, 5, 9)], pa.timestamp("ms"))
 

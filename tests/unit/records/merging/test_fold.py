@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hoodie.format.table.merge_config import PartialUpdateMode
 from hoodie.records.change import KIND, RECORD_KEY
 from hoodie.records.merging.fold import FoldRule, LogFold, VersionKind, fold, resolve
-from hoodie.records.merging.merge import RecordMerger
-from hoodie.records.merging.overlay import HAS
+from hoodie.records.merging.merge import HAS, RecordMerger
 from tests.support.record_versions import (
     COMMIT,
     CUSTOM,

@@ -18,10 +18,10 @@ from hoodie.format.hashes.bloom import FilterBuilder, FilterOptions
 from hoodie.format.metadata_table.filter_row import FilterRow
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
-from hoodie.metadata.filter_reader import FilterReader
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
+from hoodie.metadata.row_readers import FilterReader
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.steps import once_at

@@ -20,7 +20,7 @@ from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
 from hoodie.metadata.paths import partition_folder
-from hoodie.metadata.stats_reader import StatsReader
+from hoodie.metadata.row_readers import StatsReader
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested

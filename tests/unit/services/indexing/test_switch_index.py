@@ -14,7 +14,7 @@ from hoodie.errors import CommitConflictError, InvalidConfigError, RecordKeyErro
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys
 from hoodie.index import index_of_view
-from hoodie.index.bucket.rule import WRITE_KEY_FIELDS
+from hoodie.index.bucket import WRITE_KEY_FIELDS
 from hoodie.services.indexing import change, key_check
 from hoodie.storage import MemoryStore
 from hoodie.table import Table

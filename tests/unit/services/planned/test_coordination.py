@@ -11,9 +11,8 @@ from hoodie.engine import LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.planned.claim import claim_plan
-from hoodie.services.planned.coordination import Claim, TableCoordinator, coordinator_of
+from hoodie.services.planned.coordination import Claim, TableCoordinator, ZooKeeperCoordinator, coordinator_of
 from hoodie.services.planned.executor import execute, execute_waiting
-from hoodie.services.planned.zookeeper import ZooKeeperCoordinator
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.table_state import TableState
