@@ -116,7 +116,7 @@ def begin_write(
     pending: PendingInstant | None = None
     try:
         with state.table_lock(properties) as lock:
-            view, rolled_back = put_in_order(state, lock, properties)
+            view, rolled_back = prepare_table(state, lock, properties)
             pending = PendingInstant.start(view, action, plan, inflight(view), properties=properties)
         reached(Step.BEGUN)
     except BaseException:
@@ -126,7 +126,7 @@ def begin_write(
     return StartedWrite(pending, rolled_back)
 
 
-def put_in_order(
+def prepare_table(
     state: TableState, lock: TableLock, properties: Mapping[str, str] | None = None
 ) -> tuple[TableView, tuple[RolledBack, ...]]:
     """Clean up after dead writers, and prepare the metadata table for a write. Call it under the table's lock.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from hoodie.commit.begin import put_in_order
+from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.writable import check_version_written
 from hoodie.errors import HoodieError, UnsupportedError
@@ -328,7 +328,7 @@ def _delete_index_files(call: Call, keys: Sequence[str]) -> None:
 
 def _tidy(call: Call, keys: Sequence[str]) -> None:
     with call.state.table_lock(call.properties) as lock:
-        view, _ = put_in_order(call.state, lock)
+        view, _ = prepare_table(call.state, lock)
         _delete_metadata_heartbeats(view, lock, keys)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from hoodie.commit.begin import put_in_order
+from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call, Occasion
 from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, inflight_content, request
@@ -155,7 +155,7 @@ def clean(call: Call, *, dry_run: bool = False) -> CleanResult:
     rolled_back: tuple[RolledBack, ...] = ()
     if call.occasion is not Occasion.AFTER_WRITE:
         with call.state.table_lock(call.properties) as lock:
-            view, rolled_back = put_in_order(call.state, lock)
+            view, rolled_back = prepare_table(call.state, lock)
     result = _finish_pending(call, view, times) or _clean(call, view, options, times)
     return replace(result, notes=(*(done.note for done in rolled_back), *result.notes))
 

@@ -40,13 +40,13 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.switch import (
     SwitchOn,
-    beside_pending,
     cancel,
     differing,
     end_dead,
     is_switched_on,
     is_told_partitioned,
     on_properties,
+    pending_build_error,
 )
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, State, TableLock, is_live
@@ -85,7 +85,7 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
         for instant in pending_indexing(view):
             build = build_of(view, instant)
             if build is None or not build.is_of_records:
-                raise beside_pending(view, instant)
+                raise pending_build_error(view, instant)
             if is_live(state.store, build.requested_time):
                 raise CommitConflictError(
                     f"the record index of {state.store.uri('')} is being built at {build.requested_time} already; wait "

@@ -34,7 +34,7 @@ from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.indexing.build import complete_alone
-from hoodie.services.indexing.switch import beside_pending, cancel, end_dead, is_switched_on
+from hoodie.services.indexing.switch import cancel, end_dead, is_switched_on, pending_build_error
 from hoodie.services.results import Finding, Report, ServiceResult, few_of_each_kind
 from hoodie.timeline import Action, is_live
 from hoodie.timeline.owner import Owner
@@ -323,6 +323,6 @@ def _end_builds(view: TableView) -> tuple[str, ...]:
     for instant in pending_indexing(view):
         build = build_of(view, instant)
         if build is None or build.is_of_records or is_live(view.store, instant.requested_time):
-            raise beside_pending(view, instant)
+            raise pending_build_error(view, instant)
         notes.append(end_dead(view, build))
     return tuple(notes)

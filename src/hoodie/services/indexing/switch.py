@@ -35,7 +35,7 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 
-def beside_pending(view: TableView, found: Instant) -> HoodieError:
+def pending_build_error(view: TableView, found: Instant) -> HoodieError:
     """Return the error of a call that a pending index build refuses: CommitConflictError, UnsupportedError of a JVM's.
 
     Raises: CorruptFileError if the plan of the build does not parse.
@@ -257,7 +257,7 @@ def end_builds(view: TableView) -> tuple[str, ...]:
     if build is None:
         pending = pending_indexing(view)
         if pending:
-            raise beside_pending(view, pending[0])
+            raise pending_build_error(view, pending[0])
         return ()
     if is_live(view.store, build.requested_time):
         raise CommitConflictError(

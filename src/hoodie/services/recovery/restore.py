@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hoodie.commit.begin import put_in_order
+from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant, request
@@ -124,7 +124,7 @@ def _begin(call: Call, view: TableView, lock: TableLock, commit: str) -> tuple[I
     for found in _pending(view):
         _remove(view, found)  # without a plan, see `_begun`
     _planned(view.refreshed(), commit)  # refuses before anything is changed
-    view, _ = put_in_order(call.state, lock)
+    view, _ = prepare_table(call.state, lock)
     instants = _planned(view, commit)
     if not instants:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hoodie.commit.begin import put_in_order
+from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.rollback import RolledBack, check_no_running_rollback, committed_files, plan_rollback, roll_back
@@ -121,7 +121,7 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
         return what_goes(view, OPERATION, instants)
     times = PhaseTimes()
     with times.phase("rollback"), call.state.table_lock(call.properties) as lock:
-        view, _ = put_in_order(call.state, lock)
+        view, _ = prepare_table(call.state, lock)
         instants = plan_chain(view, _instant(view, instant_time), chain=options.chain)
         counts = dict(what_goes(view, OPERATION, instants).counts)
         done = []

@@ -30,7 +30,7 @@ from hoodie.storage import Store, open_store
 from hoodie.write.files.cdc_log import CdcLog
 from hoodie.write.files.context import RowCounts, WriteContext, Written
 from hoodie.write.files.task_changes import changes_of
-from hoodie.write.files.unchanged import ChangeProbe, ReadAhead, all_lose, changes_surely, unordered_rows
+from hoodie.write.files.unchanged import ChangeProbe, ReadAhead, all_lose, is_newer_than_stored, unordered_rows
 from hoodie.write.plan import FileTask, TaggedRows
 
 
@@ -227,7 +227,7 @@ class NewBaseFile:
             def read() -> Iterator[pa.Table]:
                 return self.context.stored.base_rows(self.store, parquet, self._kept, base_file)
 
-            if changes_surely(parquet, self.context, base_file, changes):
+            if is_newer_than_stored(parquet, self.context, base_file, changes):
                 return [self._write(file_id, base_file, changes, read(), parts)]
             lost = all_lose(self.store, parquet, self.context, base_file, changes)
             if lost is not None:

@@ -41,7 +41,7 @@ from hoodie.storage import Store, explained, open_store
 from hoodie.write.files.context import LogOptions, RowCounts, WriteContext, Written
 from hoodie.write.files.file_task import Locations, NewBaseFile, rewrite, token_of
 from hoodie.write.files.task_changes import inserts_of, updates_of
-from hoodie.write.files.unchanged import all_lose, changes_surely, may_all_lose, unordered_rows
+from hoodie.write.files.unchanged import all_lose, is_newer_than_stored, may_all_lose, unordered_rows
 from hoodie.write.plan import FileTask, TaggedRows
 
 
@@ -175,7 +175,7 @@ class _Append:
             return False
         bytes_max = _LOOK_BYTES + _LOOK_SHARE * changes.nbytes
         with open_base_file(self.store, base_file) as (parquet, _):
-            if changes_surely(parquet, self.context, base_file, changes):
+            if is_newer_than_stored(parquet, self.context, base_file, changes):
                 return False
             lost = all_lose(self.store, parquet, self.context, base_file, changes, bytes_max=bytes_max)
         if lost is None:

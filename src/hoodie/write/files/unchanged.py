@@ -126,7 +126,9 @@ class ReadAhead:
         yield from self._rest
 
 
-def changes_surely(parquet: pq.ParquetFile, context: WriteContext, base_file: BaseFile, changes: pa.Table) -> bool:
+def is_newer_than_stored(
+    parquet: pq.ParquetFile, context: WriteContext, base_file: BaseFile, changes: pa.Table
+) -> bool:
     """Return whether the footer of the open base file shows that a row is newer than all stored rows.
 
     Such a row wins, or has a new key. Only integers, dates and times are compared; for other types the answer is False.
