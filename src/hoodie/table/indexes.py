@@ -211,7 +211,8 @@ class TableIndex:
 
 def _only_record(name: Any) -> None:
     if index_kind(str(name)) is not RECORD:
+        built = KINDS.with_followers([kind.name for kind in KINDS.built])
+        names = ", ".join((RECORD.name, HBASE.name, *sorted(built)))
         raise UnsupportedError(
-            f"index={name!r}: only the record index, hbase, column_stats, partition_stats and bloom_filters can be "
-            "built or dropped; other indexes read the data files"
+            f"index={name!r}: only {names} can be built or dropped; other indexes read the data files"
         )
