@@ -13,11 +13,11 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.index import HBASE, RECORD, index_kind, stored_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.read.times import When, completion_of
-from hoodie.services.indexing.build import build_record_index
 from hoodie.services.indexing.change import SwitchWish, switch_index
 from hoodie.services.indexing.file_builds import build_partition, drop_partition, verify_partition
 from hoodie.services.indexing.hbase import build_hbase_index, drop_hbase_index, verify_hbase_index
 from hoodie.services.indexing.rebuild import rebuild
+from hoodie.services.indexing.record_builds import build_record_index
 from hoodie.services.indexing.switch import drop_record_index
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
 from hoodie.services.results import Report, ServiceResult
@@ -61,7 +61,7 @@ class TableIndex:
         the table finds records by it (unless the table stores another index type), and the table properties make JVM
         writers maintain it. `wait_seconds`: how long the build waits for JVM writes that began before it.
 
-        Raises: as `hoodie.services.indexing.build.build_record_index`.
+        Raises: as `hoodie.services.indexing.record_builds.build_record_index`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})

@@ -32,9 +32,9 @@ from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.timeline_check import empty_completed, empty_plans
 from hoodie.services.check.verify import Checked, check, quick_problems
 from hoodie.services.cleaning.clean import finish_cleans
-from hoodie.services.indexing.build import build_record_index
 from hoodie.services.indexing.file_builds import build_partition
 from hoodie.services.indexing.rebuild import rebuild
+from hoodie.services.indexing.record_builds import build_record_index
 from hoodie.services.recovery.restore import finish_restores
 from hoodie.services.results import EXAMPLES_MAX, ServiceResult
 from hoodie.timeline import Action, State, TableLock, delete_heartbeat, delete_instant_files, is_live

@@ -1,1 +1,1 @@
-"""Build the record index while writers write: begin a build, write the files, switch the index on or off, verify it."""
+"""Build indexes and metadata partitions while writers write, switch a table to another index, drop and verify them."""

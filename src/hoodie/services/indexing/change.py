@@ -35,10 +35,11 @@ from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.build import build_record_index, foreign_write, settled
 from hoodie.services.indexing.hbase import properties_to_remove
 from hoodie.services.indexing.key_check import check_buckets, check_one_partition_each, check_partitions_of_columns
-from hoodie.services.indexing.switch import differing, end_builds, index_properties, off_properties
+from hoodie.services.indexing.life import end_dead_builds, foreign_write, settled
+from hoodie.services.indexing.record_builds import build_record_index
+from hoodie.services.indexing.switch import differing, index_properties, off_properties
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
@@ -133,7 +134,7 @@ def _switch(call: Call, wish: SwitchWish, target: IndexKind, times: PhaseTimes) 
 def _store(now: TableView, changes: dict[str, str | None]) -> None:
     """Change the properties, and delete the files of a record index that the table does not name any more."""
     if differing(now.config, changes):
-        end_builds(now)
+        end_dead_builds(now, of_records=True)
         update_table_config(now.store, changes)
     now = now.refreshed()
     if RECORD_INDEX not in now.config.metadata_partitions and list_index_files(now.store):

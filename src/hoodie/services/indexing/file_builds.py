@@ -10,39 +10,32 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
-from hoodie.commit.steps import Step, reached
 from hoodie.config import Option
-from hoodie.engine import EngineFor
 from hoodie.errors import HoodieError, InvalidConfigError, LockTimeoutError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import BaseFileFormat
-from hoodie.index.record.building.plan import IndexBuild, build_of, pending_indexing
+from hoodie.index.record.building.plan import IndexBuild
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.instants import build_time, visible_instants
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.partition_kind import PartitionBuild, PartitionKind
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.build import complete_alone
-from hoodie.services.indexing.switch import cancel, end_dead, is_switched_on, pending_build_error
+from hoodie.services.indexing.life import end_dead_builds, load_to_build, run_build, start_build
 from hoodie.services.results import Finding, Report, ServiceResult, few_of_each_kind
-from hoodie.timeline import Action, is_live
-from hoodie.timeline.owner import Owner
 from hoodie.view.slices import data_table
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
-_ROUNDS_MAX = 5
 _TRIES = 3
 
 
@@ -69,15 +62,17 @@ def build_partition(call: Call, name: str, *, columns: Sequence[str] | None = No
             _check_files(view, kind.subject)
             kind = kind.with_columns(table, columns)
             followers = tuple(found for found in KINDS.followers(kind.name) if found.fits(table))
-            build = FileBuild((kind, *followers), kind.build(followers, held, table), call.engine_for)
-            pending, notes = _begin(call, build)
-        stats = _run(call, pending, build, times)
-        counts = build.files.counts
+            kinds = (kind, *followers)
+            files = kind.build(followers, held, table)
+            names = tuple(one.name for one in kinds)
+            pending, notes = _begin(call, IndexBuild.of_files(names))
+        building = _FileBuilding(call, kinds, files, IndexBuild.of_files(names, pending.instant_time))
+        run_build(call, pending, building, times)
     return ServiceResult(
         operation=f"build {kind.subject}",
         instant=pending.instant_time,
-        counts=counts,
-        bytes_written=sum(stat.total_write_bytes for stat in stats),
+        counts=files.counts,
+        bytes_written=sum(stat.total_write_bytes for stat in building.stats),
         seconds=times.seconds(),
         notes=notes,
     )
@@ -127,117 +122,85 @@ def _compared(view: TableView, kind: PartitionKind, call: Call, started: float) 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FileBuild:
-    """The partitions that a build makes, and what it has read of the data files."""
+@dataclass(slots=True)
+class _FileBuilding:
+    """The partitions that a build makes, and what it has read of the data files; see `Building` and `Completion`."""
 
+    call: Call
     kinds: tuple[PartitionKind, ...]
     """The first one leads: those that follow it and that the build does not make are dropped."""
     files: PartitionBuild
-    engine_for: EngineFor
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The partitions that are built."""
-        return tuple(kind.name for kind in self.kinds)
+    build: IndexBuild
+    stats: list[WriteStat] = field(default_factory=list)
 
     @property
     def replaced(self) -> tuple[str, ...]:
         """The partitions that the build replaces or drops."""
-        return tuple(sorted(KINDS.with_followers(self.names)))
+        return tuple(sorted(KINDS.with_followers(self.build.names)))
+
+    def read(self) -> None:
+        """Read the files of the newest slices."""
+        self.catch_up(TableView.load(self.call.state))
 
     def catch_up(self, view: TableView) -> int:
         """Read the files that are new since the last call; return how many."""
-        return self.files.catch_up(data_table(view, self.engine_for))
+        return self.files.catch_up(data_table(view, self.call.engine_for))
 
+    def prepare(self) -> None:
+        """Write what the kind can write before the lock is acquired."""
+        self.files.prepare(data_table(TableView.load(self.call.state)), self.build.build_time)
 
-@dataclass(slots=True)
-class SwitchOn:
-    """Complete a build: write its partitions and name them in the table's properties; see `Completion`."""
+    def completion(self, now: TableView) -> _FileBuilding:
+        """Return the build: its own methods complete it."""
+        return self
 
-    built_at: str
-    build: FileBuild
-    stats: list[WriteStat] = field(default_factory=list)
+    def can_go_on(self, error: HoodieError) -> bool:
+        """Return whether a second call may succeed: after a lock timeout."""
+        return isinstance(error, LockTimeoutError)
 
     def check(self, now: TableView) -> None:
         """Refuse to replace partitions while a service of the metadata table is pending.
 
         Raises: CommitConflictError.
         """
-        if {*self.build.replaced} & {*now.config.metadata_partitions}:
+        if {*self.replaced} & {*now.config.metadata_partitions}:
             MetadataTable(now.store, now.config).check_no_service_pending()
 
     def update_metadata_table(self, now: TableView) -> None:
         """Write the partitions, complete the build's delta commit, and name the partitions in the properties."""
         now.held_lock.ensure_held()
-        if {*self.build.replaced} & {*now.config.metadata_partitions}:
-            update_table_config(now.store, _off_properties(now, self.build.replaced))
+        if {*self.replaced} & {*now.config.metadata_partitions}:
+            update_table_config(now.store, _off_properties(now, self.replaced))
         metadata_table, table = MetadataTable(now.store, now.config), data_table(now)
-        for kind in self.build.kinds:
-            self.stats += self.build.files.write(table, kind, built_at=self.built_at)
+        for kind in self.kinds:
+            self.stats += self.files.write(table, kind, built_at=self.build.build_time)
             # The last call completes the instant with the files of all partitions.
-            metadata_table.commit_build(kind, self.built_at, self.stats, table)
+            metadata_table.commit_build(kind, self.build.build_time, self.stats, table)
         now.held_lock.ensure_held()
-        update_table_config(now.store, _on_properties(now, self.build))
+        update_table_config(now.store, self._on_properties(now))
 
     def content(self, now: TableView) -> bytes:
         """The last instant whose files the partitions cover."""
-        return IndexBuild.of_files(self.build.names).metadata_to_bytes(now)
+        return self.build.metadata_to_bytes(now)
+
+    def _on_properties(self, now: TableView) -> dict[str, str | None]:
+        names = self.build.names
+        found: dict[str, str | None] = {
+            keys.METADATA_PARTITIONS: ",".join(sorted({*now.config.metadata_partitions, *names})),
+            # A stored false makes JVM writers fail that pass true, and a table without partitions has no use for it.
+            **{switch.key: "true" if name in names else None for name, switch in _switches(self.replaced).items()},
+        }
+        is_defined = any(kind.definition is not None for kind in self.kinds)
+        if is_defined and now.config.index_definitions_path is None:
+            found[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
+        return found
 
 
-def _begin(call: Call, build: FileBuild) -> tuple[PendingInstant, tuple[str, ...]]:
+def _begin(call: Call, build: IndexBuild) -> tuple[PendingInstant, tuple[str, ...]]:
     """Create a build on the timeline; a build whose process died is completed or undone first; return notes."""
     with call.state.table_lock() as lock:
-        abandoned = AbandonedFiles.find(call.state.store)
-        view = TableView.load(call.state, lock)
-        abandoned.remove(call.state.store, view.timeline)
-        notes = _end_builds(view)
-        view = ensure_metadata_table(TableView.load(call.state, lock))
-        plan = IndexBuild.of_files(build.names).plan_to_bytes(view)
-        pending = PendingInstant.start(view, Action.INDEXING, plan, Owner.new().to_bytes(), is_token=True)
-    return pending, notes
-
-
-def _run(call: Call, pending: PendingInstant, build: FileBuild, times: PhaseTimes) -> list[WriteStat]:
-    """Run a build to its end; return the write statistics of its files.
-
-    After an error with which a second call would fail too, the build is undone.
-
-    Raises: CommitConflictError if a JVM write did not end in time.
-    """
-    switch = SwitchOn(build_time(pending.instant_time), build)
-    try:
-        _read_and_switch(call, pending, switch, times)
-    except HoodieError as error:
-        if not isinstance(error, LockTimeoutError):
-            with suppress(Exception), call.state.table_lock() as lock:
-                view = TableView.load(call.state, lock)
-                pending.ensure_mine(view)
-                begun = IndexBuild.of_files(build.names, pending.instant_time)
-                if not is_switched_on(view, begun):
-                    cancel(view, begun)
-        raise
-    finally:
-        pending.end()
-    return switch.stats
-
-
-def _read_and_switch(call: Call, pending: PendingInstant, switch: SwitchOn, times: PhaseTimes) -> None:
-    build = switch.build
-    reached(Step.BEGUN)
-    with times.phase("build"):
-        for _ in range(_ROUNDS_MAX):
-            if not build.catch_up(TableView.load(call.state)):
-                break
-        build.files.prepare(data_table(TableView.load(call.state)), switch.built_at)
-    reached(Step.WRITTEN)
-
-    def complete(view: TableView) -> None:
-        build.catch_up(view)
-        pending.complete(view, switch)
-        call.state.metadata_table = None
-
-    complete_alone(call, pending, times, complete, build.catch_up)
+        notes = end_dead_builds(load_to_build(call.state, lock), of_records=False)
+        return start_build(ensure_metadata_table(TableView.load(call.state, lock)), build), notes
 
 
 def drop_partition(state: TableState, name: str) -> ServiceResult:
@@ -255,7 +218,7 @@ def drop_partition(state: TableState, name: str) -> ServiceResult:
                 f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop "
                 f"{' and '.join(gone)} with JVM Hudi"
             )
-        notes = _end_builds(view)
+        notes = end_dead_builds(view, of_records=False)
         view = TableView.load(state, lock)
         had = [found for found in gone if found in view.config.metadata_partitions]
         update_table_config(state.store, _off_properties(view, gone))
@@ -278,19 +241,6 @@ def _off_properties(view: TableView, gone: Sequence[str]) -> dict[str, str | Non
     return {**found, **{switch.key: "false" for switch in _switches(gone).values()}}
 
 
-def _on_properties(view: TableView, build: FileBuild) -> dict[str, str | None]:
-    names = build.names
-    found: dict[str, str | None] = {
-        keys.METADATA_PARTITIONS: ",".join(sorted({*view.config.metadata_partitions, *names})),
-        # A stored false makes JVM writers fail that pass true, and a table without partitions has no use for it.
-        **{switch.key: "true" if name in names else None for name, switch in _switches(build.replaced).items()},
-    }
-    is_defined = any(kind.definition is not None for kind in build.kinds)
-    if is_defined and view.config.index_definitions_path is None:
-        found[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
-    return found
-
-
 def _check_files(view: TableView, what: str) -> None:
     """Refuse tables from whose files this release builds no metadata partition. Raises: UnsupportedError."""
     config, where = view.config, view.store.uri("")
@@ -300,29 +250,3 @@ def _check_files(view: TableView, what: str) -> None:
             f"{where}: this release builds the {what} of tables with meta fields and Parquet base files, not of "
             "bootstrapped tables; build them with JVM Hudi"
         )
-
-
-def end_dead_builds(view: TableView) -> tuple[str, ...]:
-    """Complete or undo a pending build of this kind whose process died; return notes. Takes the lock for one only."""
-    state = view.state
-    builds = [build_of(view, found) for found in pending_indexing(view)]
-    if not builds or any(
-        build is None or build.is_of_records or is_live(state.store, build.requested_time) for build in builds
-    ):
-        return ()
-    with state.table_lock() as lock:
-        return _end_builds(TableView.load(state, lock))
-
-
-def _end_builds(view: TableView) -> tuple[str, ...]:
-    """Complete or undo builds of this kind whose process died; return notes. Call it under the table's lock.
-
-    Raises: CommitConflictError if an index is being built; UnsupportedError if the JVM builds one.
-    """
-    notes = []
-    for instant in pending_indexing(view):
-        build = build_of(view, instant)
-        if build is None or build.is_of_records or is_live(view.store, instant.requested_time):
-            raise pending_build_error(view, instant)
-        notes.append(end_dead(view, build))
-    return tuple(notes)

@@ -60,7 +60,7 @@ from hoodie.index.record.entries import (
 )
 from hoodie.index.record.state import has_partitioned_index
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.build import foreign_write, settled
+from hoodie.services.indexing.life import catch_up_in_rounds, foreign_write, settled
 from hoodie.services.indexing.verify import report_of
 from hoodie.services.results import Finding, Report, ServiceResult
 from hoodie.storage import StoreSpec, open_store
@@ -69,9 +69,6 @@ from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_files_stay, planned_again
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
-
-_ROUNDS_MAX = 5
-"""Maximum number of rounds without the lock; they make the last round, which holds the lock, short."""
 
 
 def build_hbase_index(call: Call, properties: Mapping[str, str]) -> ServiceResult:
@@ -100,9 +97,7 @@ def build_hbase_index(call: Call, properties: Mapping[str, str]) -> ServiceResul
     filling = _Filling(call, settings)
     with stage_folder(call.state.store) as folder:
         with times.phase("build"):
-            for number in range(_ROUNDS_MAX):
-                if not filling.catch_up(TableView.load(call.state), f"{folder}/{number}"):
-                    break
+            catch_up_in_rounds(call.state, partial(filling.catch_up, folder))
         reached(Step.WRITTEN)
         with times.phase("switch"), call.state.table_lock(properties) as lock:
             now = settled(call.state, lock)
@@ -112,7 +107,7 @@ def build_hbase_index(call: Call, properties: Mapping[str, str]) -> ServiceResul
                     f"{running} of another engine is running, and will not record its keys in the HBase index: build "
                     "the index again after that write ends"
                 )
-            filling.catch_up(now, f"{folder}/last")
+            filling.catch_up(folder, now)
             with HBaseClient(settings) as client:
                 finish_build(client, now, settings.identity)
             lock.ensure_held()
@@ -183,9 +178,10 @@ class _Filling:
     """The write that completed last before the last round; empty for a table without one."""
     entries: int = 0
     files: int = 0
+    rounds: int = 0
 
-    def catch_up(self, view: TableView, folder: str) -> bool:
-        """Put what changed up to a view; return whether anything did.
+    def catch_up(self, folder: str, view: TableView) -> bool:
+        """Put what changed up to a view, staged in a folder below `folder`; return whether anything did.
 
         Raises: RecordKeyError if several rows share a key; IndexUnavailableError.
         """
@@ -195,7 +191,8 @@ class _Filling:
         self.newest = newest_write(view)
         if not changes:
             return False
-        stage = EntryStage(folder, ENTRY_GROUPS)
+        self.rounds += 1
+        stage = EntryStage(f"{folder}/{self.rounds}", ENTRY_GROUPS)
         staged = stage_changes(self.call.engine_for, view.store.spec, changes, stage, view.slice_read())
         doubled = put_entries(
             self.call.engine_for,

@@ -15,15 +15,15 @@ from hoodie.config import indexes
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index import PARTITIONED_RECORD, lost_record_index, stored_index
-from hoodie.index.record.building.plan import pending_build
+from hoodie.index.record.building.plan import IndexBuild, build_of, pending_build, pending_indexing
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.build import build_record_index, foreign_write
-from hoodie.services.indexing.file_builds import build_partition, end_dead_builds
-from hoodie.services.indexing.switch import end_builds, finish_dead, is_switched_on
+from hoodie.services.indexing.file_builds import build_partition
+from hoodie.services.indexing.life import end_dead, end_dead_builds, foreign_write, is_switched_on
+from hoodie.services.indexing.record_builds import build_record_index
 from hoodie.services.results import ServiceResult
-from hoodie.timeline import Action, is_live
+from hoodie.timeline import Action, Instant, is_live
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -82,7 +82,7 @@ def rebuild_listing(state: TableState) -> tuple[str, ...]:
                 f"{state.store.uri('')} has table version 6: this release does not write its metadata table; delete "
                 "the metadata table with JVM Hudi, which builds it anew"
             )
-        notes = (*end_builds(view), *_given_up(view))
+        notes = (*end_dead_builds(view, of_records=True), *_given_up(view))
         # Before dead writes are rolled back: their rollback would read the damaged metadata table.
         rolled_back = roll_back_dead_writes(drop_metadata_table(view))
         view = TableView.load(state, lock)
@@ -120,17 +120,20 @@ def finish_dead_build(state: TableState) -> tuple[str, ...]:
     the table's lock if a build of this library is pending and its process does not run any more.
     """
     found = TableView.load(state)
-    build = pending_build(found)
-    if build is None:
-        return end_dead_builds(found)
-    if is_live(state.store, build.requested_time):
+    if not any(_can_be_ended(found, instant) for instant in pending_indexing(found)):
         return ()
     with state.table_lock() as lock:
         view = TableView.load(state, lock)
-        if pending_build(view) != build or not is_switched_on(view, build):
-            return ()
-        finish_dead(view, build)
-    return (f"completed the index build at {build.requested_time}, whose process had died",)
+        dead = [_can_be_ended(view, instant) for instant in pending_indexing(view)]
+        return tuple(end_dead(view, build) for build in dead if build is not None)
+
+
+def _can_be_ended(view: TableView, instant: Instant) -> IndexBuild | None:
+    """Return a build of this library whose process died; None for a build of records that a call can resume."""
+    build = build_of(view, instant)
+    if build is None or is_live(view.store, build.requested_time):
+        return None
+    return build if not build.is_of_records or is_switched_on(view, build) else None
 
 
 def build_lost_index(call: Call, *, bytes_max: int) -> tuple[str, ...]:

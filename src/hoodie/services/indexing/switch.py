@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from hoodie.commit.begin import AbandonedFiles
-from hoodie.commit.pending import PendingInstant
 from hoodie.config import indexes, writes
-from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
+from hoodie.errors import UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -21,47 +19,17 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD, partition_follows_columns, stored_index
-from hoodie.index.record.building.plan import IndexBuild, build_of, pending_build, pending_indexing
+from hoodie.index.record.building.plan import IndexBuild
 from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
-from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
+from hoodie.services.indexing.life import end_dead_builds, load_to_build
 from hoodie.services.results import ServiceResult
-from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files, is_live
 from hoodie.view.slices import data_table
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
-
-
-def pending_build_error(view: TableView, found: Instant) -> HoodieError:
-    """Return the error of a call that a pending index build refuses: CommitConflictError, UnsupportedError of a JVM's.
-
-    Raises: CorruptFileError if the plan of the build does not parse.
-    """
-    where = f"{view.store.uri('')} has a pending {found}"
-    if _built_by_us(view, found) is None:
-        return UnsupportedError(f"{where} of the JVM: wait until it completes{how_to_end(view, found)}")
-    return CommitConflictError(f"{where}, which builds an index: wait until it completes{how_to_end(view, found)}")
-
-
-def how_to_end(view: TableView, found: Instant) -> str:
-    """Return the part of a message that says how a pending index build that died is completed.
-
-    Raises: CorruptFileError if its plan does not parse.
-    """
-    name = _built_by_us(view, found)
-    return f"; if the build died, complete it with {'the engine that started it' if name is None else _call(name)}"
-
-
-def _call(name: str) -> str:
-    return f't.index.build("{name}")'
-
-
-def _built_by_us(view: TableView, found: Instant) -> str | None:
-    build = build_of(view, found)
-    return None if build is None else "record" if build.is_of_records else build.names[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,57 +64,6 @@ class SwitchOn:
     def content(self, now: TableView) -> bytes:
         """The last instant whose keys or files are covered."""
         return self.build.metadata_to_bytes(now)
-
-
-@dataclass(frozen=True, slots=True)
-class _SwitchedOn:
-    """Complete a build whose process died after it had named its partitions; see `Completion`."""
-
-    build: IndexBuild
-
-    def check(self, now: TableView) -> None:
-        """Check nothing: no change of another writer conflicts."""
-
-    def update_metadata_table(self, now: TableView) -> None:
-        """Do nothing: the metadata table has the partitions already."""
-
-    def content(self, now: TableView) -> bytes:
-        """The last instant whose keys or files are covered."""
-        return self.build.metadata_to_bytes(now)
-
-
-def is_switched_on(view: TableView, build: IndexBuild) -> bool:
-    """Return whether the partitions of a build are those of the table; only its instant may be pending."""
-    if build.names[0] not in view.config.metadata_partitions:
-        return False
-    return MetadataTable(view.store, view.config).has_build(build.build_time)
-
-
-def finish_dead(view: TableView, build: IndexBuild) -> None:
-    """Complete the instant of a build whose process died after the switch. Call it under the table's lock."""
-    instant = view.timeline.get(build.requested_time, Action.INDEXING)
-    if instant is not None and not instant.is_completed:
-        PendingInstant.resume(view, instant).complete(view, _SwitchedOn(build))
-    delete_heartbeat(view.store, build.requested_time)
-
-
-def cancel(view: TableView, build: IndexBuild) -> None:
-    """Roll back a build that is not switched on: delete its files and its instants. Call it under the table's lock."""
-    metadata_table = MetadataTable(view.store, view.config)
-    for kind in KINDS.maintained(build.names).values():
-        metadata_table.undo_build(kind, build.build_time, data_table(view))
-    states = (State.INFLIGHT, State.REQUESTED)
-    delete_instant_files(view.store, view.layout, build.requested_time, Action.INDEXING, *states)
-    delete_heartbeat(view.store, build.requested_time)
-
-
-def end_dead(view: TableView, build: IndexBuild) -> str:
-    """Complete or undo a build whose process died; return a note. Call it under the table's lock."""
-    if is_switched_on(view, build):
-        finish_dead(view, build)
-        return f"completed the build at {build.requested_time}, whose process had died"
-    cancel(view, build)
-    return f"rolled back the build at {build.requested_time}, whose process had died"
 
 
 def on_properties(config: TableConfig) -> dict[str, str | None]:
@@ -225,15 +142,13 @@ def drop_record_index(state: TableState) -> ServiceResult:
     """
     times = PhaseTimes()
     with state.table_lock() as lock, times.phase("drop"):
-        abandoned = AbandonedFiles.find(state.store)
-        view = TableView.load(state, lock)
+        view = load_to_build(state, lock)
         if not view.config.version.has_known_metadata_table:
             raise UnsupportedError(
                 f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop the "
                 "index with JVM Hudi"
             )
-        abandoned.remove(state.store, view.timeline)
-        notes = end_builds(view)
+        notes = end_dead_builds(view, of_records=True)
         view = TableView.load(state)
         had_index = RECORD_INDEX in view.config.metadata_partitions
         files = len(list_index_files(state.store))
@@ -244,23 +159,3 @@ def drop_record_index(state: TableState) -> ServiceResult:
         MetadataTable(state.store, view.config).drop_partitions({RECORD_INDEX})
     counts = {"files_deleted": files} if had_index or files else {}
     return ServiceResult(operation="drop record index", counts=counts, seconds=times.seconds(), notes=notes)
-
-
-def end_builds(view: TableView) -> tuple[str, ...]:
-    """Complete or roll back an index build whose process died; return notes. Call it under the table's lock.
-
-    Raises:
-        UnsupportedError: the JVM is building an index.
-        CommitConflictError: a build is running, or statistics are being built.
-    """
-    build = pending_build(view)
-    if build is None:
-        pending = pending_indexing(view)
-        if pending:
-            raise pending_build_error(view, pending[0])
-        return ()
-    if is_live(view.store, build.requested_time):
-        raise CommitConflictError(
-            f"the record index of {view.store.uri('')} is being built at {build.requested_time}; stop that build first"
-        )
-    return (end_dead(view, build),)

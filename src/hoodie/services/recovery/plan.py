@@ -16,7 +16,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import instant_of_data_file, name_of
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
-from hoodie.services.indexing.switch import how_to_end
+from hoodie.services.indexing.life import how_to_end
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.timeline import Action, Instant, TimelineArchive
 from hoodie.timeline.heartbeat import is_live

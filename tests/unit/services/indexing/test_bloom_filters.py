@@ -214,7 +214,7 @@ def test_one_build_at_a_time() -> None:
     table = new_table()
 
     def second() -> None:
-        with pytest.raises(CommitConflictError, match="builds an index"):
+        with pytest.raises(CommitConflictError, match="is being built"):
             Table(table.view().store).index.build("column_stats")
 
     with once_at(Step.WRITTEN, second):

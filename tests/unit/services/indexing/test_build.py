@@ -19,7 +19,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.index.record.building import files as index_files
 from hoodie.index.record.building.files import bucket_count
 from hoodie.index.record.state import record_index
-from hoodie.services.indexing.build import build_record_index
+from hoodie.services.indexing.record_builds import build_record_index
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested
 from hoodie.view.slices import list_slices

@@ -89,7 +89,7 @@ def test_builds_of_the_index_and_of_statistics_name_each_other(table: Table) -> 
     """The error names the call that completes the build that is pending."""
     index = hoodie.open(table.view().store.uri("")).index
     for one, other in (("column_stats", "record"), ("record", "column_stats"), ("column_stats", "column_stats")):
-        pattern = rf'builds an index: wait until it completes; .*t\.index\.build\("{one}"\)'
+        pattern = rf'is being built; wait until it completes; .*t\.index\.build\("{one}"\)'
 
         def refused(other: str = other, pattern: str = pattern) -> None:
             for call in (index.build, index.drop):

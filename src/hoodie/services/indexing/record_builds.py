@@ -14,17 +14,12 @@ The files of a build are uncommitted until the switch. If the process of a build
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
-from hoodie.commit.rollback import roll_back_dead_writes
-from hoodie.commit.steps import Step, reached
 from hoodie.engine import EngineFor
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
 from hoodie.files.slices import FileSlice
@@ -38,19 +33,17 @@ from hoodie.index.record.state import record_index
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.switch import (
-    SwitchOn,
-    cancel,
-    differing,
+from hoodie.services.indexing.life import (
     end_dead,
     is_switched_on,
-    is_told_partitioned,
-    on_properties,
+    load_to_build,
     pending_build_error,
+    run_build,
+    start_build,
 )
+from hoodie.services.indexing.switch import SwitchOn, differing, is_told_partitioned, on_properties
 from hoodie.services.results import ServiceResult
-from hoodie.timeline import Action, State, TableLock, is_live
-from hoodie.timeline.heartbeat import heartbeat_path
+from hoodie.timeline import Action, is_live
 from hoodie.timeline.owner import Owner
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
@@ -77,20 +70,13 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
     rows = rows_of_slices(engine_for, state.store.spec, list_slices(view), view.slice_read())
     wanted = bucket_count(sum(rows.values()), view.config.raw, asked=buckets)
     with state.table_lock() as lock:
-        abandoned = AbandonedFiles.find(state.store)
-        view = TableView.load(state, lock)
+        view = load_to_build(state, lock)
         check_buildable(view)
-        abandoned.remove(state.store, view.timeline)
         notes: tuple[str, ...] = ()
         for instant in pending_indexing(view):
             build = build_of(view, instant)
-            if build is None or not build.is_of_records:
+            if build is None or not build.is_of_records or is_live(state.store, build.requested_time):
                 raise pending_build_error(view, instant)
-            if is_live(state.store, build.requested_time):
-                raise CommitConflictError(
-                    f"the record index of {state.store.uri('')} is being built at {build.requested_time} already; wait "
-                    "until that build completes"
-                )
             if not is_switched_on(view, build) and _goes_on(view, build, buckets):
                 note = f"resumed the build at {build.requested_time}"
                 # The new token: if the process that began the build still runs, it cannot complete or cancel it.
@@ -181,12 +167,7 @@ def _start(view: TableView, buckets: int) -> PendingInstant:
     if RECORD_INDEX not in view.config.metadata_partitions:
         view.held_lock.ensure_held()
         MetadataTable(view.store, view.config).clear_partition(RecordIndexKind())
-    plan = IndexBuild.of_records(buckets).plan_to_bytes(view)
-    return PendingInstant.start(view, Action.INDEXING, plan, Owner.new().to_bytes(), is_token=True)
-
-
-_ROUNDS_MAX = 5
-"""Maximum number of rounds without the lock; they make the last round, which holds the lock, short."""
+    return start_build(view, IndexBuild.of_records(buckets))
 
 
 def build_record_index(call: Call, *, buckets: int | None = None) -> ServiceResult:
@@ -208,12 +189,11 @@ def build_record_index(call: Call, *, buckets: int | None = None) -> ServiceResu
         begun = begin_build(call.state, call.engine_for, buckets)
     if begun.build is None or begun.pending is None:
         return ServiceResult(operation="build record index", seconds=times.seconds(), notes=begun.notes)
-    try:
+    with ExitStack() as held:
+        held.callback(begun.pending.end)
         files = IndexFiles(call.state, call.engine_for, begun.build, begun.rows)
-        with stage_folder(call.state.store) as folder:
-            _run_or_cancel(call, begun.pending, files, folder, times)
-    finally:
-        begun.pending.end()
+        folder = held.enter_context(stage_folder(call.state.store))
+        run_build(call, begun.pending, _RecordBuilding(files, folder), times)
     counts = {"entries": files.entries, "buckets": begun.build.buckets, "files_read": files.files_read}
     return ServiceResult(
         operation="build record index",
@@ -225,99 +205,34 @@ def build_record_index(call: Call, *, buckets: int | None = None) -> ServiceResu
     )
 
 
-def _run_or_cancel(call: Call, pending: PendingInstant, files: IndexFiles, folder: str, times: PhaseTimes) -> None:
-    """Run the build; cancel it after an error with which a second call would fail too."""
-    try:
-        _run(call, pending, files, folder, times)
-    except HoodieError as error:
-        # After a conflict or a lock timeout a second call can resume the build.
-        if not isinstance(error, CommitConflictError | LockTimeoutError) or files.is_outdated:
-            with suppress(Exception), call.state.table_lock() as lock:
-                _cancel(TableView.load(call.state, lock), pending, files.build)
-        raise
+@dataclass(frozen=True, slots=True)
+class _RecordBuilding:
+    """The files of the index, staged in `folder`; see `Building`."""
 
+    files: IndexFiles
+    folder: str
 
-def _run(call: Call, pending: PendingInstant, files: IndexFiles, folder: str, times: PhaseTimes) -> None:
-    reached(Step.BEGUN)
-    with times.phase("build"):
-        files.write_base(folder)
-    reached(Step.WRITTEN)
-    with times.phase("catch up"):
-        for _ in range(_ROUNDS_MAX):
-            if not files.catch_up(TableView.load(call.state), folder):
-                break
+    @property
+    def build(self) -> IndexBuild:
+        """The build on the timeline."""
+        return self.files.build
 
-    def complete(view: TableView) -> None:
-        files.catch_up(view, folder)
-        files.check_counts()
-        pending.complete(view, SwitchOn(files.build, files.stats))
+    def read(self) -> None:
+        """Write the base files, from the table as it was when the build began."""
+        self.files.write_base(self.folder)
 
-    complete_alone(call, pending, times, complete, lambda view: files.catch_up(view, folder))
+    def catch_up(self, view: TableView) -> bool:
+        """Write log files with the changes of other writers."""
+        return self.files.catch_up(view, self.folder)
 
+    def prepare(self) -> None:
+        """Do nothing: the files are written in each round."""
 
-def complete_alone(
-    call: Call,
-    pending: PendingInstant,
-    times: PhaseTimes,
-    complete: Callable[[TableView], None],
-    catch_up: Callable[[TableView], object],
-) -> None:
-    """Call `complete` under the table's lock while no write of another engine is pending.
+    def completion(self, now: TableView) -> SwitchOn:
+        """Compare entries with rows, then switch the index on."""
+        self.files.check_counts()
+        return SwitchOn(self.files.build, self.files.stats)
 
-    Such a write would not update what is built. While this waits for its end, `catch_up` reads the changes of other
-    writers without the lock.
-
-    Raises: CommitConflictError if the write does not end in time, or if another process took the build over.
-    """
-    deadline = time.monotonic() + call.wait.seconds
-    while True:
-        with times.phase("switch"), call.state.table_lock() as lock:
-            view = settled(call.state, lock)
-            pending.ensure_mine(view)
-            waits_for = foreign_write(view)
-            if waits_for is None:
-                complete(view)
-                return
-        if time.monotonic() >= deadline:
-            raise CommitConflictError(
-                f"{waits_for} of another engine did not end within {call.wait.seconds:.0f} s; the index would lack its "
-                "keys and files, because that write does not update what is built: run the build again after the "
-                "write ends"
-            )
-        call.wait.sleep(call.wait.retry_seconds)
-        with times.phase("catch up"):
-            catch_up(TableView.load(call.state))
-
-
-_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
-"""Planned table services: a plan may wait for its executor for as long as it likes."""
-
-
-def foreign_write(view: TableView) -> str | None:
-    """Return a pending write of another engine, which would commit without updating the new index; None if none.
-
-    Writes of this library update it: if the index was switched since a write began, the write makes its entries again
-    when it commits.
-    """
-    for instant in view.timeline.writes().pending():
-        is_planned = instant.action in _SERVICES and instant.state is State.REQUESTED
-        try:
-            owner = Owner.read(view.store, heartbeat_path(instant.requested_time))
-        except FileNotFoundError:
-            owner = None
-        if owner is None and not is_planned:
-            return str(instant)
-    return None
-
-
-def settled(state: TableState, lock: TableLock) -> TableView:
-    """Roll back dead writes, and return the view after that."""
-    view = TableView.load(state, lock)
-    return view.refreshed() if roll_back_dead_writes(view) else view
-
-
-def _cancel(view: TableView, pending: PendingInstant, build: IndexBuild) -> None:
-    """Roll the build back, unless another process has taken it over: the files then are that process's."""
-    pending.ensure_mine(view)
-    if not is_switched_on(view, build):
-        cancel(view, build)
+    def can_go_on(self, error: HoodieError) -> bool:
+        """Return whether a second call can resume the build: after a conflict or a lock timeout."""
+        return isinstance(error, CommitConflictError | LockTimeoutError) and not self.files.is_outdated
