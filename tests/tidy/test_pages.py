@@ -41,3 +41,35 @@ def test_the_guide_to_the_tests_names_files_that_exist() -> None:
     named = re.findall(rf"`((?:{folders})/[\w./-]*)`", (ROOT / "tests" / "README.md").read_text())
     assert len(named) > 40
     assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_the_guide_to_the_tests_names_markers_and_variables() -> None:
+    guide = (ROOT / "tests" / "README.md").read_text()
+    markers = re.findall(r'^    "(\w+)(?:\([^"]*\))?: ', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    read = {
+        name
+        for file in (ROOT / "tests").rglob("*.py")
+        for name in re.findall(r"environ\S*?[\[(]\"(HOODIE_[A-Z_0-9]+)", file.read_text())
+    }
+    assert len(markers) > 5
+    assert len(read) > 5
+    assert [name for name in (*markers, *sorted(read)) if f"`{name}`" not in guide and f"`{name}=" not in guide] == []
+
+
+# These pages are lists of what files contain, one long row for each.
+WIDE = (
+    "docs/format/table.md",
+    "docs/format/metadata.md",
+    "docs/operations/concurrency.md",
+    "docs/options.md",
+    "CHANGELOG.md",
+)
+LINE_CHARACTERS = 250
+
+
+@each_page
+def test_lines_are_short(page: Page) -> None:
+    if page.name not in WIDE:
+        lines = enumerate((ROOT / page.name).read_text().splitlines(), start=1)
+        long = [f"{page.name}:{number}" for number, text in lines if len(text) > LINE_CHARACTERS]
+        assert not long, f"lines of more than {LINE_CHARACTERS} characters: {long}"
