@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+_LINE_MAX: Final = 250
+"""Characters of a line of a page, at most (`tests/tidy/test_pages.py`)."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -43,12 +47,20 @@ def section(path: Path, name: str) -> tuple[str, str, str]:
 
 
 def put_section(path: Path, name: str, text: str) -> None:
-    """Replace the content of a section of a page.
+    """Replace the content of a section of a page; long lines of prose are broken.
 
     Raises: ValueError if the page has no such section.
     """
     before, _, after = section(path, name)
-    path.write_text(before + text.rstrip() + "\n" + after, "utf-8")
+    lines = "\n".join(map(_broken, text.rstrip().split("\n")))
+    path.write_text(before + lines + "\n" + after, "utf-8")
+
+
+def _broken(line: str) -> str:
+    if len(line) <= _LINE_MAX or line.startswith("|"):
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(line, 160, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _digits(seconds: float) -> str:
