@@ -61,7 +61,6 @@ def test_the_guide_to_the_tests_names_markers_and_variables() -> None:
 # These pages are lists of what files contain, one long row for each.
 WIDE = (
     "docs/format/table.md",
-    "docs/format/metadata.md",
     "docs/operations/concurrency.md",
     "docs/options.md",
     "CHANGELOG.md",
