@@ -29,6 +29,7 @@ from hoodie.timeline import forget_all
 from hoodie.write.create import CreateOptions, create_table
 from tests.crash.tables import FEW_BUCKETS, SCHEMA, Rows, check_tidy, copy_of, new_table, rows_of, run_until, trips
 from tests.support.fault_store import FaultStore
+from tests.support.losing_store import LosingStore
 from tests.support.samples import sample_numbers
 from tests.support.steps import ONE_TRY, once_at
 
@@ -207,27 +208,6 @@ def test_a_lock_file_that_a_person_deleted(tmp_path: Path, step: Step) -> None:
     with pytest.raises(CommitConflictError), once_at(step, act):
         first.upsert(trips(OURS), properties=ONE_TRY)
     check(store, {**START, **THEIRS}, step)
-
-
-class LosingStore(MemoryStore):
-    """Calls `at_last` once, right after the step that completes an instant of the data table."""
-
-    at_last: Callable[[], None] | None = None
-    cannot_read_lock = False
-
-    def move(self, source: str, target: str) -> None:
-        """Move, then maybe act."""
-        super().move(source, target)
-        if target.startswith(".hoodie/timeline/") and self.at_last is not None:
-            act, self.at_last = self.at_last, None
-            act()
-
-    def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Read, unless it is the lock."""
-        if path == ".hoodie/lock" and self.cannot_read_lock:
-            self.cannot_read_lock = False
-            raise StorageError("503 slow down")
-        return super().read_range(path, start, length)
 
 
 def losing_table() -> tuple[LosingStore, Table]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from hoodie.commit.data_commit import DataCommit
-from hoodie.commit.pending import PendingInstant, executor_content, executor_text, request
+from hoodie.commit.pending import (
+    PendingInstant,
+    complete_again,
+    executor_content,
+    executor_text,
+    inflight_content,
+    request,
+)
+from hoodie.config.concurrency import LOCK_WAIT_MS
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CompactionPlan
@@ -17,17 +25,27 @@ from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.data_table import DataTable
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import Action, State, create_inflight, delete_instant_files, is_live
+from hoodie.timeline import (
+    Action,
+    Heartbeat,
+    State,
+    create_inflight,
+    delete_heartbeat,
+    delete_instant_files,
+    is_live,
+)
 from hoodie.view.table_view import TableView
 from tests.crash.tables import check_tidy, new_table, rows_of, trips
+from tests.support.losing_store import LOCK, LosingStore
 
 ROWS = {"a": (1, "sf"), "b": (1, "nyc")}
+ALL_STATES = [State.REQUESTED, State.INFLIGHT, State.COMPLETED]
 
 
 @pytest.fixture
-def store() -> MemoryStore:
+def store() -> LosingStore:
     """A table with two rows."""
-    made = MemoryStore()
+    made = LosingStore()
     new_table(made)
     Table(made).upsert(trips(ROWS))
     return made
@@ -69,18 +87,23 @@ def test_a_finished_instant_is_completed_and_its_heartbeat_ends(store: MemorySto
     pending = begun(store)
     completed = pending.finish(nothing(pending))
     assert (completed.is_completed, completed.requested_time) == (True, pending.instant_time)
-    assert states(store, pending.instant_time) == [State.REQUESTED, State.INFLIGHT, State.COMPLETED]
+    assert states(store, pending.instant_time) == ALL_STATES
     assert not is_live(store, pending.instant_time)
     assert rows_of(store) == ROWS
     check_tidy(store)
 
 
+def paths(store: MemoryStore) -> list[str]:
+    """The paths of all files."""
+    return sorted(info.path for info in store.list("", recursive=True))
+
+
 def test_an_undone_instant_leaves_no_trace(store: MemoryStore) -> None:
-    before = sorted(info.path for info in store.list(".hoodie", recursive=True))
+    before = paths(store)
     pending = begun(store)
     pending.undo()
     pending.undo()
-    assert sorted(info.path for info in store.list(".hoodie", recursive=True)) == before
+    assert paths(store) == before
 
 
 def test_two_requests_have_two_times(store: MemoryStore) -> None:
@@ -114,34 +137,48 @@ def test_an_instant_that_another_claimed_is_its_own(store: MemoryStore) -> None:
 
 
 @dataclass
-class Fails:
-    """Steps of which one raises an error."""
+class Acts:
+    """The steps of a commit without files, which call `act` at the beginning of one of them."""
 
+    steps: DataCommit
     at: str
+    act: Callable[[], object]
     seen: list[str] = field(default_factory=list)
 
     def check(self, now: TableView) -> None:
-        """Refuse, if asked to."""
+        """Maybe act."""
         self._reach("check")
+        self.steps.check(now)
 
     def update_metadata_table(self, now: TableView) -> None:
-        """Fail, if asked to."""
+        """Maybe act."""
         self._reach("update_metadata_table")
+        self.steps.update_metadata_table(now)
 
     def content(self, now: TableView) -> bytes:
-        """Fail, if asked to."""
+        """Maybe act."""
         self._reach("content")
-        return CommitMetadata().to_bytes(TableVersion.NINE)
+        return self.steps.content(now)
 
     def _reach(self, step: str) -> None:
         self.seen.append(step)
         if step == self.at:
-            raise CommitConflictError(f"refused at {step}")
+            self.act()
+
+
+def fails(pending: PendingInstant, at: str) -> Acts:
+    """Steps of which one raises an error."""
+
+    def refuse() -> None:
+        raise CommitConflictError(f"refused at {at}")
+
+    return Acts(nothing(pending), at, refuse)
 
 
 @pytest.mark.parametrize("at", ["check", "content"])
 def test_what_is_refused_before_the_metadata_table_is_undone(store: MemoryStore, at: str) -> None:
-    pending, steps = begun(store), Fails(at)
+    pending = begun(store)
+    steps = fails(pending, at)
     with pytest.raises(CommitConflictError, match=f"refused at {at}"):
         pending.finish(steps)
     assert steps.seen[-1] == at
@@ -155,7 +192,7 @@ def test_what_fails_in_the_metadata_table_is_left_to_a_rollback(store: MemorySto
     """The metadata table may have the instant: the next writer's rollback removes it there too."""
     pending = begun(store)
     with pytest.raises(CommitConflictError, match="refused at update_metadata_table"):
-        pending.finish(Fails("update_metadata_table"))
+        pending.finish(fails(pending, "update_metadata_table"))
     pending.undo()
     assert states(store, pending.instant_time) == [State.REQUESTED, State.INFLIGHT]
     done = Table(store).upsert(trips({"c": (1, "la")}))
@@ -185,6 +222,191 @@ def test_an_instant_completes_under_the_lock_only(store: MemoryStore) -> None:
         pending.complete(Table(store).view(), nothing(pending))
     assert State.COMPLETED not in states(store, pending.instant_time)
     pending.undo()
+
+
+STEPS = ["check", "content", "update_metadata_table"]
+
+
+@pytest.mark.parametrize("at", ["begin", *STEPS])
+def test_an_instant_whose_heartbeat_is_old_cannot_complete(store: MemoryStore, at: str) -> None:
+    pending = begun(store)
+    pending.end()
+    clock = [1_000_000]
+    beats = Heartbeat(store, pending.instant_time, now_ms=lambda: clock[0])
+    beats.start()
+    old = PendingInstant(view=pending.view, instant=pending.instant, heartbeat=beats)
+    steps = Acts(nothing(old), at, lambda: clock.append(clock.pop() + 120_001))
+    if at == "begin":
+        steps.act()
+    with pytest.raises(CommitConflictError, match="was not refreshed for 120001 ms"):
+        old.finish(steps)
+    # What the metadata table may have is left to a rollback.
+    is_left = at == "update_metadata_table"
+    assert ("update_metadata_table" in steps.seen) == is_left
+    assert states(store, old.instant_time) == [State.REQUESTED, State.INFLIGHT]
+    old.undo()
+    assert states(store, old.instant_time) == ([State.REQUESTED, State.INFLIGHT] if is_left else [])
+    assert not is_live(store, old.instant_time)
+    assert Table(store).upsert(trips({"c": (1, "la")})).inserted == 1
+    assert states(store, old.instant_time) == []
+    check_tidy(store)
+
+
+def is_in_metadata_table(store: MemoryStore, instant_time: str) -> bool:
+    """Whether the metadata table has a delta commit of the instant."""
+    folder = ".hoodie/metadata/.hoodie/timeline"
+    return any(info.name.startswith(instant_time) for info in store.list(folder))
+
+
+def roll_back(store: MemoryStore, instant_time: str) -> None:
+    """Another process finds the heartbeat and the lock dead, and rolls the instant back.
+
+    The lock is put back, as if its owner had looked at it just before.
+    """
+    lock = store.read(LOCK)
+    delete_heartbeat(store, instant_time)
+    store.delete(LOCK)
+    notes = Table(store).upsert(trips({"c": (1, "la")})).notes
+    assert any(instant_time in note for note in notes)
+    store.create(LOCK, lock)
+
+
+def test_what_was_recorded_after_a_rollback_is_cleared(store: MemoryStore) -> None:
+    """No later rollback would delete it: the timeline has no trace of the instant."""
+    pending = begun(store)
+    late = Acts(nothing(pending), "update_metadata_table", lambda: roll_back(store, pending.instant_time))
+    with pytest.raises(CommitConflictError, match="does not belong to this process any more"):
+        pending.finish(late)
+    assert states(store, pending.instant_time) == []
+    assert is_in_metadata_table(store, pending.instant_time)
+    pending.undo()
+    assert not is_in_metadata_table(store, pending.instant_time)
+    assert rows_of(store) == {**ROWS, "c": (1, "la")}
+    check_tidy(store)
+
+
+def test_what_may_be_archived_is_not_cleared(store: MemoryStore) -> None:
+    """The timeline begins after the missing instant: it may be an archived one, whose files are rows of the table."""
+    pending = begun(store)
+    late = Acts(nothing(pending), "update_metadata_table", lambda: roll_back(store, pending.instant_time))
+    with pytest.raises(CommitConflictError, match="does not belong to this process any more"):
+        pending.finish(late)
+    for info in store.list(".hoodie/timeline"):
+        if info.name.split("_")[0] < pending.instant_time:
+            store.delete(info.path)
+    before = paths(store)
+    pending.undo()
+    assert paths(store) == before
+    assert is_in_metadata_table(store, pending.instant_time)
+
+
+def begin_another(store: MemoryStore, action: Action) -> None:
+    """Another process begins an instant."""
+    state = Table(store).view().state
+    with state.table_lock() as lock:
+        request(TableView.load(state, lock), action)
+
+
+def test_an_instant_is_completed_although_the_lock_was_deleted(store: LosingStore) -> None:
+    """Nobody changed the table: a write that another process has only begun changes nothing yet."""
+    pending = begun(store)
+
+    def act() -> None:
+        store.delete(LOCK)
+        begin_another(store, Action.COMMIT)
+
+    store.at_last = act
+    assert pending.finish(nothing(pending)).is_completed
+    assert states(store, pending.instant_time) == ALL_STATES
+    assert not is_live(store, pending.instant_time)
+
+
+CHANGES: dict[str, Callable[[MemoryStore], object]] = {
+    "a commit": lambda store: Table(store).upsert(trips({"c": (1, "la")})),
+    "a pending rollback": lambda store: begin_another(store, Action.ROLLBACK),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_without_the_lock_makes_the_outcome_unknown(store: LosingStore, change: str) -> None:
+    pending = begun(store)
+    known = {found.requested_time for found in Table(store).timeline.instants}
+
+    def act() -> None:
+        store.delete(LOCK)
+        CHANGES[change](store)
+
+    store.at_last = act
+    with pytest.raises(CommitConflictError, match=r"deleted the table's lock.*outcome is not known") as caught:
+        pending.finish(nothing(pending))
+    (other,) = (found for found in Table(store).timeline.instants if found.requested_time not in known)
+    assert other.requested_time in str(caught.value)
+    pending.undo()
+    assert states(store, pending.instant_time) == ALL_STATES
+    assert not is_live(store, pending.instant_time)
+
+
+def test_an_instant_that_is_gone_after_its_last_step_is_an_error(store: LosingStore) -> None:
+    pending = begun(store)
+
+    def act() -> None:
+        store.delete(LOCK)
+        for info in store.list(".hoodie/timeline"):
+            if info.name.startswith(pending.instant_time):
+                store.delete(info.path)
+
+    store.at_last = act
+    with pytest.raises(CommitConflictError, match=r"the instant is gone.*outcome is not known"):
+        pending.finish(nothing(pending))
+    pending.undo()
+    assert not is_in_metadata_table(store, pending.instant_time)
+    assert rows_of(store) == ROWS
+    check_tidy(store)
+
+
+def test_a_lock_that_another_keeps_makes_the_outcome_unknown(store: LosingStore) -> None:
+    pending = begun(store, properties={LOCK_WAIT_MS.key: "0"})
+    store.at_last = lambda: store.replace(LOCK, b"")  # of a JVM
+    with pytest.raises(CommitConflictError, match=r"cannot load the table.*outcome is not known"):
+        pending.finish(nothing(pending))
+    assert states(store, pending.instant_time) == ALL_STATES
+    pending.end()
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+def test_a_resumed_instant_has_an_inflight_file_and_no_heartbeat(store: MemoryStore, state: State) -> None:
+    table_state = Table(store).view().state
+    with table_state.table_lock() as lock:
+        instant = request(TableView.load(table_state, lock), Action.COMMIT)
+        if state is State.INFLIGHT:
+            view = TableView.load(table_state, lock)
+            instant = create_inflight(store, view.layout, instant.requested_time, Action.COMMIT, b"of the dead")
+        pending = PendingInstant.resume(TableView.load(table_state, lock), instant)
+        assert states(store, pending.instant_time) == [State.REQUESTED, State.INFLIGHT]
+        assert inflight_content(pending.view, pending.instant) == (b"of the dead" if state is State.INFLIGHT else b"")
+        assert not is_live(store, pending.instant_time)
+        pending.complete(TableView.load(table_state, lock), nothing(pending))
+    assert states(store, pending.instant_time) == ALL_STATES
+    assert rows_of(store) == ROWS
+    check_tidy(store)
+
+
+def test_a_lost_completed_file_is_completed_again(store: MemoryStore) -> None:
+    (completed,) = Table(store).timeline.instants
+    assert completed.completion_time is not None
+    (path,) = (info.path for info in store.list(".hoodie/timeline") if "_" in info.name)
+    content = store.read(path)
+    store.delete(path)
+    state = Table(store).view().state
+    with state.table_lock() as lock:
+        view = TableView.load(state, lock)
+        (lost,) = view.timeline.pending().instants
+        complete_again(view, lost, content, completed.completion_time)
+    assert store.read(path) == content
+    assert Table(store).timeline.instants == (completed,)
+    assert rows_of(store) == ROWS
+    with pytest.raises(RuntimeError, match="under the lock"):
+        complete_again(Table(store).view(), lost, content, completed.completion_time)
 
 
 @pytest.mark.parametrize("action", [Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING])
