@@ -58,13 +58,10 @@ def test_the_guide_to_the_tests_names_markers_and_variables() -> None:
     assert [name for name in (*markers, *sorted(read)) if f"`{name}`" not in guide and f"`{name}=" not in guide] == []
 
 
-# These pages are lists of what files contain, one long row for each.
-WIDE = (
-    "docs/format/table.md",
-    "docs/operations/concurrency.md",
-    "docs/options.md",
-    "CHANGELOG.md",
-)
+# A script writes options.md, one row for each option. CHANGELOG.md has one line for each change, as it was released.
+WIDE = ("docs/options.md", "CHANGELOG.md")
+# The conflict matrix has a column for each operation; test_conflict_matrix.py compares it with the code.
+MATRIX_HEAD = "| ↓ runs, → completes |"
 LINE_CHARACTERS = 250
 
 
@@ -72,5 +69,9 @@ LINE_CHARACTERS = 250
 def test_lines_are_short(page: Page) -> None:
     if page.name not in WIDE:
         lines = enumerate((ROOT / page.name).read_text().splitlines(), start=1)
-        long = [f"{page.name}:{number}" for number, text in lines if len(text) > LINE_CHARACTERS]
+        long = [
+            f"{page.name}:{number}"
+            for number, text in lines
+            if len(text) > LINE_CHARACTERS and not text.startswith(MATRIX_HEAD)
+        ]
         assert not long, f"lines of more than {LINE_CHARACTERS} characters: {long}"
