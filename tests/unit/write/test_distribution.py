@@ -206,11 +206,10 @@ def test_a_result_tells_of_many_small_files() -> None:
     assert new_table(apart).bulk_insert(apart).notes == ()  # one file for each partition
 
 
-def test_staged_files_of_very_many_tasks_are_not_all_open_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hoodie.files.staging.staged._OPEN_FILES_MAX", 3)
+def test_staged_files_of_very_many_tasks_are_not_all_open_at_once() -> None:
     store = MemoryStore()
     runs = [run for number in range(8) for run in staged(store, f"f{number}", rows_of(["sf", "nyc"], 2))]
-    with StageReader(store) as reader:
+    with StageReader(store, open_files_max=3) as reader:
         for _ in range(2):
             assert [reader.read(run).column("n").to_pylist() for run in runs] == [[0, 2], [1, 3]] * 8
             assert len(reader._open) == 3

@@ -69,11 +69,20 @@ def _has_records(stat: WriteStat) -> bool:
     return any((stat.num_writes, stat.num_deletes, stat.num_inserts, stat.num_update_writes, stat.total_log_records))
 
 
-_WHOLE_BYTES: Final = 4 * 1024 * 1024
-"""Files up to this size are read whole."""
-_KEPT_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of small files that are kept until their blocks are needed; blocks of other files are read again."""
-_WINDOW_BYTES: Final = 64 * 1024
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSizes:
+    """How many bytes of log files are read at once.
+
+    `whole_bytes`: files up to this size are read whole. `kept_bytes`: bytes of such files that are kept until their
+    blocks are needed; blocks of other files are read again. `window_bytes`: bytes that one read of other files returns.
+    """
+
+    whole_bytes: int = 4 * 1024 * 1024
+    kept_bytes: int = 64 * 1024 * 1024
+    window_bytes: int = 64 * 1024
+
+
+_SIZES: Final = ReadSizes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +182,9 @@ def scan_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> l
     return merge_order(stored_blocks(store, log_files, rule))
 
 
-def stored_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> list[FoundBlock]:
+def stored_blocks(
+    store: Store, log_files: Sequence[LogFile], rule: ScanRule, sizes: ReadSizes = _SIZES
+) -> list[FoundBlock]:
     """Return the data and delete blocks of log files, in the order of the files.
 
     Torn blocks of failed attempts, change data (CDC) files and blocks, and blocks that a later command block rolled
@@ -192,8 +203,8 @@ def stored_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) ->
         if log.name.is_cdc:
             continue
         with expected_file(store, log.path):
-            data, places = _places(store, log, rule)
-        keeps = data is not None and kept_bytes + len(data) <= _KEPT_BYTES
+            data, places = _places(store, log, rule, sizes)
+        keeps = data is not None and kept_bytes + len(data) <= sizes.kept_bytes
         kept_bytes += len(data) if keeps and data is not None else 0
         for place in places:
             if place.block_type is BlockType.CORRUPT or place.block_type is BlockType.CDC_DATA:
@@ -250,12 +261,12 @@ def replaced_instants(header: str | None) -> frozenset[str]:
     return frozenset(filter(None, (header or "").split(",")))
 
 
-def _places(store: Store, log: LogFile, rule: ScanRule) -> tuple[memoryview | None, list[BlockPlace]]:
+def _places(store: Store, log: LogFile, rule: ScanRule, sizes: ReadSizes) -> tuple[memoryview | None, list[BlockPlace]]:
     """Return the content of a log file if it is small, and the places of its blocks."""
     listed_bytes = log.size_bytes or _size_of(store, log)
     data: memoryview | None = None
-    if listed_bytes > _WHOLE_BYTES:
-        source: ByteSource = (stored := _StoredFile(store, log.path, listed_bytes))
+    if listed_bytes > sizes.whole_bytes:
+        source: ByteSource = (stored := _StoredFile(store, log.path, listed_bytes, sizes.window_bytes))
         places = list(find_log_blocks(source, path=store.uri(log.path)))
         found_bytes = stored.found_bytes
     else:
@@ -300,8 +311,9 @@ class _StoredFile:
     Reads at the end of the file ask for one byte more than is listed, so that a longer file is noticed.
     """
 
-    def __init__(self, store: Store, path: str, size_bytes: int) -> None:
+    def __init__(self, store: Store, path: str, size_bytes: int, window_bytes: int) -> None:
         self._store = store
+        self._window_bytes = window_bytes
         self._path = path
         self._windows: list[tuple[int, memoryview]] = []
         self._is_longer = False
@@ -318,7 +330,7 @@ class _StoredFile:
         for start, window in self._windows:
             if start <= offset and offset + length <= start + len(window):
                 return window[offset - start : offset - start + length]
-        wanted = max(length, _WINDOW_BYTES)
+        wanted = max(length, self._window_bytes)
         wanted = self.size + 1 - offset if offset + wanted >= self.size else wanted
         window = memoryview(self._store.read_range(self._path, offset, wanted))
         end = offset + len(window)

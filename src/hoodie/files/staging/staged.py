@@ -31,7 +31,6 @@ STAGE_PREFIX: Final = "stage-"
 _SCRATCH: Final = "scratch:"
 
 _FLUSH_BYTES = 32 * 1024 * 1024
-"""Arrow bytes that a stage writer collects before it splits them into runs."""
 
 _OPEN_FILES_MAX = 200
 """A process may have about a thousand open files, and a write as many staged files as its data has tasks."""
@@ -152,13 +151,22 @@ class StageWriter:
     """Splits batches into runs by partition path and writes them to one IPC file. Memory: twice 32 MiB of rows.
 
     `by_hash`: large runs are split by key hash; otherwise the rows of a partition path keep their order.
+    `flush_bytes`: Arrow bytes that are collected before they are split into runs.
     """
 
     def __init__(
-        self, store: Store, path: str, schema: pa.Schema, keys: RowListener | None = None, *, by_hash: bool = True
+        self,
+        store: Store,
+        path: str,
+        schema: pa.Schema,
+        keys: RowListener | None = None,
+        *,
+        by_hash: bool = True,
+        flush_bytes: int = _FLUSH_BYTES,
     ) -> None:
         self._path = path
         self._by_hash = by_hash
+        self._flush_bytes = flush_bytes
         self._keys = keys
         self._sink = staged_output(store, path)
         self._writer = pa.ipc.new_file(self._sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
@@ -174,7 +182,7 @@ class StageWriter:
             return
         self._buffer.append(batch)
         self._buffered_bytes += batch.nbytes
-        if self._buffered_bytes >= _FLUSH_BYTES:
+        if self._buffered_bytes >= self._flush_bytes:
             self._flush()
 
     def close(self) -> list[StagedRun]:
@@ -274,11 +282,14 @@ def _memory(column: pa.ChunkedArray, number: int) -> object:
 
 
 class StageReader:
-    """Reads runs and hits, and keeps up to 200 IPC files open. Use as a context manager."""
+    """Reads runs and hits, and keeps up to `open_files_max` IPC files open. Use as a context manager."""
 
-    def __init__(self, store: Store, columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, store: Store, columns: Sequence[str] | None = None, *, open_files_max: int = _OPEN_FILES_MAX
+    ) -> None:
         self._store = store
         self._columns = columns
+        self._open_files_max = open_files_max
         self._open: dict[str, tuple[pa.NativeFile, pa.ipc.RecordBatchFileReader]] = {}
 
     def __enter__(self) -> StageReader:
@@ -295,7 +306,7 @@ class StageReader:
     def read_batch(self, path: str, batch: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """Return one batch of a staged file; the `columns` of the first call for a file apply to all its calls."""
         if path not in self._open:
-            if len(self._open) >= _OPEN_FILES_MAX:
+            if len(self._open) >= self._open_files_max:
                 self._open.pop(next(iter(self._open)))[0].close()
             source = staged_input(self._store, path)
             options = None

@@ -302,8 +302,9 @@ class FilterOptions:
 class FilterBuilder:
     """Builds one filter. Memory: the filter, 64 MiB or one row with a byte for each bit, and one chunk of keys."""
 
-    def __init__(self, options: FilterOptions) -> None:
+    def __init__(self, options: FilterOptions, *, loose_bytes_max: int = _LOOSE_BYTES) -> None:
         self._options = options
+        self._loose_bytes_max = loose_bytes_max
         self._count = 0
         self._packed: dict[int, Bits] = {}
         self._loose: dict[int, Bits] = {}
@@ -353,7 +354,7 @@ class FilterBuilder:
         found = self._loose.get(row)
         if found is None:
             bit_count = self._options.bit_count
-            if (len(self._loose) + 1) * bit_count > _LOOSE_BYTES:
+            if (len(self._loose) + 1) * bit_count > self._loose_bytes_max:
                 self._pack()
             packed = self._packed.pop(row, None)
             found = np.zeros(bit_count, np.uint8)

@@ -17,8 +17,10 @@ _CHUNK_BYTES = 1024 * 1024
 Words = npt.NDArray[np.uint32]
 
 
-def java_hash(keys: pa.StringArray) -> npt.NDArray[np.int32]:
+def java_hash(keys: pa.StringArray, *, chunk_bytes: int = _CHUNK_BYTES) -> npt.NDArray[np.int32]:
     """Hash every key as Java does. Keys must not be null. Memory: some 20 MiB, and four bytes per key.
+
+    `chunk_bytes`: bytes of keys that are hashed together.
 
     >>> java_hash(pa.array(["key-000000", ""])).tolist()
     [1413236014, 0]
@@ -27,7 +29,7 @@ def java_hash(keys: pa.StringArray) -> npt.NDArray[np.int32]:
     result = np.zeros(len(keys), np.int32)
     first = 0
     while first < len(keys):
-        fitting = int(np.searchsorted(offsets, offsets[first] + _CHUNK_BYTES, side="right")) - 1
+        fitting = int(np.searchsorted(offsets, offsets[first] + chunk_bytes, side="right")) - 1
         stop = min(max(fitting, first + 1), len(keys))
         text = memoryview(keys.buffers()[2] or b"")[offsets[first] : offsets[stop]]
         result[first:stop] = _hash_chunk(text, offsets[first : stop + 1] - offsets[first])

@@ -148,10 +148,19 @@ class Block:
     end: int
 
 
-def read_block(view: memoryview, *, start: int, magics: tuple[bytes, ...], codec: Compression, path: str) -> Block:
+def read_block(
+    view: memoryview,
+    *,
+    start: int,
+    magics: tuple[bytes, ...],
+    codec: Compression,
+    path: str,
+    several_entries_bytes_max: int = _SEVERAL_ENTRIES_BYTES_MAX,
+) -> Block:
     """Read the block at the beginning of `view`, which is at offset `start` of the file.
 
-    The lengths must agree with each other and with the payload. Checksums, if the block has any, must be correct.
+    The lengths must agree with each other and with the payload. Checksums, if the block has any, must be correct. A
+    data block whose payload is larger than `several_entries_bytes_max` must have one entry.
 
     Raises:
         CorruptFileError: a length, a checksum or the magic is wrong, or the payload does not decompress.
@@ -180,7 +189,7 @@ def read_block(view: memoryview, *, start: int, magics: tuple[bytes, ...], codec
         payload = gunzip(view[HEADER_BYTES:checked_bytes], payload_bytes, path=path, offset=start)
     elif len(payload) != payload_bytes:
         raise CorruptFileError(f"expected {payload_bytes} payload bytes, found {len(payload)}", path=path, offset=start)
-    if payload_bytes > _SEVERAL_ENTRIES_BYTES_MAX and magic == DATA and not _is_one_entry(payload):
+    if payload_bytes > several_entries_bytes_max and magic == DATA and not _is_one_entry(payload):
         message = f"expected one entry in a block of {payload_bytes} bytes, found several"
         raise CorruptFileError(message, path=path, offset=start)
     return Block(payload, start, start + length)

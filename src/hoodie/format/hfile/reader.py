@@ -34,7 +34,7 @@ from hoodie.format.hfile.trailer import CREATED, LAST_KEY, TRAILER_BYTES, Traile
 _TAIL_BYTES = 128 * 1024
 
 # Files whose entries are larger in memory, and compressed better than real entries are, are refused.
-_COLUMNS_BYTES_MAX = 256 << 20
+_ENTRIES_BYTES_MAX = 256 << 20
 _EXPANSION_MAX = 100
 
 Columns = tuple[pa.BinaryArray, pa.BinaryArray]
@@ -46,6 +46,8 @@ class HFileReader:
     `content` is the whole file (bytes, memoryview, mmap: not copied) or a `ByteSource`. Of a `ByteSource`, only the
     ranges that a call needs are read. Every method may be called again; only the index is kept. The reader is not
     thread-safe if the source is not.
+
+    `entries_bytes_max`: larger entries than that are refused in a file that is less than a hundredth of them.
 
     Memory: the index, about 16 MiB while blocks are parsed (more if one block is larger), and the result of a call.
 
@@ -65,8 +67,9 @@ class HFileReader:
         CorruptFileError: the constructor or a method found damage of any kind.
     """
 
-    def __init__(self, content: Any | ByteSource, *, path: str) -> None:
+    def __init__(self, content: Any | ByteSource, *, path: str, entries_bytes_max: int = _ENTRIES_BYTES_MAX) -> None:
         source = open_source(content)
+        self._entries_bytes_max = entries_bytes_max
         self._path = path
         self._size_bytes = source.size
         tail_start = max(0, source.size - _TAIL_BYTES)
@@ -252,7 +255,7 @@ class HFileReader:
             raise CorruptFileError(message, path=self._path, offset=offset)
 
     def _bounded(self, batches: Iterator[Columns]) -> Iterator[Columns]:
-        limit = max(_COLUMNS_BYTES_MAX, self._size_bytes * _EXPANSION_MAX)
+        limit = max(self._entries_bytes_max, self._size_bytes * _EXPANSION_MAX)
         size_bytes = 0
         for keys, values in batches:
             size_bytes += keys.nbytes + values.nbytes

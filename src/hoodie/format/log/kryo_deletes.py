@@ -51,7 +51,7 @@ class _Delete:
 
 
 def parse_kryo_deletes(
-    payload: bytes | memoryview, version: int, *, path: str, offset: int = 0
+    payload: bytes | memoryview, version: int, *, path: str, offset: int = 0, deletes_max: int = _DELETES_MAX
 ) -> tuple[pa.StringArray, pa.StringArray, pa.Array]:
     """Parse the payload of a delete block of version 1 or 2 into record keys, partition paths and orderings.
 
@@ -59,11 +59,11 @@ def parse_kryo_deletes(
     of the payload in its file, for error messages.
 
     Raises:
-        CorruptFileError: the payload is truncated, or a reference has no object.
+        CorruptFileError: the payload is truncated or has more than `deletes_max` deletes, or a reference has no object.
         UnsupportedError: the graph has other classes, or its ordering values have several classes or an unknown class.
     """
     graph = _Graph(memoryview(payload), path, offset)
-    deletes = graph.deletes(_ITEM_OF_VERSION[version])
+    deletes = graph.deletes(_ITEM_OF_VERSION[version], deletes_max)
     kinds = {delete.kind for delete in deletes if delete.kind is not None and delete.has_ordering}
     if len(kinds) > 1:
         raise graph.unsupported(f"ordering values of several classes ({', '.join(sorted(kinds))})")
@@ -89,11 +89,11 @@ class _Graph:
     names: list[str | None] = field(default_factory=list)
     objects: list[Any] = field(default_factory=list)
 
-    def deletes(self, item: str) -> list[_Delete]:
+    def deletes(self, item: str, deletes_max: int) -> list[_Delete]:
         self.expect_class(f"[L{item};")
         self.new_object("list of deletes")
         count = self.varint() - 1
-        if not 0 <= count <= min(len(self.view), _DELETES_MAX):
+        if not 0 <= count <= min(len(self.view), deletes_max):
             raise self.corrupt(f"a list of {count} deletes does not fit the payload")
         read = self.key if item == _KEY else self.record
         found = [read() for _ in range(count)]

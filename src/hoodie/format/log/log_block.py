@@ -138,11 +138,20 @@ def parse_log_blocks(buf: bytes | memoryview, *, path: str) -> list[LogBlock]:
     return [place.block(source.read(place.content_offset, place.content_bytes)) for place in found]
 
 
-def find_log_blocks(source: ByteSource, *, path: str) -> Iterator[BlockPlace]:
+def find_log_blocks(
+    source: ByteSource,
+    *,
+    path: str,
+    search_bytes: int = _SEARCH_BYTES,
+    head_bytes: tuple[int, int] = (_HEAD_BYTES, _HEAD_BYTES_MAX),
+) -> Iterator[BlockPlace]:
     """Find the blocks of a log file, in file order; only lengths and headers are read.
 
     A block is torn if its lengths disagree or if it extends past the end of the file. A torn block becomes one CORRUPT
     block that extends to the next whole block or to the end of the file. Time: linear in the size of the file.
+
+    `search_bytes`: bytes that are read together to find the next whole block. `head_bytes`: bytes that are read to
+    parse the head of a block, first and at most.
 
     Raises:
         CorruptFileError: a block is not torn, but its headers are damaged or its type is unknown; or more than 10,000
@@ -150,11 +159,11 @@ def find_log_blocks(source: ByteSource, *, path: str) -> Iterator[BlockPlace]:
         UnsupportedError: a block has log format version 0 (before Hudi 0.4).
     """
     position = 0
-    search = _MagicSearch(source)
+    search = _MagicSearch(source, search_bytes)
     while position < source.size:
         end = _end_of_whole_block(source, position)
         if end is not None:
-            yield _parse_head(source, position, end, path=path)
+            yield _parse_head(source, position, end, head_bytes, path=path)
             position = end
             continue
         start = position
@@ -186,8 +195,9 @@ def _end_of_whole_block(source: ByteSource, start: int) -> int | None:
 class _MagicSearch:
     """Finds the magics of a file in ascending order; each byte is read once."""
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: ByteSource, search_bytes: int) -> None:
         self._source = source
+        self._search_bytes = search_bytes
         self._window = b""
         self._start = 0
         self._found = 0
@@ -208,7 +218,8 @@ class _MagicSearch:
         while position < self._source.size:
             if not self._start <= position <= self._start + len(self._window) - len(_MAGIC):
                 self._start = position
-                self._window = bytes(self._source.read(position, min(_SEARCH_BYTES, self._source.size - position)))
+                length = min(self._search_bytes, self._source.size - position)
+                self._window = bytes(self._source.read(position, length))
             found = self._window.find(_MAGIC, position - self._start)
             if found >= 0:
                 return self._start + found
@@ -218,13 +229,13 @@ class _MagicSearch:
         return self._source.size
 
 
-def _parse_head(source: ByteSource, start: int, end: int, *, path: str) -> BlockPlace:
+def _parse_head(source: ByteSource, start: int, end: int, head_bytes: tuple[int, int], *, path: str) -> BlockPlace:
     """Read the headers and the content length of a block that is not torn."""
-    for limit in (_HEAD_BYTES, _HEAD_BYTES_MAX):
+    for limit in head_bytes:
         view = read_exactly(source, start, min(limit, end - start), path=path)
         with contextlib.suppress(_HeadTooLongError):
             return _parse_block(view, start, end, path=path)
-    message = f"expected headers of up to {_HEAD_BYTES_MAX} bytes, found longer ones"
+    message = f"expected headers of up to {head_bytes[-1]} bytes, found longer ones"
     raise CorruptFileError(message, path=path, offset=start)
 
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 
 from hoodie.errors import CorruptFileError, MissingFileError
-from hoodie.files.logs import log_scan
-from hoodie.files.logs.log_scan import CommitRecords, ScanRule, scan_blocks
+from hoodie.files.logs.log_scan import CommitRecords, ReadSizes, ScanRule, merge_order, scan_blocks, stored_blocks
 from hoodie.files.slices import LogFile
 from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.archive import ArchivedInstant
@@ -61,34 +60,37 @@ def commit(store: MemoryStore, *stats: WriteStat) -> bytes:
     return content
 
 
+USUAL = ReadSizes()
+
+
 def stat_of(log: LogFile, rows: int) -> WriteStat:
     return replace(WriteStat.of_log(log.path, "p", len(WHOLE), prev_commit="null"), num_writes=rows)
 
 
-def scanned(store: MemoryStore, log: LogFile, rule: ScanRule = RULE) -> list[bytes]:
-    return [bytes(found.read(store).content) for found in scan_blocks(store, [log], rule)]
+def scanned(store: MemoryStore, log: LogFile, rule: ScanRule = RULE, *, sizes: ReadSizes = USUAL) -> list[bytes]:
+    blocks = merge_order(stored_blocks(store, [log], rule, sizes))
+    return [bytes(found.read(store).content) for found in blocks]
 
 
 @pytest.mark.parametrize("whole_bytes", [10_000, 1], ids=["read whole", "read in windows"])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_of_a_completed_instant(damage: str, whole_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_scan, "_WHOLE_BYTES", whole_bytes)
-    monkeypatch.setattr(log_scan, "_WINDOW_BYTES", 16)
+def test_a_damaged_file_of_a_completed_instant(damage: str, whole_bytes: int) -> None:
+    sizes = ReadSizes(whole_bytes=whole_bytes, window_bytes=16)
     store, log = stored(DAMAGES[damage](WHOLE))
     commit(store, stat_of(log, 2))
     with pytest.raises(CorruptFileError, match="restore the file from a copy") as caught:
-        scanned(store, log)
+        scanned(store, log, sizes=sizes)
     assert TIME in str(caught.value)
     assert caught.value.path == store.uri(log.path)
 
 
 @pytest.mark.parametrize("whole_bytes", [10_000, 1], ids=["read whole", "read in windows"])
-def test_a_whole_file(whole_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_scan, "_WHOLE_BYTES", whole_bytes)
+def test_a_whole_file(whole_bytes: int) -> None:
+    sizes = ReadSizes(whole_bytes=whole_bytes)
     store, log = stored(WHOLE)
-    assert scanned(store, log) == [b"rows", b"more rows"]
+    assert scanned(store, log, sizes=sizes) == [b"rows", b"more rows"]
     # Without the length in the listing, as in a compaction plan.
-    assert scanned(store, replace(log, size_bytes=0)) == [b"rows", b"more rows"]
+    assert scanned(store, replace(log, size_bytes=0), sizes=sizes) == [b"rows", b"more rows"]
 
 
 @pytest.mark.parametrize(
@@ -175,14 +177,12 @@ class CountingStore(MemoryStore):
         return MemoryStore.read(self, path)[start : start + length]
 
 
-def test_the_length_of_a_file_costs_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_length_of_a_file_costs_no_request() -> None:
     store = CountingStore()
     log = stored(WHOLE)[1]
     store.create(log.path, WHOLE)
     assert len(scan_blocks(store, [log], RULE)) == 2
     assert store.requests == [f"range 0+{len(WHOLE) + 1}"]
-    monkeypatch.setattr(log_scan, "_WHOLE_BYTES", 1)
-    monkeypatch.setattr(log_scan, "_WINDOW_BYTES", 1000)
     store.requests.clear()
-    assert len(scan_blocks(store, [log], RULE)) == 2
+    assert len(stored_blocks(store, [log], RULE, ReadSizes(whole_bytes=1, window_bytes=1000))) == 2
     assert store.requests == [f"range 0+{len(WHOLE) + 1}"]

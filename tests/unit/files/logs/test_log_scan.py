@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.files.logs import log_scan
-from hoodie.files.logs.log_scan import ScanRule, merge_order, scan_blocks
+from hoodie.files.logs.log_scan import ReadSizes, ScanRule, merge_order, scan_blocks, stored_blocks
 from hoodie.files.slices import LogFile
 from hoodie.format.filenames import LogFileName
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
@@ -137,16 +136,17 @@ class CountingStore(MemoryStore):
         return MemoryStore.read(self, path)[start : start + length]
 
 
-def test_large_files_are_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_scan, "_WHOLE_BYTES", 1000)
-    monkeypatch.setattr(log_scan, "_WINDOW_BYTES", 256)
+SMALL = ReadSizes(whole_bytes=1000, window_bytes=256)
+
+
+def test_large_files_are_read_block_by_block() -> None:
     content = b"x" * 1_000_000
     long_head = block("300", content=b"short", filler=" " * 100_000)
     torn = block("400", content=content)[:-100]
     data = block("100", content=content) + torn + block("200", content=b"y" + content) + long_head
     store = CountingStore()
     rule = ScanRule(timeline=timeline(["100", "200", "300", "400"], []))
-    found = scan_blocks(store, written(store, data), rule)
+    found = stored_blocks(store, written(store, data), rule, SMALL)
     # The torn block has to be searched for the next magic, by 4 MiB at a time.
     assert store.read_bytes < 5_000_000
     assert [(each.instant_time, each.place.content_bytes) for each in found] == [
@@ -159,20 +159,17 @@ def test_large_files_are_read_block_by_block(monkeypatch: pytest.MonkeyPatch) ->
     assert store.read_bytes == 2_000_006
 
 
-def test_few_bytes_are_read_of_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_scan, "_WHOLE_BYTES", 1000)
-    monkeypatch.setattr(log_scan, "_WINDOW_BYTES", 256)
+def test_few_bytes_are_read_of_whole_blocks() -> None:
     store = CountingStore()
     data = b"".join(block(str(number), content=b"x" * 1_000_000) for number in range(100, 110))
-    assert len(scan_blocks(store, written(store, data), ScanRule())) == 10
+    assert len(stored_blocks(store, written(store, data), ScanRule(), SMALL)) == 10
     assert store.read_bytes < 1_000_000
 
 
-def test_a_file_that_shrank_is_corrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_scan, "_KEPT_BYTES", 0)
+def test_a_file_that_shrank_is_corrupt() -> None:
     store = MemoryStore()
     (log,) = written(store, block("100", content=b"x" * 100))
-    (found,) = scan_blocks(store, [log], ScanRule())
+    (found,) = stored_blocks(store, [log], ScanRule(), ReadSizes(kept_bytes=0))
     store.replace(log.path, block("100")[:60])
     with pytest.raises(CorruptFileError, match="expected a block of 100 bytes"):
         found.read(store)

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
-from hoodie.files.staging import staged
 from hoodie.files.staging.staged import (
     StageReader,
     StageWriter,
@@ -37,10 +36,9 @@ def batch(paths: str, first: int = 0) -> pa.RecordBatch:
     return pa.record_batch([[0] * count, [str(value) for value in values], list(paths), values], schema=SCHEMA)
 
 
-def test_runs_keep_the_order_of_their_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staged, "_FLUSH_BYTES", 1)
+def test_runs_keep_the_order_of_their_partition() -> None:
     store = MemoryStore()
-    writer = StageWriter(store, "s.arrow", SCHEMA)
+    writer = StageWriter(store, "s.arrow", SCHEMA, flush_bytes=1)
     for part in (batch("pqpq"), batch(""), batch("qq", 4)):
         writer.write(part)
     runs = writer.close()

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
-from hoodie.format.avro.rows import arrow_schema, decode, decode_rows, encode, encode_rows
+from hoodie.format.avro.rows import arrow_schema, decode_rows, encode_rows
 from tests.support.seeds import examples
 from tests.unit.format.avro.avro_types import tables
 
@@ -33,15 +33,16 @@ def fastavro_bytes(schema: Any, rows: Rows) -> list[bytes]:
     return out
 
 
-def decoded(schema: Any, values: list[bytes], columns: list[str] | None = None) -> pa.Table:
+def decoded(schema: Any, values: list[bytes], columns: list[str] | None = None, **limits: Any) -> pa.Table:
     lengths = np.array([len(value) for value in values], np.int64)
     ends = np.cumsum(lengths + 3) if len(values) else np.zeros(0, np.int64)
     content = b"".join(b"\xff\xff\xff" + value for value in values)
-    return decode_rows(content, ends - lengths, ends, json.dumps(schema), columns=columns, path="log", offset=1000)
+    text = json.dumps(schema)
+    return decode_rows(content, ends - lengths, ends, text, columns=columns, path="log", offset=1000, **limits)
 
 
-def encoded(schema: Any, rows: pa.Table) -> list[bytes]:
-    return [value for column in encode_rows(rows, json.dumps(schema)) for value in column.to_pylist()]
+def encoded(schema: Any, rows: pa.Table, **limits: Any) -> list[bytes]:
+    return [value for column in encode_rows(rows, json.dumps(schema), **limits) for value in column.to_pylist()]
 
 
 def record(*types: Any) -> dict[str, Any]:
@@ -156,20 +157,17 @@ def test_numbers_of_every_length() -> None:
     assert encoded(schema, found) == values
 
 
-def test_many_rows_go_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_go_in_groups() -> None:
     schema = record("long", ["null", "string"], {"type": "array", "items": "string"})
     rows = [{"f0": n, "f1": None if n % 3 else "y" * n, "f2": ["z"] * (n % 4)} for n in range(300)]
     values = fastavro_bytes(schema, rows)
     whole = decoded(schema, values)
     for rows_max, bytes_max in ((7, 10**6), (1000, 500), (1000, 1)):
-        monkeypatch.setattr(decode, "_GROUP_ROWS", rows_max)
-        monkeypatch.setattr(decode, "_GROUP_BYTES", bytes_max)
-        monkeypatch.setattr(encode, "_GROUP_ROWS", rows_max)
-        found = decoded(schema, values)
+        found = decoded(schema, values, group_max=(rows_max, bytes_max))
         assert found.num_rows == 300
         assert found.column(0).num_chunks > 5
         assert found.equals(whole)
-        assert encoded(schema, found) == values
+        assert encoded(schema, found, group_rows=rows_max) == values
 
 
 def test_framed_rows_say_their_length() -> None:

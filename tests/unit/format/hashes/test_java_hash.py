@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.format.hashes import java_hash as module
 from hoodie.format.hashes.java_hash import file_group_index, java_hash
 
 
@@ -35,10 +33,9 @@ def test_slices_hash_alike(texts: list[str], start: int) -> None:
     assert java_hash(keys).tolist() == [defined(text) for text in texts[start:]]
 
 
-def test_long_columns_are_hashed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHUNK_BYTES", 10)
+def test_long_columns_are_hashed_in_chunks() -> None:
     texts = [f"key-{number}" * (number % 4) for number in range(50)] + ["😀" * 9]
-    assert java_hash(pa.array(texts)).tolist() == [defined(text) for text in texts]
+    assert java_hash(pa.array(texts), chunk_bytes=10).tolist() == [defined(text) for text in texts]
 
 
 def test_the_smallest_integer_has_a_group_too() -> None:

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.hfile import HFileReader, block, hfile_to_bytes, reader
-from hoodie.format.hfile.block import DATA, INDEX, block_to_bytes, read_block
+from hoodie.format.hfile import HFileReader, hfile_to_bytes
+from hoodie.format.hfile.block import DATA, INDEX, Block, block_to_bytes, read_block
 from hoodie.format.hfile.compression import Compression
 from hoodie.format.hfile.wire import Cursor
 
 SIZE_FIELD = 12
 
 
-def read(data: bytes, magic: bytes = DATA) -> None:
-    read_block(memoryview(data), start=0, magics=(magic,), codec=Compression.GZIP, path="bomb.hfile")
+def read(data: bytes, magic: bytes = DATA, **limits: int) -> Block:
+    return read_block(memoryview(data), magics=(magic,), codec=Compression.GZIP, start=0, path="bomb.hfile", **limits)
 
 
 def announcing(payload_bytes: int, payload: bytes, magic: bytes = DATA) -> bytes:
@@ -40,24 +40,22 @@ def test_a_block_of_an_index_is_smaller() -> None:
         read(block_to_bytes(INDEX, bytes((16 << 20) + 1), codec=Compression.GZIP), INDEX)
 
 
-def test_a_large_block_has_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block, "_SEVERAL_ENTRIES_BYTES_MAX", 100_000)
-    keys = pa.array(["a", "b"])
-    one = hfile_to_bytes(keys, pa.array([b"x" * 200_000, b"y"]), schema_json="{}")
-    assert len(HFileReader(one, path="one").get(b"a") or b"") == 200_000
+def test_a_large_block_has_one_entry() -> None:
+    # The first block of a file begins at its first byte.
+    file = hfile_to_bytes(pa.array(["a", "b"]), pa.array([b"x" * 200_000, b"y"]), schema_json="{}")
+    assert b"x" * 200_000 in bytes(read(file, several_entries_bytes_max=100_000).payload)
     with pytest.raises(CorruptFileError, match="expected one entry in a block of 110000 bytes, found several"):
-        read(block_to_bytes(DATA, bytes(110_000), codec=Compression.GZIP))
+        read(block_to_bytes(DATA, bytes(110_000), codec=Compression.GZIP), several_entries_bytes_max=100_000)
 
 
-def test_entries_that_are_much_larger_than_their_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_that_are_much_larger_than_their_file() -> None:
     count = 200
     keys = pa.array([f"{number:04}" for number in range(count)])
     data = hfile_to_bytes(keys, pa.array([bytes(50_000)] * count), schema_json="{}")
     assert len(data) < 100_000
     assert len(HFileReader(data, path="large").entries()[0]) == count
-    monkeypatch.setattr(reader, "_COLUMNS_BYTES_MAX", 1_000_000)
     with pytest.raises(CorruptFileError, match="bytes of entries in a file of"):
-        HFileReader(data, path="large").entries()
+        HFileReader(data, path="large", entries_bytes_max=1_000_000).entries()
 
 
 def test_an_index_of_more_blocks_than_fit() -> None:

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, UnsupportedError
-from hoodie.format.log import kryo_deletes
 from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.kryo_deletes import parse_kryo_deletes
 from tests.support.seeds import examples
 
 LOGS = Path(__file__).parents[3] / "golden" / "logs"
@@ -109,7 +109,6 @@ def test_a_decimal_that_no_table_has_is_damage() -> None:
             parse(head + decimal + tail, 2)
 
 
-def test_more_deletes_than_a_block_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kryo_deletes, "_DELETES_MAX", 7)
+def test_more_deletes_than_a_block_has_are_refused() -> None:
     with pytest.raises(CorruptFileError, match="a list of 8 deletes"):
-        parse(payload("v2 int"), 2)
+        parse_kryo_deletes(payload("v2 int"), 2, path="log", deletes_max=7)

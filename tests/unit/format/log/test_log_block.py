@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
-from hoodie.format.log import log_block
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, find_log_blocks, parse_log_blocks
 from tests.support.rollback_block import rollback_block
@@ -224,10 +223,10 @@ def test_what_a_delete_block_cannot_hold_is_refused() -> None:
             DeleteRecords.parse(content, path="log")
 
 
-def test_the_block_behind_a_large_torn_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_block, "_SEARCH_BYTES", 7)
+def test_the_block_behind_a_large_torn_one_is_found() -> None:
     for length in range(40):
-        torn, second = parse_log_blocks(b"#HUDI#" + b"x" * length + SECOND, path="log")
+        source = CountingSource(b"#HUDI#" + b"x" * length + SECOND)
+        torn, second = find_log_blocks(source, path="log", search_bytes=7)
         assert (torn.block_type, second.block_type) == (BlockType.CORRUPT, BlockType.DELETE)
         assert (torn.offset, second.offset) == (0, 6 + length)
 
@@ -308,14 +307,12 @@ def test_a_file_of_magics_is_refused() -> None:
         list(find_log_blocks(source, path="log"))
 
 
-def test_too_many_and_too_long_headers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_and_too_long_headers_are_refused() -> None:
     with pytest.raises(CorruptFileError, match="up to 1024 headers, found 1025"):
         parse_log_blocks(with_field(22, (1025).to_bytes(4, "big")), path="log")
-    monkeypatch.setattr(log_block, "_HEAD_BYTES", 40)
-    monkeypatch.setattr(log_block, "_HEAD_BYTES_MAX", 60)
     source = CountingSource(FIRST)
     with pytest.raises(CorruptFileError, match="headers of up to 60 bytes"):
-        list(find_log_blocks(source, path="log"))
+        list(find_log_blocks(source, path="log", head_bytes=(40, 60)))
     assert source.read_bytes <= 40 + 60 + 14 + 14
 
 

@@ -30,14 +30,15 @@ def decode_rows(
     columns: Collection[str] | None = None,
     path: str,
     offset: int = 0,
+    group_max: tuple[int, int] = (_GROUP_ROWS, _GROUP_BYTES),
 ) -> pa.Table:
     """Decode bare Avro records at `[start, end)` in a buffer; they must ascend and must not overlap.
 
     The types are the types that `avro_to_arrow` returns. Only the fields of the schema that are in `columns` are
     decoded, in the order of the schema; the other fields are skipped. `path` and `offset` (of the buffer in its file)
-    are for error messages.
+    are for error messages. `group_max`: rows and bytes that are decoded together.
 
-    Memory: the result, and a few times 4 MiB (more if one row is larger).
+    Memory: the result, and a few times the bytes of `group_max` (more if one row is larger).
 
     Raises:
         CorruptFileError: the bytes are not rows of the schema, for any reason.
@@ -51,8 +52,8 @@ def decode_rows(
     tables = []
     first = 0
     while first < len(starts):
-        fitting = int(np.searchsorted(ends, starts[first] + _GROUP_BYTES, side="right"))
-        stop = min(max(fitting, first + 1), first + _GROUP_ROWS)
+        fitting = int(np.searchsorted(ends, starts[first] + group_max[1], side="right"))
+        stop = min(max(fitting, first + 1), first + group_max[0])
         begin = int(starts[first])
         source = Source.of_range(view, begin, int(ends[stop - 1]), path=path, origin=offset)
         cursor = Cursor(source, starts[first:stop] - begin, ends[first:stop] - begin)

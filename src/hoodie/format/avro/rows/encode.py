@@ -31,10 +31,12 @@ _NUMBERS: Final = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE})
 _LARGE = pa.large_binary()
 
 
-def encode_rows(rows: pa.Table, avro_schema: str, *, framed: bool = False) -> Iterator[pa.LargeBinaryArray]:
-    """Encode rows that have exactly the Arrow schema of an Avro record, some rows at a time and in order.
+def encode_rows(
+    rows: pa.Table, avro_schema: str, *, framed: bool = False, group_rows: int = _GROUP_ROWS
+) -> Iterator[pa.LargeBinaryArray]:
+    """Encode rows that have exactly the Arrow schema of an Avro record, `group_rows` at a time and in order.
 
-    `framed` writes each row's length before the row, as four big-endian bytes. Memory: a few times 16,384 rows.
+    `framed` writes each row's length before the row, as four big-endian bytes. Memory: a few times `group_rows`.
 
     Raises:
         SchemaMismatchError: a value is null where the schema does not allow null, or is not a symbol of its enum; the
@@ -42,7 +44,7 @@ def encode_rows(rows: pa.Table, avro_schema: str, *, framed: bool = False) -> It
         UnsupportedError: the schema has a type that no table has.
     """
     layout = row_layout(avro_schema)
-    for batch in rows.to_batches(max_chunksize=_GROUP_ROWS):
+    for batch in rows.to_batches(max_chunksize=group_rows):
         out = Pieces(batch.num_rows)
         for child, column in zip(layout.children, batch.columns, strict=True):
             encode_column(child, column, None, out)
