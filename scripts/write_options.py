@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hoodie.config import OPTIONS, Option
+from hoodie.config.hudi_options import Fate, HudiOption, hudi_options
 from hoodie.format.table import table_keys as keys
 
 INTRODUCTION = """# Options and table properties
@@ -20,8 +21,8 @@ INTRODUCTION = """# Options and table properties
 ## Options
 
 Options are strings. `hoodie.create(…, properties={…})` stores them in the table, for all later writes, of the JVM too;
-`properties=` of one call takes precedence for that call. An option that is neither on this page nor a property of the
-table is refused, with the most similar known name.
+`properties=` of one call takes precedence for that call. An option that is not on this page is refused, with the most
+similar known name.
 
 *since* is the Hudi release that introduced the option. Options with `hoodie` in this column exist only here; JVM Hudi
 ignores them.
@@ -186,7 +187,46 @@ def page() -> str:
         + _table(("name", "default", "since", "what for"), options)
         + PROPERTIES
         + _table(("name", "default", "since", "set by", "what for"), properties)
+        + _of_hudi()
     )
+
+
+HUDI = """
+## Options of JVM Hudi
+
+Every key of JVM Hudi 1.2, old and second names too, is on this page or in these lists; `properties=` and
+`format("hoodie")` take them. A key that is in none of them is refused as unknown.
+
+"""
+
+_HEADINGS = {
+    Fate.NAME: "### Second names\n\nThe option on the left means the one on the right.\n",
+    Fate.CLASS: "### Java classes\n\nThe value is a Java class that stands for a value of the option on the right.\n",
+    Fate.CALL: "### Arguments and methods\n\nRefused in `properties=`, unless the value is the JVM's default.\n",
+    Fate.REFUSED: "### Refused\n\nRefused, unless the value is the JVM's default, which is in parentheses.\n",
+}
+
+
+def _of_hudi() -> str:
+    """Return the lists of what becomes of the options of JVM Hudi."""
+    options = hudi_options().values()
+    text = HUDI
+    for fate, heading in _HEADINGS.items():
+        found = [option for option in options if option.fate is fate]
+        text += heading + "\n" + "".join(f"- {_hudi_line(option)}\n" for option in found) + "\n"
+    text += "### Without effect\n\nAccepted; the notes of the result name them.\n\n"
+    reasons: dict[str, list[str]] = {}
+    for option in options:
+        if option.fate is Fate.IDLE:
+            reasons.setdefault(option.text, []).append(option.key)
+    return text + "".join(f"- {why}: {', '.join(f'`{key}`' for key in found)}\n" for why, found in reasons.items())
+
+
+def _hudi_line(option: HudiOption) -> str:
+    if option.fate in (Fate.NAME, Fate.CLASS):
+        return f"`{option.key}`: `{option.text}`"
+    default = f" (`{option.default}`)" if option.default and option.fate is Fate.REFUSED else ""
+    return f"`{option.key}`{default}: {option.text}"
 
 
 def _option_row(option: Option[object]) -> tuple[str, str, str, str]:

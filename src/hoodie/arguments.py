@@ -7,17 +7,19 @@ Arguments whose annotation is `Any` are the caller's data, which `engine/inputs.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import math
 import operator
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Set
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
-from hoodie.errors import InvalidConfigError
+from hoodie.errors import HoodieWarning, InvalidConfigError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type[Any])
@@ -38,6 +40,8 @@ _EXPECTED: Final[Mapping[str, tuple[str, str]]] = {
 }
 """What arguments of these names stand for, and an example; others are described by their annotation."""
 
+_OPTIONS: Final = "properties"
+"""The argument with `hoodie.*` options, which may have the names of JVM Hudi."""
 _SECRET: Final = frozenset({"path", "storage_options"})
 """Arguments whose values may contain passwords; messages do not show them."""
 
@@ -55,9 +59,31 @@ def check_arguments(function: _F) -> _F:
         for name, reader in readers.items():
             if name in given.arguments:
                 given.arguments[name] = reader(given.arguments[name])
-        return function(*given.args, **given.kwargs)
+        notes: tuple[str, ...] = ()
+        if given.arguments.get(_OPTIONS) and _OPTIONS in readers:
+            given.arguments[_OPTIONS], notes = _translated(given.arguments[_OPTIONS])
+        result = function(*given.args, **given.kwargs)
+        return _noted(result, notes) if notes else result
 
     return checked  # type: ignore[return-value]  # the same signature
+
+
+def _translated(properties: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return options with names of JVM Hudi in our names, and notes. Raises: InvalidConfigError."""
+    from hoodie.config.hudi_options import translated
+
+    found = translated(properties)
+    return found.properties, found.notes
+
+
+def _noted(result: Any, notes: tuple[str, ...]) -> Any:
+    """Return a result with further notes; what has no notes gets a warning instead."""
+    own: Any = getattr(result, "notes", None)
+    if dataclasses.is_dataclass(result) and not isinstance(result, type) and isinstance(own, tuple):
+        return dataclasses.replace(result, notes=(*notes, *own))
+    for note in notes:
+        warnings.warn(note, HoodieWarning, stacklevel=3)
+    return result
 
 
 def check_methods(cls: _C) -> _C:

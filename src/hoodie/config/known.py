@@ -13,6 +13,9 @@ from hoodie.errors import InvalidConfigError
 
 _MODULES = (writes, indexes, compaction, clustering, retention, concurrency)
 
+_NEAR: Final = 0.9
+"""How similar a known key must be to be suggested: a misspelling is, another option is not."""
+
 OPTIONS: Final[Mapping[str, Option[Any]]] = {
     option.key: option for module in _MODULES for option in vars(module).values() if isinstance(option, Option)
 }
@@ -34,7 +37,7 @@ def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = 
         if key in OPTIONS:
             OPTIONS[key].get(properties)
         elif key not in known:
-            near = difflib.get_close_matches(key, known, 1, 0.5)
+            near = difflib.get_close_matches(key, known, 1, _NEAR)
             advice = f"did you mean {near[0]!r}?" if near else "hoodie.config.OPTIONS lists all options"
             raise InvalidConfigError(f"unknown option {key!r}; {advice}")
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import InvalidConfigError, TableExistsError, TableNotFoundError
 from hoodie.files.table_properties import read_table_config, table_exists
 from hoodie.format.table import table_keys as keys
@@ -22,8 +23,15 @@ _LISTS: Final = {
     "partition_by": (f"{_WRITE}.partitionpath.field", keys.PARTITION_FIELDS),
     "ordering": (f"{_WRITE}.precombine.field", keys.PRECOMBINE_FIELD, keys.ORDERING_FIELDS),
 }
-_TEXTS: Final = {"type": (f"{_WRITE}.table.type", keys.TYPE), "name": (f"{_WRITE}.table.name", keys.NAME), "index": ()}
-_OPERATION: Final = {"operation": (f"{_WRITE}.operation",)}
+_TEXTS: Final = {
+    "type": (f"{_WRITE}.table.type", keys.TYPE),
+    "name": (f"{_WRITE}.table.name", keys.NAME),
+    "index": (),
+    "merge_mode": (keys.MERGE_MODE,),
+    "key_generator": (keys.KEY_GENERATOR_TYPE,),
+}
+OPERATION: Final = f"{_WRITE}.operation"
+"""JVM Hudi's name of the option `operation`."""
 CREATION: Final = (*_LISTS, *_TEXTS)
 """Options with the names and meanings of arguments of `hoodie.create`; lists are separated by commas."""
 
@@ -50,7 +58,9 @@ class TableOptions:
         }
         texts = {name: _taken(rest, name, aliases) for name, aliases in _TEXTS.items()}
         arguments |= {name: text for name, text in texts.items() if text}
-        if operation := _taken(rest, "operation", _OPERATION["operation"]):
+        if mode := arguments.get("merge_mode"):
+            arguments["merge_mode"] = mode.lower().removesuffix("_ordering")
+        if operation := _taken(rest, "operation", (OPERATION,)):
             rest["operation"] = operation.lower()
         properties = {name: rest.pop(name) for name in list(rest) if is_table_property(name)} if arguments else {}
         return cls(arguments, properties), rest
@@ -71,8 +81,9 @@ class TableOptions:
                     "no delete"
                 )
             check_call_options(call)
+            index = {"index": call[INDEX_TYPE_KEY]} if INDEX_TYPE_KEY in call else {}
             try:
-                create_table(store, schema, CreateOptions(**self.arguments, properties=self.properties))
+                create_table(store, schema, CreateOptions(**{**index, **self.arguments}, properties=self.properties))
             except TableExistsError:
                 pass
             else:

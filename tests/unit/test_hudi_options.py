@@ -1,0 +1,111 @@
+"""Options of JVM Hudi: second names, Java classes, options without effect, options that are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.config import OPTIONS
+from hoodie.config.hudi_options import _CLASSES, Fate, hudi_options, translated
+from hoodie.errors import HoodieWarning, InvalidConfigError
+from hoodie.format.table.call_options import is_table_property
+
+SCRIPT = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+    "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+    "hoodie.datasource.write.table.name": "trips",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.hive_sync.enable": "false",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.cleaner.commits.retained": "3",
+    "hoodie.metadata.enable": "true",
+}
+"""Options of an ordinary script."""
+
+
+@pytest.fixture
+def trips() -> pa.Table:
+    return pa.table({"id": ["a", "b"], "city": ["sf", "ny"], "ts": [1, 1]})
+
+
+@pytest.fixture
+def table(trips: pa.Table, tmp_path: Path) -> hoodie.Table:
+    return hoodie.create(
+        tmp_path / "t", trips.schema, record_key="id", partition_by="city", ordering="ts", name="trips", spark=False
+    )
+
+
+def test_every_key_has_a_fate_that_holds() -> None:
+    for option in hudi_options().values():
+        is_ours = option.key in OPTIONS or is_table_property(option.key)
+        assert (option.fate is Fate.USED) == is_ours, option
+        if option.fate in (Fate.NAME, Fate.CLASS):
+            target = hudi_options().get(option.text)
+            assert option.text in OPTIONS or is_table_property(option.text) or target is not None, option
+        assert bool(option.text) == (option.fate is not Fate.USED), option
+        assert (option.fate is Fate.CLASS) == (option.key in _CLASSES), option
+
+
+def test_the_default_of_the_jvm_asks_for_nothing() -> None:
+    for option in hudi_options().values():
+        if option.fate in (Fate.IDLE, Fate.REFUSED, Fate.CALL) and option.default:
+            assert translated({option.key: option.default}).idle == {option.key: option.default}
+
+
+def test_options_of_an_ordinary_script(table: hoodie.Table, trips: pa.Table) -> None:
+    result = table.upsert(trips, properties=SCRIPT)
+    assert result.inserted == 2
+    (note,) = [note for note in result.notes if "without effect here" in note]
+    assert "hoodie.upsert.shuffle.parallelism" in note
+    assert "hoodie.metadata.enable" in note
+    assert "recordkey" not in note
+
+
+def test_services_name_them_too(table: hoodie.Table, trips: pa.Table) -> None:
+    table.upsert(trips)
+    (note,) = table.clean(properties={"hoodie.cleaner.parallelism": "4", "hoodie.cleaner.commits.retained": "3"}).notes
+    assert note.endswith("hoodie.cleaner.parallelism")
+
+
+def test_what_has_no_notes_warns(trips: pa.Table, tmp_path: Path) -> None:
+    with pytest.warns(HoodieWarning, match=r"without effect here.*hoodie\.insert\.shuffle\.parallelism"):
+        hoodie.create(
+            "memory://",
+            trips.schema,
+            record_key="id",
+            spark=False,
+            properties={"hoodie.insert.shuffle.parallelism": "2"},
+        )
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"hoodie.datasource.hive_sync.enable": "true"}, "no catalog is synchronised"),
+        ({"hoodie.combine.before.upsert": "false"}, "always merged before they are written"),
+        ({"hoodie.datasource.write.operation": "delete"}, "call the method"),
+        ({"hoodie.datasource.write.recordkey.field": "ts"}, "is fixed when the table is created: expected 'id'"),
+        (
+            {"hoodie.datasource.write.payload.class": "a.b.AWSDmsAvroPayload"},
+            "no counterpart here; expected one of Over",
+        ),
+        ({"hoodie.cleaner.policy": "X", "hoodie.clean.policy": "Y"}, r"are names of one option, hoodie\.clean\.policy"),
+        ({"hoodie.index.typ": "simple"}, r"did you mean 'hoodie\.index\.type'"),
+        ({"hoodie.no.such.option": "1"}, r"unknown option 'hoodie\.no\.such\.option'; hoodie\.config\.OPTIONS"),
+    ],
+)
+def test_refused(table: hoodie.Table, trips: pa.Table, properties: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidConfigError, match=message):
+        table.upsert(trips, properties=properties)
+    assert not table.timeline.instants
+
+
+def test_two_names_with_one_value(table: hoodie.Table, trips: pa.Table) -> None:
+    both = {"hoodie.cleaner.commits.retained": "3", "hoodie.clean.commits.retained": "3"}
+    assert table.upsert(trips, properties=both).notes == ()
