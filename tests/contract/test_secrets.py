@@ -53,9 +53,7 @@ def test_no_trace_of_credentials(
     assert left == []
 
 
-@pytest.mark.parametrize(
-    "name", ["hoodie.aws.secret.key", "fs.s3a.secret.key", "hoodie.datasource.hive_sync.password", "aws_session_token"]
-)
+@pytest.mark.parametrize("name", ["hoodie.aws.secret.key", "fs.s3a.secret.key", "aws_session_token"])
 def test_credentials_as_properties_are_refused_and_not_shown(name: str) -> None:
     for call in (
         lambda: hoodie.create(f"memory://secret-{name}", ROWS.schema, record_key="id", properties={name: SECRET}),
@@ -66,6 +64,18 @@ def test_credentials_as_properties_are_refused_and_not_shown(name: str) -> None:
         with pytest.raises(hoodie.InvalidConfigError) as refused:
             call()
         assert SECRET not in str(refused.value)
+
+
+def test_a_password_of_the_jvm_that_has_no_effect_is_not_shown_or_stored() -> None:
+    properties = {"hoodie.datasource.hive_sync.password": SECRET}
+    with pytest.warns(hoodie.HoodieWarning, match=r"without effect here.*hive_sync\.password") as warned:
+        table = hoodie.create("memory://secret-of-the-jvm", ROWS.schema, record_key="id", properties=properties)
+    result = table.upsert(ROWS, properties=properties)
+    assert any("hive_sync.password" in note for note in result.notes)
+    store = table.view().store
+    stored = [store.read(info.path) for info in store.list("", recursive=True)]
+    assert len(stored) > 5
+    assert not [text for text in (str(warned[0].message), str(result), *map(str, stored)) if SECRET in text]
 
 
 @pytest.mark.parametrize(
