@@ -129,11 +129,9 @@ def _meaning(option: HudiOption, value: str) -> tuple[str | None, str]:
             return (option.text, value) if target is None else _meaning(target, value)
         case Fate.CLASS:
             return option.text, _value_of_class(option, value)
-        case Fate.IDLE:
-            return None, value
         case Fate.CALL | Fate.REFUSED if not option.is_default(value):
             raise InvalidConfigError(f"{option.key}={value!r} is not supported: {option.text}")
-        case Fate.CALL | Fate.REFUSED:
+        case Fate.IDLE | Fate.CALL | Fate.REFUSED:
             return None, value
         case _:
             return option.key, value

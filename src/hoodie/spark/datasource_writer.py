@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from hoodie.commit.call import Call
 from hoodie.config import writes
-from hoodie.config.hudi_options import translated
 from hoodie.engine import LocalEngine
 from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError, UnsupportedError
 from hoodie.files.staging.row_files import RowFiles, new_row_folder, write_row_file
@@ -29,7 +28,7 @@ from hoodie.spark.types import arrow_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table import Table
 from hoodie.view.table_state import TableState
-from hoodie.write.create_by_options import OPERATION, TableOptions
+from hoodie.write.create_by_options import TableOptions
 from hoodie.write.result import WriteResult
 from hoodie.write.setup import WriteSetup
 
@@ -80,10 +79,7 @@ class TableWriter(DataSourceArrowWriter):
         Raises: InvalidConfigError for an operation that the mode does not have; as `TableOptions.ensure`; the errors
             that the write would raise before it changes anything.
         """
-        hudi = {name: value for name, value in options.items() if name.startswith("hoodie.") and name != OPERATION}
-        known = translated(hudi)
-        own = {name: value for name, value in options.items() if name not in hudi}
-        table, options = TableOptions.split({**own, **known.properties})
+        table, options = TableOptions.split(options)
         allowed = OVERWRITE if overwrite else APPEND
         operation = options.get("operation", allowed[0])
         if operation not in allowed:
@@ -92,7 +88,7 @@ class TableWriter(DataSourceArrowWriter):
         properties = {name: value for name, value in options.items() if name.startswith("hoodie.")}
         writer = cls(store, schema, operation, properties)
         writer.check(table)
-        writer.properties |= known.idle  # the result of the write names them
+        writer.properties |= table.idle  # the result of the write names them
         return writer
 
     def check(self, table: TableOptions) -> None:

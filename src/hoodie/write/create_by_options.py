@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from hoodie.config.hudi_options import translated
 from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import InvalidConfigError, TableExistsError, TableNotFoundError
 from hoodie.files.table_properties import read_table_config, table_exists
@@ -19,29 +20,32 @@ from hoodie.write.create import CreateOptions, check_same_table, create_table
 
 _WRITE = "hoodie.datasource.write"
 _LISTS: Final = {
-    "record_key": (f"{_WRITE}.recordkey.field", keys.RECORD_KEY_FIELDS),
-    "partition_by": (f"{_WRITE}.partitionpath.field", keys.PARTITION_FIELDS),
-    "ordering": (f"{_WRITE}.precombine.field", keys.PRECOMBINE_FIELD, keys.ORDERING_FIELDS),
+    "record_key": (keys.RECORD_KEY_FIELDS,),
+    "partition_by": (keys.PARTITION_FIELDS,),
+    "ordering": (keys.PRECOMBINE_FIELD, keys.ORDERING_FIELDS),
 }
 _TEXTS: Final = {
-    "type": (f"{_WRITE}.table.type", keys.TYPE),
-    "name": (f"{_WRITE}.table.name", keys.NAME),
+    "type": (keys.TYPE,),
+    "name": (keys.NAME,),
     "index": (),
     "merge_mode": (keys.MERGE_MODE,),
     "key_generator": (keys.KEY_GENERATOR_TYPE,),
 }
-OPERATION: Final = f"{_WRITE}.operation"
-"""JVM Hudi's name of the option `operation`."""
+_OPERATION: Final = f"{_WRITE}.operation"
 CREATION: Final = (*_LISTS, *_TEXTS)
 """Options with the names and meanings of arguments of `hoodie.create`; lists are separated by commas."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options of a write that tell what its table is: `arguments` of `hoodie.create`, and table properties."""
+    """The options of a write that tell what its table is: `arguments` of `hoodie.create`, and table properties.
+
+    `idle`: the options of JVM Hudi that have no effect here.
+    """
 
     arguments: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+    idle: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def split(cls, given: Mapping[str, str]) -> tuple[TableOptions, dict[str, str]]:
@@ -49,9 +53,12 @@ class TableOptions:
 
         Table properties are options of the table if one of its arguments is given.
 
-        Raises: InvalidConfigError for two values of one argument.
+        Raises: InvalidConfigError for two values of one argument; as `translated`.
         """
         rest = dict(given)
+        operation = _taken(rest, "operation", (_OPERATION,))
+        known = translated(rest)
+        rest = dict(known.properties)
         lists = {name: _taken(rest, name, aliases) for name, aliases in _LISTS.items()}
         arguments: dict[str, Any] = {
             name: tuple(part.strip() for part in text.split(",")) for name, text in lists.items() if text
@@ -60,10 +67,10 @@ class TableOptions:
         arguments |= {name: text for name, text in texts.items() if text}
         if mode := arguments.get("merge_mode"):
             arguments["merge_mode"] = mode.lower().removesuffix("_ordering")
-        if operation := _taken(rest, "operation", (OPERATION,)):
+        if operation:
             rest["operation"] = operation.lower()
         properties = {name: rest.pop(name) for name in list(rest) if is_table_property(name)} if arguments else {}
-        return cls(arguments, properties), rest
+        return cls(arguments, properties, known.idle), rest
 
     def ensure(self, store: Store, schema: pa.Schema, call: Mapping[str, str], *, may_create: bool) -> None:
         """Create the table if there is none, the record key is given, and `may_create`; else compare it.
