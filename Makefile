@@ -49,10 +49,10 @@ stress: $(VENV)/.stamp ## Eight writers that are killed and stopped, five minute
 stress-jvm: java $(VENV_35)/.stamp $(BUNDLE) ## The same with two JVM writers among the eight, locked by ZooKeeper; HOODIE_STRESS_JVM=… for another number
 	HOODIE_STRESS_JVM=$${HOODIE_STRESS_JVM:-2} HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) $(VENV_35)/bin/python -m tests.stress
 
-interop: java $(VENV_35)/.stamp $(VENV_40)/.stamp $(BUNDLE) $(HBASE) ## JVM Hudi 1.2.0 and hudi-rs as judges, a real HBase, the contract tests on Spark 3.5, and the surfaces on Spark 4.0, side by side
+interop: java $(VENV)/.stamp $(VENV_35)/.stamp $(VENV_40)/.stamp $(BUNDLE) $(HBASE) ## JVM Hudi 1.2.0 and hudi-rs as judges, a real HBase, the contract tests on Spark 3.5, and the surfaces on Spark 4.0, side by side
 	@echo "PySpark 3.5 takes Python 3.8 to 3.11, and 3.12 with setuptools, which has its distutils; this one is $$($(VENV_35)/bin/python -V)"
 	@$(VENV_35)/bin/python $(RUN_LANES) \
-	    "judges=HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile" \
+	    "judges=HOODIE_NEWEST_PYTHON=$(VENV)/bin/python HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile" \
 	    "spark 3.5=$(VENV_35)/bin/python -m pytest tests/contract -m spark" \
 	    "spark 4.0=$(VENV_40)/bin/python -m pytest tests/contract -m surface && HOODIE_TEST_SPARK=connect $(VENV_40)/bin/python -m pytest tests/contract -m surface" \
 	    "hbase=HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase"

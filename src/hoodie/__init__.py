@@ -26,7 +26,7 @@ from hoodie.errors import (
     WorkerEnvironmentError,
 )
 from hoodie.records.merging.mergers import register_merger
-from hoodie.table import Table, create, exists, open, register, sessions
+from hoodie.table import Table, create, exists, open, register, sessions, unregister
 
 if TYPE_CHECKING:
     from hoodie.spark.ship import ship
@@ -67,6 +67,7 @@ __all__ = [
     "register_merger",
     "ship",
     "sql",
+    "unregister",
 ]
 
 

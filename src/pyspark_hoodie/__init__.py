@@ -45,6 +45,6 @@ else:
             return self._source().streamWriter(schema, overwrite)
 
         def _source(self) -> Any:
-            from hoodie.spark.datasource import TableSource
+            from hoodie.spark.datasource import SOURCES
 
-            return TableSource(self.options)
+            return SOURCES[self.name()](self.options)

@@ -9,7 +9,7 @@ import pytest
 import hoodie
 from hoodie.errors import SchemaMismatchError
 from hoodie.spark import to_arrow
-from hoodie.spark.datasource import check_schema
+from hoodie.spark.read_options import check_schema
 from hoodie.spark.types import arrow_schema_of
 from tests.contract.table_lanes import TRIPS, Lane, table_of, trips
 from tests.contract.test_table_values import TYPES, VALUES

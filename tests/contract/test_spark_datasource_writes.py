@@ -47,12 +47,56 @@ def test_each_operation_is_one_commit(lane: Lane) -> None:
     save(lane, trips(("e", 3, 5.0, "la")), operation="bulk_insert")
     save(lane, trips(("c", 0, 0.0, "nyc")).select(["id", "city"]), operation="delete")
     assert found(table) == [("a", 2, 3.0, "sf"), ("b", 1, 2.0, "nyc"), ("d", 2, 4.0, "sf"), ("e", 3, 5.0, "la")]
-    save(lane, trips(("f", 4, 6.0, "sf")), "overwrite", operation="insert_overwrite")
+    save(lane, trips(("f", 4, 6.0, "sf")), operation="insert_overwrite")
     assert found(table) == [("b", 1, 2.0, "nyc"), ("e", 3, 5.0, "la"), ("f", 4, 6.0, "sf")]
     save(lane, trips(("g", 5, 7.0, "sf")), "overwrite")
     assert found(table) == [("g", 5, 7.0, "sf")]
+    save(lane, trips(("h", 6, 8.0, "sf")), operation="insert")
+    save(lane, trips(("x", 0, 0.0, "sf"), ("y", 0, 0.0, "none")), operation="delete_partition")
+    assert found(table) == []
     done = [row["operation"] for row in reversed(table.history().to_pylist())]
-    assert done == ["insert", "upsert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table"]
+    changes = ["upsert", "upsert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "insert"]
+    assert done == [*changes, "delete_partition"]
+
+
+def test_overwrite_replaces_the_rows_in_one_commit_or_the_table(lane: Lane) -> None:
+    definition = {"record_key": "id", "ordering": "ts", "partition_by": "city", "name": "trips"}
+    save(lane, ROWS, **definition)
+    first = lane.open().timeline.latest()
+    save(lane, trips(("a", 1, 1.0, "sf"), ("a", 3, 3.0, "nyc"), ("a", 2, 2.0, "sf")), "overwrite", **definition)
+    table = lane.open()
+    assert found(table) == [("a", 3, 3.0, "nyc")]
+    assert first in table.timeline.instants  # the same definition: readers see the old rows or the new ones
+    wrong = trips(("a", 1, 1.0, None), (None, 3, 3.0, "nyc"))
+    with pytest.raises(Exception, match="RecordKeyError"):
+        save(lane, wrong, "overwrite", **{**definition, "ordering": "fare"})
+    assert found(table) == [("a", 3, 3.0, "nyc")]
+    read_back = lane.session.read.format("hoodie").load(str(lane.path)).select("id", "fare")
+    read_back.write.format("hoodie").options(record_key="fare").mode("overwrite").save(str(lane.path))
+    table = lane.open()
+    assert table.to_arrow(["id", "fare"]).to_pylist() == [{"id": "a", "fare": 3.0}]
+    assert table.view().config.record_key_fields == ("fare",)
+    assert first not in table.timeline.instants
+
+
+def test_a_flag_deletes_rows_and_is_no_column(lane: Lane) -> None:
+    table = lane.create()
+    save(lane, ROWS)
+    flags = pa.array([True, False])
+    rows = trips(("a", 2, 0.0, "sf"), ("d", 2, 4.0, "sf")).append_column("_hoodie_is_deleted", flags)
+    save(lane, rows)
+    assert found(table) == [("b", 1, 2.0, "nyc"), ("c", 1, None, "nyc"), ("d", 2, 4.0, "sf")]
+    assert table.schema.names == TRIPS.names
+
+
+def test_a_table_without_key_takes_rows_and_its_own_rows_back(lane: Lane) -> None:
+    save(lane, ROWS, name="trips")
+    save(lane, ROWS.slice(1))
+    table = lane.open()
+    assert table.count() == 5
+    read = lane.session.read.format("hoodie").load(str(lane.path)).where("id = 'a'").withColumnRenamed("fare", "was")
+    read.selectExpr("*", "was + 1 AS fare").drop("was").write.format("hoodie").mode("append").save(str(lane.path))
+    assert [row["fare"] for row in table.to_arrow(["fare"], where="id = 'a'").to_pylist()] == [2.0]
 
 
 def test_rows_that_were_read_can_be_written_back_with_options(lane: Lane) -> None:
@@ -76,8 +120,9 @@ def test_writes_that_cannot_be_are_refused_before_a_task_runs(lane: Lane) -> Non
         save(lane, ROWS)
     table = lane.create()
     for rows, mode, options, message in (
-        (ROWS, "append", {"operation": "insert_overwrite"}, "mode 'append' takes insert, upsert, bulk_insert, delete"),
-        (ROWS, "overwrite", {"operation": "upsert"}, "mode 'overwrite' takes insert_overwrite_table"),
+        (ROWS, "append", {"operation": "merge"}, "expected one of upsert, insert, bulk_insert, delete"),
+        (ROWS, "overwrite", {"operation": "delete"}, "operation='delete' takes the mode 'append' only"),
+        (ROWS, "append", {"hoodie.datasource.write.partitions.to.delete": "x"}, "operation='delete_partition'"),
         (ROWS, "append", {"as_of": "2024"}, r"unknown options \['as_of'\]"),
         (ROWS, "append", {"hoodie.no.such": "1"}, "InvalidConfigError"),
         (ROWS.select(["ts"]), "append", {}, "column 'id' .* is missing in the data"),

@@ -11,7 +11,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import HistoryLostError, InvalidConfigError, SchemaMismatchError
-from hoodie.spark.datasource import TableOptions
+from hoodie.spark.read_options import ReadOptions, read_options
 from hoodie.storage import open_store
 from tests.support.streams import forget_batch
 
@@ -111,7 +111,7 @@ def test_a_history_that_is_gone_is_an_error(table: hoodie.Table) -> None:
         found.partitions(all_of(found, first), first)
     # Spark asks for the schema of a stream whose checkpoint is behind the history that is gone.
     for options in ({"mode": "cdc"}, {"mode": "cdc", "since": first["until"]}, {"since": first["until"]}):
-        assert "ts" in str(TableOptions.parse({"path": table.path, **options}).schema())
+        assert "ts" in str(ReadOptions.of(*read_options({"path": table.path, **options})).schema())
 
 
 def test_a_restore_that_takes_back_what_was_read_is_an_error(table: hoodie.Table) -> None:

@@ -24,7 +24,7 @@ class Fate(StrEnum):
 
     USED = "used"  # no text: it is an option of `hoodie.config`, or a property of a table
     NAME = "name"  # the key that it is another name of
-    CLASS = "class"  # the key whose value the Java class stands for
+    CLASS = "class"  # the key whose value the Java class, or the value of JVM Hudi, stands for
     IDLE = "idle"  # why it has no effect
     CALL = "call"  # the argument or method that says the same
     REFUSED = "refused"  # what to do instead; the JVM's default value is accepted, as it asks for nothing
@@ -72,8 +72,9 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
         "DefaultHoodieRecordPayload": "EVENT_TIME_ORDERING",
         "EventTimeAvroPayload": "EVENT_TIME_ORDERING",
     },
+    "hoodie.datasource.write.insert.drop.duplicates": {"true": "drop", "false": "none"},
 }
-"""Values of options by the simple names of Java classes."""
+"""Values of options by the simple names of Java classes, or by values of JVM Hudi."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,5 @@ def _value_of_class(option: HudiOption, value: str) -> str:
     known = _CLASSES[option.key]
     name = value.strip().rpartition(".")[2]
     if name not in known:
-        raise InvalidConfigError(
-            f"{option.key}={value!r}: this Java class has no counterpart here; expected one of {', '.join(known)}"
-        )
+        raise InvalidConfigError(f"{option.key}={value!r} has no counterpart here; expected one of {', '.join(known)}")
     return known[name]

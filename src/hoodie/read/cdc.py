@@ -18,6 +18,7 @@ from hoodie.read.cdc_plan import CdcPlan, GroupChange, logged_rows
 from hoodie.read.local import SliceScan
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.sorting import KeyLookup
+from hoodie.records.row_json import json_texts
 from hoodie.storage import Store
 
 BEFORE = "before"
@@ -32,6 +33,20 @@ def cdc_schema(images: pa.Schema, *, flat: bool) -> pa.Schema:
         named = [column.with_name(f"{image}_{column.name}") for image in (BEFORE, AFTER) for column in columns]
         return pa.schema([*head, *named])
     return pa.schema([*head, *(pa.field(image, pa.struct(columns)) for image in (BEFORE, AFTER))])
+
+
+def with_json_images(schema: pa.Schema) -> pa.Schema:
+    """Return a schema of `cdc_schema` with images as JSON text, as in the queries of JVM Hudi."""
+    images = {name: schema.get_field_index(name) for name in (BEFORE, AFTER)}
+    for name, place in images.items():
+        schema = schema.set(place, pa.field(name, pa.string()))
+    return schema
+
+
+def json_images(changes: pa.RecordBatch) -> pa.RecordBatch:
+    """Return changes with struct images as changes with a schema of `with_json_images`."""
+    columns = [json_texts(column) if pa.types.is_struct(column.type) else column for column in changes.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=with_json_images(changes.schema))
 
 
 def read_cdc(plan: CdcPlan, *, flat: bool = False) -> pa.Table:

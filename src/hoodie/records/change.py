@@ -40,3 +40,8 @@ def change_schema(table_schema: pa.Schema) -> pa.Schema:
             *(field.with_nullable(True) for field in table_schema),
         ]
     )
+
+
+def flags_deletes(schema: pa.Schema) -> bool:
+    """Return whether the rows of a schema tell by `IS_DELETED` that they delete their keys."""
+    return IS_DELETED in schema.names and pa.types.is_boolean(schema.field(IS_DELETED).type)

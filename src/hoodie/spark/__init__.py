@@ -1,6 +1,5 @@
 """The only package that imports PySpark: the Spark engine, conversions of DataFrames, the data source."""
 
-from hoodie.spark.datasource import register
 from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, engine_and_dataset, engine_of
 from hoodie.spark.lookups import assigned, filter_exists, record_locations
 from hoodie.spark.merge import merge_source, merged_rows
@@ -9,6 +8,7 @@ from hoodie.spark.scan import read_scan
 from hoodie.spark.session import catalog_path, open_local_session
 from hoodie.spark.small_tables import from_arrow, to_arrow
 from hoodie.spark.stream_sink import start_stream
+from hoodie.spark.takeover import register, unregister
 from hoodie.spark.types import arrow_schema_of
 
 __all__ = [
@@ -31,4 +31,5 @@ __all__ = [
     "register",
     "start_stream",
     "to_arrow",
+    "unregister",
 ]

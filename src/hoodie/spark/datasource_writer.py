@@ -15,22 +15,18 @@ import posixpath
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie.commit.call import Call
 from hoodie.config import writes
-from hoodie.engine import LocalEngine
 from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError, UnsupportedError
 from hoodie.files.staging.row_files import RowFiles, new_row_folder, write_row_file
 from hoodie.spark.types import arrow_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table import Table
-from hoodie.view.table_state import TableState
-from hoodie.write.create_by_options import TableOptions
+from hoodie.table.save import Save
 from hoodie.write.result import WriteResult
-from hoodie.write.setup import WriteSetup
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -44,9 +40,6 @@ else:
     except ImportError:
         DataSourceStreamArrowWriter = None
 
-APPEND: Final = ("insert", "upsert", "bulk_insert", "delete")
-OVERWRITE: Final = ("insert_overwrite_table", "insert_overwrite")
-"""The values of the option `operation`, by mode; the first of each is the default."""
 _CHECKPOINT = "checkpointlocation"
 
 
@@ -58,48 +51,22 @@ class StagedRows(WriterCommitMessage):
 
 
 class TableWriter(DataSourceArrowWriter):
-    """The writer of one `save`: Spark creates it in a planning process and pickles it for tasks and for the commit.
+    """The writer of one `save`: Spark creates it in a planning process and pickles it for tasks and for the commit."""
 
-    `operation` is the name of a method of `Table`, `properties` are the `hoodie.*` options of the call.
-    """
-
-    def __init__(self, store: StoreSpec, schema: Any, operation: str, properties: Mapping[str, str]) -> None:
-        self.store = store
-        self._schema = arrow_schema_of(schema)
-        self.operation = operation
-        self.properties = dict(properties)
+    def __init__(self, store: StoreSpec, schema: pa.Schema, save: Save) -> None:
+        self.store, self._schema, self.save = store, schema, save
         self._folder = new_row_folder()
 
     @classmethod
-    def of(cls, store: StoreSpec, options: Mapping[str, str], schema: Any, *, overwrite: bool) -> TableWriter:
-        """Create the writer of a mode; `options` are `operation`, `hoodie.*` options, and those of `CREATION`.
+    def of(cls, store: StoreSpec, save: Save, schema: Any) -> TableWriter:
+        """Create the writer after the checks of `Save.checked`, which can create the table.
 
-        A table that does not exist is created if the options name its record key.
-
-        Raises: InvalidConfigError for an operation that the mode does not have; as `TableOptions.ensure`; the errors
-            that the write would raise before it changes anything.
+        Raises: as `Save.checked`; UnsupportedError for a table in the memory of one process.
         """
-        table, options = TableOptions.split(options)
-        allowed = OVERWRITE if overwrite else APPEND
-        operation = options.get("operation", allowed[0])
-        if operation not in allowed:
-            mode = "overwrite" if overwrite else "append"
-            raise InvalidConfigError(f"operation={operation!r}: mode {mode!r} takes {', '.join(allowed)}")
-        properties = {name: value for name, value in options.items() if name.startswith("hoodie.")}
-        writer = cls(store, schema, operation, properties)
-        writer.check(table)
-        writer.properties |= table.idle  # the result of the write names them
-        return writer
-
-    def check(self, table: TableOptions) -> None:
-        """Check the table or create it, and check the options and the columns of the data. Raises: as `of`."""
-        store = open_store(self.store)
-        if self.store.is_private:
-            raise UnsupportedError(f"{store.uri('')} is in one process, and Spark's workers cannot write to it")
-        table.ensure(store, self._schema, self.properties, may_create=self.operation != "delete")
-        state = TableState(store).for_call(self.properties)
-        call = Call(state=state, engine=LocalEngine(), properties=self.properties)
-        WriteSetup.without_repair(call, None if self.operation == "delete" else self.rows_of([]))
+        columns = arrow_schema_of(schema)
+        if store.is_private:
+            raise UnsupportedError(f"{store.uri} is in one process, and Spark's workers cannot write to it")
+        return cls(store, columns, save.checked(open_store(store), columns, RowFiles(store, columns, ())))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Stage the rows of one task; runs in a worker. Memory: one batch."""
@@ -112,9 +79,10 @@ class TableWriter(DataSourceArrowWriter):
         Warns: `HoodieWarning` for each note of the result. Raises: as the method of `Table` for the operation.
         """
         table = Table(open_store(self.store), spark=False)
-        result = getattr(table, self.operation)(self.rows_of(messages), properties=self.properties)
+        result = self.save.run(table, self.rows_of(messages), staged=self._folder)
         self._remove()
-        warn_notes(result)
+        if result is not None:
+            warn_notes(result)
 
     def abort(self, messages: Sequence[Any]) -> None:
         """Delete the staged rows; a failed task has no message, and its files go with the folder."""
@@ -141,10 +109,12 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
         self._writer, self._checkpoint = writer, checkpoint
 
     @classmethod
-    def of(cls, store: StoreSpec, found: Mapping[str, str], schema: Any, *, overwrite: bool) -> StreamTableWriter:
+    def of(
+        cls, store: StoreSpec, found: Mapping[str, str], schema: Any, *, overwrite: bool, defaults: Mapping[str, str]
+    ) -> StreamTableWriter:
         """Create the writer; `found` are `operation`, `hoodie.*` options, and those that Spark adds.
 
-        `overwrite`: the output mode is complete.
+        `overwrite`: the output mode is complete. `defaults`: properties of tables that the writer creates.
 
         Raises: as `TableWriter.of`; InvalidConfigError without a checkpoint; UnsupportedError on PySpark 4.0.
         """
@@ -157,7 +127,9 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
                 "expected the option checkpointLocation: Spark does not tell this writer the folder of "
                 "spark.sql.streaming.checkpointLocation, where it keeps the id of the query"
             )
-        return cls(TableWriter.of(store, found, schema, overwrite=overwrite), found[_CHECKPOINT])
+        whole = {"operation": "insert_overwrite_table"} if overwrite else {}
+        save = Save.of({**whole, **found}, overwrites=False, defaults=defaults)
+        return cls(TableWriter.of(store, save, schema), found[_CHECKPOINT])
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Stage the rows of one task; runs in a worker. Memory: one batch."""
@@ -172,10 +144,10 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
         result = Table(open_store(writer.store), spark=False).write_batch(
             writer.rows_of(messages),
             batchId,
-            operation=writer.operation,
-            identifier=writes.STREAM_IDENTIFIER.get(writer.properties),
+            operation=writer.save.operation,
+            identifier=writes.STREAM_IDENTIFIER.get(writer.save.properties),
             query=_query_id(self._checkpoint),
-            properties=writer.properties,
+            properties=writer.save.all_properties,
         )
         self._remove(messages)
         if result is not None:

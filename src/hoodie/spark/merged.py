@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie.engine.packing import Item, balanced, file_bytes
 from hoodie.files.slices import FileSlice
 from hoodie.format.schema.conform import conform
-from hoodie.read.cdc import cdc_schema, change_batches
+from hoodie.read.cdc import cdc_schema, change_batches, json_images, with_json_images
 from hoodie.read.cdc_plan import CdcPlan, GroupChange
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import ScanPlan
@@ -125,27 +125,30 @@ class _ChangeReader:
     """The reader of change data in workers. Picklable.
 
     `rows` is a schema of `cdc_schema`; `schema` has the types that Spark expects, and may leave out columns.
+    `as_json`: the images are JSON texts in `schema`.
     """
 
     store: StoreSpec
     rows: pa.Schema
     schema: pa.Schema
+    as_json: bool = False
 
     def batches(self, changes: tuple[GroupChange, ...]) -> Batches:
         """Read the changes in batches of bounded size. Memory: as `change_batches` of one file group and commit."""
         store = open_store(self.store)
         for change in changes:
             for batch in change_batches(store, change, self.rows):
-                yield from pieces(conform(batch, self.schema, stored=True))
+                found = json_images(batch) if self.as_json else batch
+                yield from pieces(conform(found, self.schema, stored=True))
 
 
-def read_cdc(session: Any, plan: CdcPlan, *, flat: bool = False) -> Any:
+def read_cdc(session: Any, plan: CdcPlan, *, flat: bool = False, as_json: bool = False) -> Any:
     """Return the changes of the plan as a DataFrame. Memory of a task: as `change_batches`."""
     schema = cdc_schema(plan.schema, flat=flat)
-    spark_schema = spark_schema_of(schema)
+    spark_schema = spark_schema_of(with_json_images(schema) if as_json else schema)
     if not plan.changes:
         return session.createDataFrame([], spark_schema)
-    reader = _ChangeReader(plan.view.store.spec, schema, arrow_schema_of(spark_schema))
+    reader = _ChangeReader(plan.view.store.spec, schema, arrow_schema_of(spark_schema), as_json)
 
     def changed_rows(group: tuple[GroupChange, ...]) -> Batches:
         yield from reader.batches(group)
@@ -173,9 +176,9 @@ def slice_partitions(store: StoreSpec, plan: ScanPlan, schema: pa.Schema) -> lis
     return _partitions(SliceReader(store, SliceScan.of(plan), schema), plan.slices)
 
 
-def change_partitions(plan: CdcPlan, schema: pa.Schema, *, flat: bool) -> list[SlicesPartition]:
+def change_partitions(plan: CdcPlan, schema: pa.Schema, *, flat: bool, as_json: bool = False) -> list[SlicesPartition]:
     """Divide planned change data as `slice_partitions` does; `schema` as there."""
-    reader = _ChangeReader(plan.view.store.spec, cdc_schema(plan.schema, flat=flat), schema)
+    reader = _ChangeReader(plan.view.store.spec, cdc_schema(plan.schema, flat=flat), schema, as_json)
     return _partitions(reader, plan.changes)
 
 

@@ -50,7 +50,8 @@ _LIMITS: Final = ("maxcommitspertrigger", "maxfilespertrigger", "maxbytespertrig
 OF_STREAMS: Final = (*_LIMITS, START)
 """Options that only streams have."""
 _KNOWN: Final = ("since", "mode", "flat", "columns", *OF_STREAMS)
-_EARLIEST, _LATEST = "earliest", "latest"
+EARLIEST: Final = "earliest"
+_LATEST: Final = "latest"
 _VERSION = 1
 _NO_ROWS_MAX = 2**62
 
@@ -84,7 +85,7 @@ class StreamOptions:
             raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
         return cls(
             store=store,
-            since=found.get("since", found.get(START, _EARLIEST)),
+            since=found.get("since", found.get(START, EARLIEST)),
             cdc=mode == "cdc",
             flat=flat == "true",
             columns=names,
@@ -94,7 +95,7 @@ class StreamOptions:
 
 def is_of_streams(found: Mapping[str, str]) -> bool:
     """Return whether the options are of a stream: Spark asks for the schema of a stream as for that of another read."""
-    return any(name in found for name in OF_STREAMS) or found.get("since") in (_EARLIEST, _LATEST)
+    return any(name in found for name in OF_STREAMS) or found.get("since") in (EARLIEST, _LATEST)
 
 
 def _number(name: str, text: str) -> int:
@@ -134,7 +135,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the offset before the first batch, by the option `since`. Raises: InvalidConfigError."""
         since, view = self._options.since, self._context.view()
         check_readable(view, by_meta_columns=True)
-        if since == _EARLIEST:
+        if since == EARLIEST:
             return _offset(BEGINNING if self._options.cdc else "")
         if since != _LATEST:
             return _offset(completion_of(view, since))

@@ -124,12 +124,22 @@ def exists(path: str | os.PathLike[str], *, storage_options: Text | None = None)
 
 @check_arguments
 def register(spark: Spark) -> None:
-    """Register the data source `format("hoodie")` in a Spark session; requires PySpark 4.
+    """Let `spark.read` and `df.write` of this session serve `format("hoodie")` and `format("hudi")` at native speed.
 
-    Spark finds the data source itself where its server can import `pyspark_hoodie` (docs/data-source.md).
+    Loads return what `Table.read`, `Table.changes` or `Table.read_keys` return, saves do what the methods of `Table`
+    do, all modes and PySpark 3.5 too; errors are `HoodieError`. Other formats and other sessions are not changed. With
+    a JAR of JVM Hudi in the session, the JAR serves `hudi`. docs/data-source.md.
 
-    Raises: UnsupportedError.
+    Warns: `HoodieWarning` if there is such a JAR.
     """
     from hoodie.table.sessions import spark_room
 
     spark_room().register(spark)
+
+
+@check_arguments
+def unregister(spark: Spark) -> None:
+    """Undo `register`. The data sources of the session stay."""
+    from hoodie.table.sessions import spark_room
+
+    spark_room().unregister(spark)

@@ -17,6 +17,7 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.index import Purpose
+from hoodie.index.api import Placement
 from hoodie.progress import PhaseTimes
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
@@ -86,10 +87,12 @@ def insert_overwrite(
 ) -> WriteResult:
     """Replace the partitions of the data (or the whole table) by the data, in one replace commit.
 
+    With `hoodie.combine.before.insert`, rows of the data with one key become one row, by the table's merge rule.
+
     `distribution`: see `Distribution`. Time travel can read the old file groups until the cleaner deletes them. Raises:
-    as `bulk_insert`.
+    as `bulk_insert`; InvalidConfigError if rows are combined, and a distribution is given.
     """
-    setup = _setup(call, data)
+    setup = WriteSetup.of(call, data)
     _check_placed(setup, None, distribution)
     spread = _spread(setup, None, distribution)
     watch = PhaseTimes(*WRITE_PHASES)
@@ -101,7 +104,7 @@ def insert_overwrite(
         stage_folder(setup.view.store, in_process=setup.is_in_process) as folder,
         setup.begin(Action.REPLACE_COMMIT, operation, plan) as write,
     ):
-        if setup.places_rows:
+        if setup.places_rows or _combines(setup):
             written = _write_in_place(setup, write, folder, watch)
         else:
             written = _write(setup, write, folder, spread, source, watch)
@@ -189,23 +192,37 @@ def _process(
 
 
 def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: PhaseTimes) -> Written:
-    """Write all rows to new file groups that the index chooses."""
+    """Write all rows to new file groups that the index chooses, or that keep the rows of a key together."""
     assert setup.data is not None
+    combines = _combines(setup)
+    # Rows of a key can be of several partitions, of which one stays if keys are unique in the whole table.
+    meets = combines and setup.index.is_global
     with watch.phase("stage"):
         engine, store = setup.call.engine, setup.view.store.spec
-        staged = stage(engine, setup.data, setup.preparation(), store, folder, merger=None, key_stage=None)
-    with watch.phase("tag"):
-        write.index.tag(setup.tag_request(staged, folder, Purpose.REPLACE))
-    default = SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
-    tasks = plan_files(staged.runs, (), (), placement=write.index.placement(default))
+        preparation = setup.preparation(buckets=engine.parallelism if meets else 0)
+        merger = setup.merger if meets else None
+        staged = stage(engine, setup.data, preparation, store, folder, merger=merger, key_stage=None)
+    placement: Placement = SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
+    if setup.places_rows:
+        with watch.phase("tag"):
+            write.index.tag(setup.tag_request(staged, folder, Purpose.REPLACE))
+        placement = write.index.placement(placement)
+    tasks = plan_files(staged.runs, (), (), placement=placement)
     context = setup.context(
-        write.instant_time, combine=False, merge_stored=False, entries=write.index.entry_stage(folder)
+        write.instant_time, combine=combines, merge_stored=False, entries=write.index.entry_stage(folder)
     )
     with watch.phase("write"):
         engine = setup.call.engine_for(sum(run.size_bytes for run in staged.runs))
         parts = engine.run(WriteFileGroup(context, TaggedRows(staged.runs, ())), tasks)
     reached(Step.WRITTEN)
-    return Written.together(parts)
+    written = Written.together(parts)
+    written.counts.duplicates += staged.duplicates
+    return written
+
+
+def _combines(setup: WriteSetup) -> bool:
+    """Return whether rows of the data with one key become one row."""
+    return not setup.has_automatic_keys and writes.COMBINE_BEFORE_INSERT.get(setup.call.properties)
 
 
 def _in_order_of_data(exchange: Exchange) -> Exchange:
@@ -218,7 +235,7 @@ def _setup(call: Call, data: Dataset) -> WriteSetup:
     setup = WriteSetup.of(call, data)
     if writes.COMBINE_BEFORE_INSERT.get(call.properties):
         raise InvalidConfigError(
-            f"{writes.COMBINE_BEFORE_INSERT.key}=true: bulk writes do not merge duplicates; use upsert, or omit the "
+            f"{writes.COMBINE_BEFORE_INSERT.key}=true: bulk_insert does not merge duplicates; use upsert, or omit the "
             "option"
         )
     return setup

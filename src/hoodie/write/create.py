@@ -127,6 +127,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     _check_columns(columns, keys.DELETE_FIELD, _names(properties.get(keys.DELETE_FIELD)))
     extra = {key: value for key, value in properties.items() if key not in _CREATION_KEYS}
     extra |= {keys.MERGE_PROPERTY_PREFIX + key: properties[key] for key in sorted(_DELETE_KEYS & properties.keys())}
+    logs_changes = _CDC.get(properties) or _CDC_MODE.key in properties
     config = new_table_config(
         NewTable(
             name=name,
@@ -143,7 +144,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             has_slash_separated_dates=_SLASHES.get(properties),
             merge_mode=mode,
             is_cdc_enabled=_CDC.get(properties),
-            cdc_logging_mode=_CDC_MODE.get(properties).upper() if _CDC_MODE.key in properties else None,
+            cdc_logging_mode=_CDC_MODE.get(properties).upper() if logs_changes else None,
             timezone=TimelineZone(_TIMEZONE.get(properties).upper()),
             create_schema=new_table_avro(columns, table_name=name),
             extra={**extra, **index, **merging},

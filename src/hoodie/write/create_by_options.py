@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,6 +16,9 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import check_call_options, is_table_property
 from hoodie.index import table_index
 from hoodie.storage import Store
+from hoodie.storage.memory import MemoryStore
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from hoodie.write.create import CreateOptions, check_same_table, create_table
 
 _WRITE = "hoodie.datasource.write"
@@ -32,6 +35,26 @@ _TEXTS: Final = {
     "key_generator": (keys.KEY_GENERATOR_TYPE,),
 }
 _OPERATION: Final = f"{_WRITE}.operation"
+_DEFINITION: Final = (
+    keys.NAME,
+    keys.TYPE,
+    keys.RECORD_KEY_FIELDS,
+    keys.PARTITION_FIELDS,
+    keys.ORDERING_FIELDS,
+    keys.KEY_GENERATOR_TYPE,
+    keys.HIVE_STYLE,
+    keys.URL_ENCODE,
+    keys.SLASH_SEPARATED_DATES,
+    keys.MERGE_MODE,
+    keys.MERGE_STRATEGY_ID,
+    keys.CDC_ENABLED,
+    keys.CDC_LOGGING_MODE,
+    keys.DELETE_FIELD,
+    keys.DELETE_MARKER,
+)
+"""Properties by which two tables are the same to a write that overwrites one by the other."""
+JVM_DEFAULTS: Final = {keys.HIVE_STYLE: "false"}
+"""Table properties whose defaults differ in JVM Hudi."""
 CREATION: Final = (*_LISTS, *_TEXTS)
 """Options with the names and meanings of arguments of `hoodie.create`; lists are separated by commas."""
 
@@ -40,12 +63,14 @@ CREATION: Final = (*_LISTS, *_TEXTS)
 class TableOptions:
     """The options of a write that tell what its table is: `arguments` of `hoodie.create`, and table properties.
 
-    `idle`: the options of JVM Hudi that have no effect here.
+    `idle`: the options of JVM Hudi that have no effect here. `defaults`: properties of new tables that the options do
+    not have.
     """
 
     arguments: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     idle: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def split(cls, given: Mapping[str, str]) -> tuple[TableOptions, dict[str, str]]:
@@ -72,31 +97,56 @@ class TableOptions:
         properties = {name: rest.pop(name) for name in list(rest) if is_table_property(name)} if arguments else {}
         return cls(arguments, properties, known.idle), rest
 
-    def ensure(self, store: Store, schema: pa.Schema, call: Mapping[str, str], *, may_create: bool) -> None:
-        """Create the table if there is none, the record key is given, and `may_create`; else compare it.
+    def ensure(
+        self, store: Store, schema: pa.Schema, call: Mapping[str, str], *, may_create: bool, compares: bool = True
+    ) -> bool:
+        """Create the table if there is none, an argument of it is given, and `may_create`; else compare it.
 
         `call` are the other options of the write, which are checked before. Two writers that come at once create one
-        table.
+        table. `compares`: a table that exists must have the arguments. Returns whether the table was created.
 
         Raises: TableNotFoundError; as `create_table` and `check_same_table`; InvalidConfigError for unknown options.
         """
         if not table_exists(store):
-            if not may_create or "record_key" not in self.arguments:
+            if not may_create or not self.arguments:
                 raise TableNotFoundError(
                     f"{store.uri('')} is not a Hudi table: create a table with hoodie.create(...), or name the columns "
                     f"of its record key with the option record_key (or {_WRITE}.recordkey.field) of a write that is "
-                    "no delete"
+                    f"no delete; with the option {keys.NAME} alone it has automatic keys"
                 )
             check_call_options(call)
-            index = {"index": call[INDEX_TYPE_KEY]} if INDEX_TYPE_KEY in call else {}
             try:
-                create_table(store, schema, CreateOptions(**{**index, **self.arguments}, properties=self.properties))
+                create_table(store, schema, self._new_table(call))
             except TableExistsError:
                 pass
             else:
-                return
-        if self.arguments:
+                return True
+        if self.arguments and compares:
             self._compare(store)
+        return False
+
+    def scratch(self, schema: pa.Schema) -> Store:
+        """Return a store in memory with a new table of the arguments: what they mean. Raises: as `create_table`."""
+        store = MemoryStore()
+        create_table(store, schema, replace(self._new_table({}), name=self.arguments.get("name", "table")))
+        return store
+
+    def defines(self, store: Store, schema: pa.Schema) -> bool:
+        """Return whether a new table of the arguments and the schema would be as the table is; True without arguments.
+
+        Raises: as `create_table`.
+        """
+        if not self.arguments:
+            return True
+        table, wanted = TableView.load(TableState(store)), TableView.load(TableState(self.scratch(schema)))
+        columns = [[(found.name, found.type) for found in view.schema().arrow] for view in (table, wanted)]
+        told = (key for key in _DEFINITION if key != keys.NAME or "name" in self.arguments)
+        same = all(table.config.raw.get(key, "") == wanted.config.raw.get(key, "") for key in told)
+        return same and columns[0] == columns[1] and table_index(table.config) is table_index(wanted.config)
+
+    def _new_table(self, call: Mapping[str, str]) -> CreateOptions:
+        index = {"index": call[INDEX_TYPE_KEY]} if INDEX_TYPE_KEY in call else {}
+        return CreateOptions(**{**index, **self.arguments}, properties={**self.defaults, **self.properties})
 
     def _compare(self, store: Store) -> None:
         config = read_table_config(store)

@@ -6,9 +6,14 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from hoodie.commit.call import Call
-from hoodie.errors import InvalidConfigError
+from hoodie.engine import ArrowDataset
+from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.files.staging.row_files import RowFiles
 from hoodie.progress import PhaseTimes
+from hoodie.records.keys.key_columns import KeyColumns
+from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.view.slices import list_files
+from hoodie.view.table_view import TableView
 from hoodie.write.files.context import Written
 from hoodie.write.outcome import result_of, services_after
 from hoodie.write.replace import Removed, remove_partitions
@@ -36,6 +41,23 @@ def delete_partitions(call: Call, partition_paths: Collection[str]) -> WriteResu
     after = services_after(setup, watch, write.completed_view)
     after = replace(after, notes=(*retries.notes, *after.notes))
     return result_of(setup, write, Written(), watch, replaced=count, after=after)
+
+
+def partitions_of(view: TableView, rows: ArrowDataset | RowFiles) -> list[str]:
+    """Return the partition paths of rows with the partition columns, sorted. Memory: one batch, and the paths.
+
+    Raises: SchemaMismatchError if a partition column is missing; PartitionPathError.
+    """
+    columns = KeyColumns(table_key_generator(view.config), view.schema().arrow)
+    if missing := columns.missing_paths(rows.schema):
+        raise SchemaMismatchError(f"delete_partition: the rows lack the partition columns {missing}")
+    found: set[str] = set()
+    for part in rows.parts(1):
+        for batch in part:
+            paths = columns.partition_paths(batch.select(columns.needed(batch.schema.names)))
+            assert paths is not None, "no partition column is missing"
+            found.update(paths.unique().to_pylist())
+    return sorted(found)
 
 
 def _committed(removed: Removed | None) -> Removed:

@@ -25,6 +25,7 @@ from hoodie.index import (
     check_index_options,
 )
 from hoodie.metadata.kinds.bloom_filters import filter_options
+from hoodie.records.change import IS_DELETED, flags_deletes
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.table_view import TableSchema, TableView
 
@@ -103,7 +104,10 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
     current, config = view.schema(), view.config
     key_fields = (*config.record_key_fields, *config.partition_fields)
     fill_missing = writes.FILL_MISSING.get(properties)
-    evolved = evolve(current.arrow, data.schema, key_fields=key_fields, fill_missing=fill_missing)
+    columns = data.schema
+    if flags_deletes(columns) and IS_DELETED not in current.arrow.names:
+        columns = columns.remove(columns.get_field_index(IS_DELETED))  # it says what to do with a row
+    evolved = evolve(current.arrow, columns, key_fields=key_fields, fill_missing=fill_missing)
     if evolved == current.arrow:
         return current
     _check_evolution(current.arrow, evolved, data, writes.SCHEMA_EVOLUTION.get(properties))

@@ -19,7 +19,7 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.files.staging.staged import StagedRun, StageWriter
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, KeyWriter, StagedKeys
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, conform
-from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, change_schema
+from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, change_schema, flags_deletes
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.keys.key_generator import KeyGenerator
@@ -77,11 +77,13 @@ class Preparation:
         A column `KIND`, which a merge computes, tells the kind of each row.
         """
         keep = [name for name in batch.schema.names if name not in _NO_DATA]
+        if flags_deletes(batch.schema) and IS_DELETED not in self.schema.names:
+            keep.remove(IS_DELETED)
         rows = conform(batch.select(keep), self.schema)
         keys = self._record_keys(batch, rows)
         paths = self.key_generator.partition_paths(rows)
         kinds = np.full(len(keys), np.int8(Kind.ROW))
-        kinds[self._deletes(rows)] = np.int8(Kind.DELETE_IN_ORDER)
+        kinds[self._deletes(batch, rows)] = np.int8(Kind.DELETE_IN_ORDER)
         if KIND in batch.schema.names:
             kinds[np.asarray(batch.column(KIND)) == Kind.DELETE] = np.int8(Kind.DELETE)
         return pa.RecordBatch.from_arrays(
@@ -122,11 +124,11 @@ class Preparation:
             f"{missing}, or use a table with a global index, which searches every partition"
         )
 
-    def _deletes(self, rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _deletes(self, batch: pa.RecordBatch, rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Return a mask of the rows that are deletes: by `_hoodie_is_deleted`, or by the table's delete field."""
         gone = np.zeros(rows.num_rows, np.bool_)
-        if IS_DELETED in rows.schema.names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
-            gone |= np.asarray(pc.fill_null(rows.column(IS_DELETED), False))
+        if flags_deletes(batch.schema):
+            gone |= np.asarray(pc.fill_null(batch.column(IS_DELETED), False))
         if self.delete_field is not None and self.delete_field in rows.schema.names:
             marked = pc.equal(rows.column(self.delete_field).cast(pa.string()), self.delete_marker)
             gone |= np.asarray(pc.fill_null(marked, False))

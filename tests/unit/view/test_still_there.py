@@ -15,7 +15,7 @@ from hoodie.read.local import read_table
 from hoodie.read.plan import explain, plan_scan
 from hoodie.records.condition import Condition
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
-from hoodie.spark import datasource
+from hoodie.spark import read_options
 from hoodie.spark.lookups import FileGroupLookUp
 from hoodie.storage import FileInfo, MemoryStore
 from hoodie.table import Table
@@ -164,8 +164,8 @@ def test_the_data_source_plans_again(monkeypatch: pytest.MonkeyPatch) -> None:
         upserts(inner, 3, 4, 5)
         Table(inner).clean(properties=ONE)
 
-    options = datasource.TableOptions.parse({"path": store.spec.uri})
-    monkeypatch.setattr(datasource, "open_store", lambda *_: store)
+    options = read_options.ReadOptions(store.spec)
+    monkeypatch.setattr(read_options, "open_store", lambda *_: store)
     store.act = others
     assert read_table(options.plan(["ts"]))["ts"].to_pylist() == [5]
 

@@ -1,0 +1,299 @@
+"""The options of `spark.read.format("hoodie")`: which rows of which table; the names of JVM Hudi are known too.
+
+docs/data-source.md has the list. Bounds of JVM Hudi's incremental queries are completion times, whatever instant has
+such a requested time, as in JVM Hudi.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hoodie.config.hudi_options import hudi_options, translated
+from hoodie.config.known import OPTIONS
+from hoodie.engine.inputs import table_in_memory
+from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.format.table.call_options import is_table_property
+from hoodie.read.cdc import cdc_schema, with_json_images
+from hoodie.read.cdc_plan import CdcPlan, plan_cdc
+from hoodie.read.changes import plan_changes
+from hoodie.read.lookup import plan_lookup
+from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
+from hoodie.read.times import BY_REQUEST, OrderTime
+from hoodie.records.condition import Condition
+from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
+from hoodie.spark.stream_source import EARLIEST, OF_STREAMS, START, stream_schema
+from hoodie.spark.types import arrow_schema_of, spark_schema_of
+from hoodie.storage import StoreSpec, open_store
+from hoodie.table.context import TableContext
+from hoodie.timeline import to_instant_time
+from hoodie.view.table_view import TableView
+
+AS_OF: Final = "as.of.instant"
+_QUERY: Final = ("hoodie.datasource.query.type", "hoodie.datasource.view.type")
+_FORMAT: Final = "hoodie.datasource.query.incremental.format"
+_JVM_BOUNDS: Final = ("hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime")
+_READS: Final = ("hoodie.datasource.read.", "hoodie.datasource.query.", "hoodie.datasource.merge.")
+_EPOCH_DIGITS: Final = {10: 1, 13: 1000}
+"""Digits of a time since 1970, and its units in a second."""
+_OF_SNAPSHOTS: Final = ("as_of", "where", "view")
+_OF_CHANGES: Final = ("since", "until", "mode", "flat", *_JVM_BOUNDS)
+_OF_READS: Final = (*_OF_SNAPSHOTS, "columns", "keys", *_OF_CHANGES)
+_HUDI: Final = "hoodie."
+_OF_CATALOGS: Final = ("location", "owner", "provider", "comment", "external", "is_managed_location", "collation")
+"""Properties that Spark's catalog adds to the options of a table; it repeats the others as `option.<name>`."""
+_STORAGE: Final = "storage."
+_WIDER: Final = frozenset({(pa.int32(), pa.int64()), (pa.float32(), pa.float64())})
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The options of a read of changes. `cdc`: each change of each commit, otherwise each changed row once.
+
+    `is_jvm`: the options are those of JVM Hudi: `since` and `until` are its bounds, and the images are JSON texts.
+    """
+
+    since: str | None
+    until: str | None
+    cdc: bool
+    flat: bool
+    is_jvm: bool
+
+    @classmethod
+    def parse(cls, found: Mapping[str, str], columns: Sequence[str] | None) -> Span:
+        """Parse the options. Raises: InvalidConfigError for unknown values, and for columns of change data."""
+        mode, flat = found.get("mode", "latest"), found.get("flat", "false").lower()
+        if mode not in ("latest", "cdc") or flat not in ("true", "false") or (mode == "latest" and flat == "true"):
+            raise InvalidConfigError(
+                f"mode={mode!r}, flat={flat!r}: expected mode 'latest', or 'cdc' with or without flat 'true'"
+            )
+        if mode == "cdc" and columns is not None:
+            raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
+        is_jvm = any(name in found for name in _JVM_BOUNDS)
+        since, until = (found.get(name) for name in (_JVM_BOUNDS if is_jvm else ("since", "until")))
+        return cls(since, until, mode == "cdc", flat == "true", is_jvm)
+
+    def bounds(self, view: TableView) -> tuple[str | None, str | None]:
+        """Return `since` and `until` of a plan. Raises: InvalidConfigError for a text that is no time."""
+        if not self.is_jvm:
+            return self.since, self.until
+        from_start = self.since is None or not self.since.strip("0") or self.since == EARLIEST
+        since = None if from_start or self.since is None else _completion(self.since, view)
+        return since, None if self.until is None else _completion(self.until, view)
+
+    def plan_cdc(self, context: TableContext) -> CdcPlan:
+        """Plan a read of change data. Raises: as `plan_cdc`."""
+        return context.planned(lambda view: plan_cdc(view, *self.bounds(view)))
+
+    def rows_of(self, plan: CdcPlan) -> pa.Schema:
+        """Return the schema of change data of the plan."""
+        schema = cdc_schema(plan.schema, flat=self.flat)
+        return with_json_images(schema) if self.is_jvm else schema
+
+
+def _completion(text: str, view: TableView) -> OrderTime:
+    return OrderTime(to_instant_time(jvm_time(text), view.layout.zone))
+
+
+def jvm_time(text: str) -> str | datetime:
+    """Return a time in one of JVM Hudi's forms: seconds or milliseconds since 1970 become a datetime.
+
+    >>> jvm_time("1700000000"), jvm_time(" 2023-11-14 ")
+    (datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.timezone.utc), '2023-11-14')
+    """
+    text = text.strip()
+    if text.isdecimal() and len(text) in _EPOCH_DIGITS:
+        return datetime.fromtimestamp(int(text) / _EPOCH_DIGITS[len(text)], UTC)
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """The options of a `spark.read` call. `keys` are the values of a list in JSON."""
+
+    store: StoreSpec
+    as_of: str | None = None
+    where: Condition | None = None
+    columns: tuple[str, ...] | None = None
+    view: str = SNAPSHOT
+    keys: tuple[Any, ...] | None = None
+    changes: Span | None = None
+
+    @classmethod
+    def of(cls, store: StoreSpec, found: Mapping[str, str]) -> ReadOptions:
+        """Parse options that `read_options` returned.
+
+        Raises: InvalidConfigError for an unknown option, options of different reads, or without a path.
+        """
+        if unknown := sorted(set(found) - set(_OF_READS)):
+            raise InvalidConfigError(f"options {unknown} belong to streams: use spark.readStream")
+        names = tuple(name.strip() for name in found["columns"].split(",")) if "columns" in found else None
+        reads = [[name for name in own if name in found] for own in (_OF_SNAPSHOTS, ("keys",), _OF_CHANGES)]
+        if len([own for own in reads if own]) > 1:
+            given = " and ".join("/".join(own) for own in reads if own)
+            raise InvalidConfigError(f"options {given} belong to different reads: filter the loaded DataFrame instead")
+        return cls(
+            store=store,
+            as_of=found.get("as_of"),
+            where=Condition.parse_optional(found.get("where") or None),
+            columns=names,
+            view=found.get("view", SNAPSHOT),
+            keys=_keys(found["keys"]) if "keys" in found else None,
+            changes=Span.parse(found, names) if reads[2] else None,
+        )
+
+    def schema(self) -> pa.Schema:
+        """Return the schema of the rows. Raises: as the plans of the reads of `Table`.
+
+        That of changes until now plans no changes: a stream asks for it whose checkpoint is behind `since`.
+        """
+        if self.changes is not None and self.changes.until is None:
+            changes = self.changes
+            schema = stream_schema(self._context(), cdc=changes.cdc, flat=changes.flat, columns=self.columns)
+            return with_json_images(schema) if changes.is_jvm and changes.cdc else schema
+        if self.changes is not None and self.changes.cdc:
+            return self.changes.rows_of(self.changes.plan_cdc(self._context()))
+        return self.plan().output_schema
+
+    def partitions(self, schema: pa.Schema) -> list[SlicesPartition]:
+        """Plan the read of rows of this schema: one Spark partition for about 64 MiB of files, at least one.
+
+        Raises: as the plans of the reads of `Table`; as `check_schema`.
+        """
+        if self.changes is not None and self.changes.cdc:
+            changes = self.changes.plan_cdc(self._context())
+            check_schema(self.changes.rows_of(changes), schema)
+            return change_partitions(changes, schema, flat=self.changes.flat, as_json=self.changes.is_jvm)
+        plan = self.plan(schema.names)
+        check_schema(plan.output_schema, schema)
+        return slice_partitions(self.store, plan, schema)
+
+    def _context(self) -> TableContext:
+        return TableContext(open_store(self.store), spark=False)
+
+    def plan(self, columns: Sequence[str] | None = None) -> ScanPlan:
+        """Plan the scan on the newest commit, or `as_of`. Raises: as the plans of the reads of `Table`."""
+        context = self._context()
+        chosen = self.columns if columns is None else columns
+        if self.changes is not None:
+            bounds = self.changes.bounds
+            plan = context.planned(lambda view: plan_changes(view, *bounds(view)))
+            return plan.with_columns(chosen)
+        if self.keys is not None:
+            view = context.view()
+            wanted = table_in_memory(context.keys(list(self.keys), view))
+            return context.planned(lambda view: plan_lookup(view, wanted), view).with_columns(chosen)
+        return context.planned(
+            lambda view: plan_scan(view, columns=chosen, where=self.where, as_of=self.as_of, kind=self.view)
+        )
+
+
+def read_options(options: Mapping[str, str]) -> tuple[StoreSpec, dict[str, str]]:
+    """Return the store, and the options of a read or a stream in our names; those of JVM Hudi are translated.
+
+    Options of writes have no effect on reads: a script can use one set of options for both.
+
+    Raises: InvalidConfigError for an option that is not known, that is refused, or that contradicts another one.
+    """
+    store, found = store_and_options(options, (*_OF_READS, *OF_STREAMS, AS_OF), with_hudi=True)
+    own = {name: value for name, value in found.items() if not name.startswith(_HUDI) or name == START}
+    jvm = {name: value for name, value in found.items() if name not in own}
+    if AS_OF in own:
+        own["as_of"] = BY_REQUEST + _text(jvm_time(own.pop(AS_OF)))
+    query = next((jvm.pop(name).lower() for name in _QUERY if name in jvm), "")
+    images = jvm.pop(_FORMAT, "")
+    bounds: dict[str, str] = {name: jvm.pop(name) for name in _JVM_BOUNDS if name in jvm}
+    if query == "incremental":
+        if _JVM_BOUNDS[0] not in bounds:
+            raise InvalidConfigError(f"an incremental query needs {_JVM_BOUNDS[0]}: '000' is before the first commit")
+        own |= bounds
+        own |= {"mode": "latest" if images in ("", "latest_state") else images}
+    elif query in ("snapshot", "read_optimized", ""):
+        own |= {"view": query} if query and "as_of" not in own else {}
+        if bounds:
+            raise InvalidConfigError(f"options {sorted(bounds)}: expected {_QUERY[0]}='incremental' beside them")
+    else:
+        raise InvalidConfigError(f"{_QUERY[0]}={query!r}: expected snapshot, read_optimized or incremental")
+    _check_others(jvm)
+    return store, own
+
+
+def _check_others(jvm: Mapping[str, str]) -> None:
+    """Raises: InvalidConfigError for options that are unknown, or that would change which rows are read."""
+    of_reads = {name: value for name, value in jvm.items() if name.startswith(_READS)}
+    unknown = jvm.keys() - of_reads.keys() - OPTIONS.keys() - hudi_options().keys()
+    if found := sorted(name for name in unknown if not is_table_property(name)):
+        raise InvalidConfigError(f"unknown options {found}; docs/options.md has the list")
+    translated(of_reads)
+
+
+def _text(when: str | datetime) -> str:
+    return when if isinstance(when, str) else when.isoformat()
+
+
+def check_schema(found: pa.Schema, wanted: pa.Schema) -> None:
+    """Check the schema of a read, which the caller may have given (`spark.read.schema`): no value may change by it.
+
+    It may have some of the columns and nested fields, in any order, and int as long and float as double.
+
+    Raises: SchemaMismatchError that names the first column that the rows do not have, or have with another type.
+    """
+    types = {field.name: field.type for field in arrow_schema_of(spark_schema_of(found))}
+    for field in wanted:
+        if field.name not in types or not _is_readable_as(types[field.name], field.type):
+            there = f"has type {types[field.name]}" if field.name in types else f"is not in {', '.join(types)}"
+            raise SchemaMismatchError(
+                f"column {field.name!r} {there}, and the schema of this read expects {field.type}: load the table "
+                "without a schema, or again if it was changed since, and cast the columns of the DataFrame"
+            )
+
+
+def _is_readable_as(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        known = {child.name: child.type for child in found.fields}
+        return all(child.name in known and _is_readable_as(known[child.name], child.type) for child in wanted.fields)
+    if pa.types.is_list(found) and pa.types.is_list(wanted):
+        return _is_readable_as(found.value_type, wanted.value_type)
+    if pa.types.is_map(found) and pa.types.is_map(wanted):
+        return bool(found.key_type == wanted.key_type) and _is_readable_as(found.item_type, wanted.item_type)
+    return bool(found == wanted) or (found, wanted) in _WIDER
+
+
+def store_and_options(
+    options: Mapping[str, str], known: Sequence[str], *, with_hudi: bool = False
+) -> tuple[StoreSpec, dict[str, str]]:
+    """Return the store of the option `path`, and the other options with names in lower case.
+
+    Raises: InvalidConfigError for an option that is not known, or without a path; `with_hudi`: options `hoodie.*` are
+        known.
+    """
+    found = {name.lower(): value for name, value in options.items()}
+    storage = {name.removeprefix(_STORAGE): value for name, value in found.items() if name.startswith(_STORAGE)}
+    own = {
+        name: value
+        for name, value in found.items()
+        if name not in ("path", *_OF_CATALOGS) and not name.startswith((_STORAGE, "option."))
+    }
+    unknown = sorted(name for name in own if name not in known and not (with_hudi and name.startswith(_HUDI)))
+    if unknown or "path" not in found:
+        no_path = "no path: call load(path) or save(path); in SQL, tables of the catalog need WITH (path = '...')"
+        what = f"unknown options {unknown}" if unknown else no_path
+        more = f", {_HUDI}<name>" if with_hudi else ""
+        raise InvalidConfigError(f"{what}; the options are path, {', '.join(known)}{more} and {_STORAGE}<name>")
+    return open_store(found["path"], storage).spec, own
+
+
+def _keys(text: str) -> tuple[Any, ...]:
+    """Parse the option `keys`. Raises: InvalidConfigError."""
+    try:
+        keys = json.loads(text)
+    except ValueError:
+        keys = None
+    if not isinstance(keys, list) or not keys:
+        raise InvalidConfigError(f'keys={text!r}: expected a list of record keys in JSON, such as ["a", "b"]')
+    return tuple(keys)

@@ -1,0 +1,112 @@
+"""What a step of a script may use, and what is recorded after it: rows, schema and properties of its table.
+
+The same steps run with JVM Hudi and with hoodie; `run.py` runs the steps of one page in a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+FORMAT: Final = "hudi"
+_VOLATILE: Final = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
+_FINISHED: Final = (".commit", ".deltacommit", ".replacecommit")
+QUICK: Final = {
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.insert.shuffle.parallelism": "2",
+    "hoodie.bulkinsert.shuffle.parallelism": "2",
+    "hoodie.delete.shuffle.parallelism": "2",
+}
+"""Options of an ordinary script; they have no effect on rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: what it does in words, and the call. It may return a DataFrame, whose rows are compared too."""
+
+    name: str
+    call: Callable[[Script], Any]
+
+
+@dataclass
+class Page:
+    """The steps of one page of the documentation."""
+
+    title: str
+    steps: list[Step] = field(default_factory=list)
+
+    def step(self, name: str) -> Callable[[Callable[[Script], Any]], Callable[[Script], Any]]:
+        """Add a step; steps run in the order of the module."""
+
+        def add(call: Callable[[Script], Any]) -> Callable[[Script], Any]:
+            self.steps.append(Step(name, call))
+            return call
+
+        return add
+
+
+class Script:
+    """A session and the folder of a page. `table` is the table that the steps write, until `use` chooses another."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark, self._folder = spark, folder
+        self.table = "t"
+
+    @property
+    def path(self) -> str:
+        """The path of the table."""
+        return str(self._folder / self.table)
+
+    def use(self, table: str) -> None:
+        """Go on with a table of this name."""
+        self.table = table
+
+    def frame(self, columns: str, *rows: Sequence[Any]) -> Any:
+        """Return a DataFrame of the rows; `columns` is a schema in SQL."""
+        return self.spark.createDataFrame([tuple(row) for row in rows], columns)
+
+    def save(self, frame: Any, mode: str, options: Mapping[str, Any]) -> None:
+        """Write the frame with the options of the script."""
+        given = {"hoodie.table.name": self.table, **QUICK, **options}
+        frame.write.format(FORMAT).options(**given).mode(mode).save(self.path)
+
+    def load(self, **options: Any) -> Any:
+        """Read the table with options of the script."""
+        return self.spark.read.format(FORMAT).options(**options).load(self.path)
+
+    def instants(self) -> list[tuple[str, str]]:
+        """Return requested and completion time of the completed commits, oldest first."""
+        folder = Path(self.path, ".hoodie", "timeline")
+        names = [found.name for found in folder.iterdir() if found.suffix in _FINISHED]
+        pairs = [name.partition(".")[0].partition("_") for name in names]
+        return sorted((requested, completed) for requested, _, completed in pairs)
+
+    def state(self) -> dict[str, Any]:
+        """Return rows, schema and properties of the table; `{}` if there is none."""
+        if not Path(self.path, ".hoodie", "hoodie.properties").is_file():
+            return {}
+        frame = self.spark.read.format(FORMAT).load(self.path)
+        return {**contents(frame), "properties": self._properties()}
+
+    def _properties(self) -> dict[str, str]:
+        lines = Path(self.path, ".hoodie", "hoodie.properties").read_text("utf-8").splitlines()
+        pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+        return {key: value.replace("\\:", ":").replace("\\=", "=") for key, _, value in pairs}
+
+
+def contents(frame: Any) -> dict[str, Any]:
+    """Return rows and schema of a DataFrame in JSON, without columns whose values no second run repeats."""
+    kept = [column for column in frame.columns if column not in _VOLATILE]
+    rows = [{name: _plain(value) for name, value in row.asDict(True).items()} for row in frame.select(*kept).collect()]
+    schema = [f"{column.name} {column.dataType.simpleString()}" for column in frame.schema]
+    return {"rows": sorted(rows, key=repr), "schema": schema}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return value if isinstance(value, (int, float, str, bool, type(None))) else str(value)
