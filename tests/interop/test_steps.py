@@ -37,7 +37,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, An
 def test_each_step_leaves_the_same_table(
     name: str, own: dict[str, list[dict[str, Any]]], jvm: Jvm, tmp_path: Path
 ) -> None:
-    judged = run_page(page_of(name), jvm.spark, tmp_path)
+    judged = run_page(page_of(name), jvm.spark, tmp_path, jvm.spark.sql)
     differences = DIFFERENCES[name]
     assert differences.keys() <= {outcome["step"] for outcome in judged}
     wrong = []

@@ -2,8 +2,8 @@
 
 Usage: python -m tests.interop.steps.run OUT.json [--bundle JAR] PAGE …
 
-With a bundle JVM Hudi answers `format("hudi")`. Without one hoodie does: the pages run with its data source, then again
-in a registered session; the names of the second outcomes end with `NATIVE`.
+With a bundle JVM Hudi answers `format("hudi")` and SQL. Without one hoodie does: the pages run with its data source,
+then again in a registered session; the names of the second outcomes end with `NATIVE`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import importlib
 import json
 import tempfile
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,11 +36,12 @@ def main() -> None:
     jars = {} if given.bundle is None else {**JVM_CONFS, "spark.jars": str(given.bundle.resolve())}
     with tempfile.TemporaryDirectory() as scratch:
         session = open_classic_session(Path(scratch, "warehouse"), jars)
-        found = {name: run_page(page_of(name), session, Path(scratch, name)) for name in given.pages}
+        run_sql = partial(hoodie.sql, session) if given.bundle is None else session.sql
+        found = {name: run_page(page_of(name), session, Path(scratch, name), run_sql) for name in given.pages}
         if given.bundle is None:
             hoodie.register(session)
             for name in given.pages:
-                found[name + NATIVE] = run_page(page_of(name), session, Path(scratch, name + NATIVE))
+                found[name + NATIVE] = run_page(page_of(name), session, Path(scratch, name + NATIVE), run_sql)
         session.stop()
     given.out.write_text(json.dumps(found, indent=1, ensure_ascii=False))
 
@@ -50,9 +53,9 @@ def page_of(name: str) -> Page:
     return page
 
 
-def run_page(page: Page, session: Any, folder: Path) -> list[dict[str, Any]]:
+def run_page(page: Page, session: Any, folder: Path, run_sql: Callable[[str], Any]) -> list[dict[str, Any]]:
     """Run the steps of a page; a step that fails is recorded, and the next one runs."""
-    script = Script(session, folder)
+    script = Script(session, folder, run_sql)
     return [{"step": step.name, **_outcome(step.call, script)} for step in page.steps]
 
 

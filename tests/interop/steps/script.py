@@ -48,20 +48,28 @@ class Page:
 
 
 class Script:
-    """A session and the folder of a page. `table` is the table that the steps write, until `use` chooses another."""
+    """A session and the folder of a page. `table` is the table that the steps write, until `use` chooses another.
 
-    def __init__(self, spark: Any, folder: Path) -> None:
-        self.spark, self._folder = spark, folder
-        self.table = "t"
+    `run_sql` runs a statement: JVM Hudi's in the session, hoodie's with its own function.
+    """
+
+    def __init__(self, spark: Any, folder: Path, run_sql: Callable[[str], Any]) -> None:
+        self.spark, self._folder, self.run_sql = spark, folder, run_sql
+        self.table, self._managed = "t", False
 
     @property
     def path(self) -> str:
         """The path of the table."""
-        return str(self._folder / self.table)
+        warehouse = Path(self.spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:"))
+        return str((warehouse if self._managed else self._folder) / self.table)
 
-    def use(self, table: str) -> None:
-        """Go on with a table of this name."""
-        self.table = table
+    def use(self, table: str, *, managed: bool = False) -> None:
+        """Go on with a table of this name; a managed one is in the warehouse."""
+        self.table, self._managed = table, managed
+
+    def sql(self, text: str) -> Any:
+        """Run a statement, in which `{t}` is the name of the table, and `{path}` its path."""
+        return self.run_sql(text.format(t=self.table, path=self.path))
 
     def frame(self, columns: str, *rows: Sequence[Any]) -> Any:
         """Return a DataFrame of the rows; `columns` is a schema in SQL."""
