@@ -30,6 +30,7 @@ from hoodie.read.local import SliceScan
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.sql.quoting import quoted
+from hoodie.spark.connectors import access_of
 from hoodie.spark.merged import SliceReader, read_merged
 from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.stored_types import files_by_types, with_stored_types
@@ -56,7 +57,7 @@ def read_scan(session: Any, plan: ScanPlan) -> Any:
     Without log files Spark's plan runs no Python. For slices with log files, the driver merges small logs in this call,
     and the DataFrame has the rows that come from logs. Of larger logs Python workers merge the rows when a query runs,
     with all columns that the scan needs: a `select` on the DataFrame does not reduce these columns. Slices whose base
-    files Spark cannot scan are merged in Python workers.
+    files Spark cannot scan are merged in Python workers, as are all slices if Spark cannot open the store.
     """
     frame = _rows(session, plan)
     if plan.instants is not None:
@@ -71,6 +72,9 @@ def read_scan(session: Any, plan: ScanPlan) -> Any:
 def _rows(session: Any, plan: ScanPlan) -> Any:
     """Return all rows that can match, with all columns; if log files are merged, with the needed columns only."""
     today = spark_schema_of(with_stored_types(plan.schema, plan.schema))
+    if plan.slices and access_of(session, plan.view.store) is None:
+        reader, schema = _reader_of(plan, today)
+        return read_merged(session, plan.slices, reader, schema)
     parts = _file_parts(session, plan, plan.files, today)
     if plan.merged:
         parts = _with_merged(session, plan, parts, today)
@@ -79,24 +83,29 @@ def _rows(session: Any, plan: ScanPlan) -> Any:
     return functools.reduce(lambda left, right: left.unionByName(right), parts)
 
 
-def _with_merged(session: Any, plan: ScanPlan, parts: list[Any], today: Any) -> list[Any]:
-    """Add the slices that need a merge: scans of their base files, and the rows that Python workers read."""
+def _reader_of(plan: ScanPlan, today: Any) -> tuple[SliceReader, Any]:
+    """Return the reader of slices in workers, and the Spark schema of its rows: the columns that the scan needs."""
     few_keys = plan.keys is not None and plan.keys.num_rows <= FILTERED_KEYS_MAX
     scan = SliceScan.roughly(plan, keys=plan.keys if few_keys else None)
     schema = type(today)([today[name] for name in scan.columns])
+    return SliceReader(plan.view.store.spec, scan, arrow_schema_of(schema)), schema
+
+
+def _with_merged(session: Any, plan: ScanPlan, parts: list[Any], today: Any) -> list[Any]:
+    """Add the slices that need a merge: scans of their base files, and the rows that Python workers read."""
+    reader, schema = _reader_of(plan, today)
     scanned = {found.base_file: found for found in scannable(plan, session) if found.base_file is not None}
     # Slices without a base file are read in the same tasks as the logs of the others.
     by_logs = [found for found in plan.merged if found.base_file is None or found.base_file in scanned]
     whole = [found for found in plan.merged if found.base_file is not None and found.base_file not in scanned]
-    reader = SliceReader(plan.view.store.spec, scan, arrow_schema_of(schema))
     by_driver = merged_by_driver(session, plan, by_logs, reader, schema)
     superseding = Superseding(scanned, None if by_driver is None else by_driver.by_file)
     parts = parts + _file_parts(session, plan, tuple(scanned), today, superseding)
-    if scan.columns != tuple(today.names):
-        parts = [part.select(*map(quoted, scan.columns)) for part in parts]
+    if schema.names != today.names:
+        parts = [part.select(*map(quoted, schema.names)) for part in parts]
     if by_driver is not None and by_driver.has_rows:
         # A DataFrame that is kept must not be the result: joined with itself, its columns would be ambiguous.
-        parts += [] if by_driver.rows is None else [by_driver.rows if parts else by_driver.rows.toDF(*scan.columns)]
+        parts += [] if by_driver.rows is None else [by_driver.rows if parts else by_driver.rows.toDF(*schema.names)]
     elif by_logs:
         parts.append(read_merged(session, by_logs, replace(reader, only_logged=True), schema))
     if whole:
@@ -146,11 +155,13 @@ def _cast(frame: Any, schema: Any) -> Any:
 
 def _scan(session: Any, plan: ScanPlan, files: Sequence[BaseFile], schema: Any) -> Any:
     store, zone = plan.view.store, plan.view.layout.zone
+    access = access_of(session, store)
+    assert access is not None
     store.check_links(file.path for file in files)
-    listed = [FileOfScan(store.uri(file.path), file.size_bytes, _written_ms(file, zone)) for file in files]
+    listed = [FileOfScan(access.uri_of(file.path), file.size_bytes, _written_ms(file, zone)) for file in files]
     # Hudi writes dates and times of the proleptic Gregorian calendar. Without this option Spark raises an error for
     # dates before 1582 and times before 1900.
-    reader = session.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")
+    reader = access.reader(session).schema(schema).option("datetimeRebaseMode", "CORRECTED")
     return read_files(session, reader, listed)
 
 

@@ -162,7 +162,7 @@ def _as_ours(error: Exception) -> HoodieError | None:
     own = _of_worker(error) or _environment_error(error)
     if own is not None or (library == "pyspark" and kind.__name__ not in _BASES):
         return own
-    return JobFailedError(f"Spark did not complete a job of this call: {_reason(error)}")
+    return JobFailedError(f"Spark did not complete a job of this call: {reason(error)}")
 
 
 def _of_worker(error: Exception) -> HoodieError | None:
@@ -176,7 +176,7 @@ def _of_worker(error: Exception) -> HoodieError | None:
     return found
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Return Spark's reason without stack traces, on one line."""
     told = str(error)
     aborted = _ABORTED.search(told)  # it may be the cause of the error, behind a stack trace

@@ -1,0 +1,153 @@
+"""Tables in an object store from Spark: scans by Hadoop's connector, and Python workers where Spark has none.
+
+No test has the JAR of hadoop-aws, which is 700 MB with Amazon's client. Hadoop's own `ViewFileSystemOverloadScheme`
+takes its place: it serves the URIs of a bucket from a local copy of the bucket. docs/storage.md tells what was tried
+with hadoop-aws.
+"""
+
+from __future__ import annotations
+
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import pytest
+
+import hoodie
+from hoodie.spark import connectors
+from hoodie.storage import open_store
+from tests.contract.table_lanes import TRIPS, trips
+from tests.contract.test_store import s3_options  # noqa: F401
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.connect]
+NO_CONNECTOR = "Spark has no connector for s3a://.*columns= and where=.*packages=org.apache.hadoop:hadoop-aws:3[.]"
+CITY = "san p%20=é"
+OVERLOADED = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
+SECRET = "a-secret-of-this-test"
+
+
+@pytest.fixture
+def session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """The lane's session, as if it had read no table yet."""
+    monkeypatch.setattr(connectors, "_known", WeakKeyDictionary())
+    before = spark.conf.get("fs.s3a.impl", None)
+    assert before is None
+    yield spark
+    spark.conf.unset("fs.s3a.impl")
+
+
+@pytest.fixture
+def options(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The storage options of the test's table; moto's server takes any credentials."""
+    return {**request.getfixturevalue("s3_options"), "aws_secret_access_key": SECRET}
+
+
+@pytest.fixture
+def table(session: SparkSession, options: dict[str, str], kind: str) -> hoodie.Table:
+    """A table with two commits in a bucket of its own: Hadoop keeps a client for each bucket."""
+    bucket = f"b{uuid.uuid4().hex}"
+    urllib.request.urlopen(urllib.request.Request(f"{options['aws_endpoint']}/{bucket}", method="PUT")).close()
+    choices: dict[str, Any] = {"record_key": "id", "ordering": "ts", "partition_by": "city", "type": kind}
+    found = hoodie.create(f"s3://{bucket}/t", TRIPS, storage_options=options, spark=session, **choices)
+    found.upsert(trips(*((f"k{n}", 1, float(n), CITY if n % 2 else "nyc") for n in range(40))))
+    found.upsert(trips(("k1", 2, 100.0, CITY), ("k2", 2, 200.0, "nyc")))
+    return found
+
+
+def fares(frame: Any) -> dict[str, float]:
+    return {row["id"]: row["fare"] for row in frame.collect()}
+
+
+KINDS = pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read"])
+EXPECTED = {f"k{n}": float(n) for n in range(40)} | {"k1": 100.0, "k2": 200.0}
+
+
+@KINDS
+def test_workers_read_where_spark_has_no_connector(table: hoodie.Table, session: SparkSession, kind: str) -> None:
+    with pytest.warns(hoodie.HoodieWarning, match=NO_CONNECTOR):
+        assert fares(table.read()) == EXPECTED
+    # The session is told once: a second warning fails the test.
+    assert fares(table.read(columns=["id", "fare"], where="fare >= 100")) == {"k1": 100.0, "k2": 200.0}
+    assert fares(table.changes(since=min(table.history()["instant"].to_pylist()))) == {"k1": 100.0, "k2": 200.0}
+    assert fares(table.read_keys(["k3", "none"])) == {"k3": 3.0}
+    table.update({"fare": "fare + 1"}, where="id = 'k3'")
+    table.delete_where("id = 'k4'")
+    table.delete_where("fare > 38")
+    left = EXPECTED | {"k3": 4.0}
+    assert fares(table.read()) == {key: fare for key, fare in left.items() if key != "k4" and fare <= 38}
+
+
+@KINDS
+def test_a_registered_session_loads_without_a_connector(
+    table: hoodie.Table, session: SparkSession, options: dict[str, str], kind: str
+) -> None:
+    hoodie.register(session)
+    try:
+        reader = session.read.format("hudi").options(**{f"storage.{name}": text for name, text in options.items()})
+        with pytest.warns(hoodie.HoodieWarning, match=NO_CONNECTOR):
+            assert fares(reader.load(table.path)) == EXPECTED
+    finally:
+        hoodie.unregister(session)
+
+
+def mount(session: SparkSession, table: hoodie.Table, options: dict[str, str], folder: Path) -> None:
+    """Give the session a connector for `s3a://` that serves a copy of the table."""
+    store = open_store(table.path, options)
+    for info in store.list("", recursive=True):
+        (folder / info.path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / info.path).write_bytes(store.read(info.path))
+    bucket = table.path.split("/")[2]
+    session.conf.set("fs.s3a.impl", OVERLOADED)
+    session.conf.set(f"fs.viewfs.mounttable.{bucket}.link./t", folder.as_uri())
+
+
+@KINDS
+def test_spark_scans_by_a_connector(
+    table: hoodie.Table,
+    session: SparkSession,
+    options: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+) -> None:
+    mount(session, table, options, tmp_path / "copy")
+    frame = table.read(where="fare >= 2")
+    assert fares(frame) == {key: fare for key, fare in EXPECTED.items() if fare >= 2}
+    assert fares(table.read(columns=["id", "fare"], where=f"city = '{CITY}' and fare >= 100")) == {"k1": 100.0}
+    frame.explain(True)
+    plan = capsys.readouterr().out
+    assert "FileScan parquet" in plan
+    assert "s3a://" in plan
+    assert SECRET not in plan
+
+
+@pytest.mark.parametrize("kind", ["copy_on_write"])
+def test_workers_read_what_the_connector_does_not_open(
+    table: hoodie.Table, session: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    session.conf.set("fs.s3a.impl", OVERLOADED)
+    session.conf.set(f"fs.viewfs.mounttable.{table.path.split('/')[2]}.link./elsewhere", tmp_path.as_uri())
+    with pytest.warns(hoodie.HoodieWarning, match="connector for s3a:// does not open s3a://.*/t, so that") as told:
+        assert fares(table.read()) == EXPECTED
+    assert SECRET not in str(told[0].message)
+    assert "\n" not in str(told[0].message)
+
+
+@pytest.mark.parametrize("kind", ["copy_on_write"])
+def test_credentials_reach_the_connector(table: hoodie.Table, session: SparkSession, kind: str) -> None:
+    """A server hides these settings of a session by their names; a classic session has them at the reader only."""
+    with pytest.warns(hoodie.HoodieWarning, match=NO_CONNECTOR):
+        table.read(columns=["id"]).count()
+    name = f"fs.s3a.bucket.{table.path.split('/')[2]}.secret.key"
+    shown = {row[0]: row[1] for row in session.sql("SET").collect()}
+    if ".connect." in type(session).__module__:
+        assert "redacted" in shown[name]
+    else:
+        assert name not in shown
+    assert SECRET not in str(shown)
