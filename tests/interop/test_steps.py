@@ -14,7 +14,7 @@ from tests.interop.judges import Jvm
 from tests.interop.steps.differences import DIFFERENCES, comparable
 from tests.interop.steps.run import NATIVE, page_of, run_page
 
-PAGES = ("quick_start", "writing", "reading")
+PAGES = ("quick_start", "writing", "reading", "sql_ddl", "sql_dml")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, An
     out = tmp_path_factory.mktemp("steps") / "own.json"
     command = [python, "-m", "tests.interop.steps.run", str(out), *PAGES]
     environment = {name: text for name, text in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=580, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, list[dict[str, Any]]] = json.loads(out.read_text())
     return found

@@ -7,7 +7,7 @@ Hudi, which compares requested times.
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from hoodie.timeline import to_instant_time
@@ -22,8 +22,22 @@ class OrderTime(str):
     __slots__ = ()
 
 
+_EPOCH_DIGITS: Final = {10: 1, 13: 1000}
+"""Digits of a time since 1970, and its units in a second."""
 BY_REQUEST: Final = "requested:"
 """Prefix of an `as_of` text that is compared with requested times."""
+
+
+def jvm_time(text: str) -> str | datetime:
+    """Return a time in one of JVM Hudi's forms: seconds or milliseconds since 1970 become a datetime.
+
+    >>> jvm_time("1700000000"), jvm_time(" 2023-11-14 ")
+    (datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.timezone.utc), '2023-11-14')
+    """
+    text = text.strip()
+    if text.isdecimal() and len(text) in _EPOCH_DIGITS:
+        return datetime.fromtimestamp(int(text) / _EPOCH_DIGITS[len(text)], UTC)
+    return text
 
 
 def view_as_of(view: TableView, as_of: When) -> tuple[TableView, str | None]:

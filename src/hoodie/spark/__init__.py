@@ -1,27 +1,31 @@
 """The only package that imports PySpark: the Spark engine, conversions of DataFrames, the data source."""
 
+from hoodie.spark.assignment import in_types
+from hoodie.spark.catalog import Catalog
 from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, engine_and_dataset, engine_of
 from hoodie.spark.lookups import assigned, filter_exists, record_locations
 from hoodie.spark.merge import merge_source, merged_rows
 from hoodie.spark.merged import read_cdc
 from hoodie.spark.scan import read_scan
-from hoodie.spark.session import catalog_path, open_local_session
+from hoodie.spark.session import open_local_session
 from hoodie.spark.small_tables import from_arrow, to_arrow
 from hoodie.spark.stream_sink import start_stream
-from hoodie.spark.takeover import register, unregister
+from hoodie.spark.takeover import load, register, save, unregister
 from hoodie.spark.types import arrow_schema_of
 
 __all__ = [
+    "Catalog",
     "SparkDataset",
     "SparkEngine",
     "active_session",
     "arrow_schema_of",
     "assigned",
-    "catalog_path",
     "engine_and_dataset",
     "engine_of",
     "filter_exists",
     "from_arrow",
+    "in_types",
+    "load",
     "merge_source",
     "merged_rows",
     "open_local_session",
@@ -29,6 +33,7 @@ __all__ = [
     "read_scan",
     "record_locations",
     "register",
+    "save",
     "start_stream",
     "to_arrow",
     "unregister",

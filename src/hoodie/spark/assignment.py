@@ -6,14 +6,16 @@ fit. Here fields are matched by name, and a number that does not fit is an error
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hoodie.errors import SchemaMismatchError
+from hoodie.spark.types import spark_schema_of
 
 _NESTED: Final = (T.StructType, T.ArrayType, T.MapType)
 _BITS: Final[Mapping[type[T.DataType], int]] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32, T.LongType: 64}
@@ -114,3 +116,22 @@ def _in_range(value: Any, given: T.DataType, bits: int) -> Any:
         return ((number >= float(low)) | (number > float(low - 1))) & (number < float(high))
     wide = "decimal(38,18)" if isinstance(given, T.DecimalType) else given.simpleString()
     return (value > F.lit(str(low - 1)).cast(wide)) & (value < F.lit(str(high)).cast(wide))
+
+
+def in_types(frame: Any, texts: Mapping[str, str], schema: pa.Schema, call: str, constant: Collection[str]) -> Any:
+    """Return SQL expressions over a DataFrame as columns of a schema.
+
+    Text becomes another type only in the columns `constant`, as in Spark's `INSERT`.
+
+    Raises: as `Assignment.of`; SchemaMismatchError for text in a column of another type.
+    """
+    wanted = {field.name: field.dataType for field in spark_schema_of(schema)}
+    columns = []
+    for name, given in types_of(frame, texts).items():
+        if isinstance(given, T.StringType) and not isinstance(wanted[name], T.StringType) and name not in constant:
+            raise SchemaMismatchError(
+                f"{call}: the table's column {name} has the type {wanted[name].simpleString()}, and the query a text: "
+                "cast it; nothing was written"
+            )
+        columns.append(Assignment(call, name, given, wanted[name]).of(F.expr(texts[name])).alias(name))
+    return frame.select(*columns)

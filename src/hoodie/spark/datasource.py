@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 
+from hoodie.spark.catalog import uri_of_schema
 from hoodie.spark.datasource_writer import StreamTableWriter, TableWriter
 from hoodie.spark.read_options import ReadOptions, read_options, store_and_options
 from hoodie.spark.stream_source import StreamOptions, TableStreamReader, is_of_streams, stream_schema
@@ -61,15 +62,26 @@ class TableSource(DataSource):
 
     def reader(self, schema: Any) -> TableReader:
         """Return a reader of rows of this schema."""
-        return TableReader(ReadOptions.of(*read_options(self.options)), schema)
+        return TableReader(ReadOptions.of(*read_options(self._with_path(schema))), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> TableWriter:
         """Return a writer of rows of this schema, after a check of the table, the options and the columns.
 
         Raises: as `TableWriter.of`.
         """
-        store, found = store_and_options(self.options, OF_WRITES, with_hudi=True)
+        options = self._with_path(schema)
+        if len(options) > len(self.options):
+            options = {"operation": "insert_overwrite_table" if overwrite else "insert", **options}  # INSERT of SQL
+        store, found = store_and_options(options, OF_WRITES, with_hudi=True)
         return TableWriter.of(store, Save.of(found, overwrites=overwrite, defaults=self.defaults), schema)
+
+    def _with_path(self, schema: Any) -> dict[str, str]:
+        """Return the options with a path: Spark hands over none for a table of its catalog, but for its schema."""
+        options = dict(self.options)
+        entry = uri_of_schema(schema)
+        if entry is not None and "path" not in {name.lower() for name in options}:
+            options["path"] = entry.uri
+        return options
 
     def streamReader(self, schema: Any) -> TableStreamReader:
         """Return the reader of a stream of rows of this schema. Raises: InvalidConfigError."""

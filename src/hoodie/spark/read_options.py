@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from hoodie.read.cdc_plan import CdcPlan, plan_cdc
 from hoodie.read.changes import plan_changes
 from hoodie.read.lookup import plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
-from hoodie.read.times import BY_REQUEST, OrderTime
+from hoodie.read.times import BY_REQUEST, OrderTime, jvm_time
 from hoodie.records.condition import Condition
 from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
 from hoodie.spark.stream_source import EARLIEST, OF_STREAMS, START, stream_schema
@@ -39,8 +39,6 @@ _QUERY: Final = ("hoodie.datasource.query.type", "hoodie.datasource.view.type")
 _FORMAT: Final = "hoodie.datasource.query.incremental.format"
 _JVM_BOUNDS: Final = ("hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime")
 _READS: Final = ("hoodie.datasource.read.", "hoodie.datasource.query.", "hoodie.datasource.merge.")
-_EPOCH_DIGITS: Final = {10: 1, 13: 1000}
-"""Digits of a time since 1970, and its units in a second."""
 _OF_SNAPSHOTS: Final = ("as_of", "where", "view")
 _OF_CHANGES: Final = ("since", "until", "mode", "flat", *_JVM_BOUNDS)
 _OF_READS: Final = (*_OF_SNAPSHOTS, "columns", "keys", *_OF_CHANGES)
@@ -98,18 +96,6 @@ class Span:
 
 def _completion(text: str, view: TableView) -> OrderTime:
     return OrderTime(to_instant_time(jvm_time(text), view.layout.zone))
-
-
-def jvm_time(text: str) -> str | datetime:
-    """Return a time in one of JVM Hudi's forms: seconds or milliseconds since 1970 become a datetime.
-
-    >>> jvm_time("1700000000"), jvm_time(" 2023-11-14 ")
-    (datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.timezone.utc), '2023-11-14')
-    """
-    text = text.strip()
-    if text.isdecimal() and len(text) in _EPOCH_DIGITS:
-        return datetime.fromtimestamp(int(text) / _EPOCH_DIGITS[len(text)], UTC)
-    return text
 
 
 @dataclass(frozen=True, slots=True)

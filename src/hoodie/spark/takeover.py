@@ -8,6 +8,7 @@ serves the formats (`datasource.py`). docs/data-source.md.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,21 +22,29 @@ from hoodie.errors import HoodieWarning, InvalidConfigError, TableExistsError
 from hoodie.files.staging.row_files import RowFiles, new_row_folder, write_row_file
 from hoodie.files.table_properties import table_exists
 from hoodie.records.sql.quoting import quoted
+from hoodie.spark.catalog import Catalog
 from hoodie.spark.datasource import OF_WRITES, SOURCES, register_source
 from hoodie.spark.datasource_writer import warn_notes
 from hoodie.spark.engine import SparkDataset, SparkEngine
 from hoodie.spark.merged import read_cdc
 from hoodie.spark.read_options import ReadOptions, check_schema, read_options, store_and_options
 from hoodie.spark.scan import read_scan
-from hoodie.spark.small_tables import to_arrow
+from hoodie.spark.small_tables import from_arrow, to_arrow
 from hoodie.spark.types import arrow_schema_of
+from hoodie.statements.names import Names
+from hoodie.statements.run import concerns, run
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.table import Table
 from hoodie.table.context import TableContext
 from hoodie.table.save import Save
+from hoodie.write.result import WriteResult
 
 _JVM_CLASS: Final = "org.apache.hudi.DefaultSource"
 _JVM_JARS: Final = ("spark.jars", "spark.jars.packages")
+_COUNTS: Final = pa.schema(
+    [("instant", pa.string()), *((name, pa.int64()) for name in ("inserted", "updated", "deleted", "ignored"))]
+)
+"""What `session.sql` returns of a write."""
 _MODES: Final = {None: "error", "errorifexists": "error", "default": "error"}
 _sessions: WeakSet[Any] = WeakSet()
 _with_jar: WeakSet[Any] = WeakSet()
@@ -61,6 +70,8 @@ def register(session: Any) -> None:
         register_source(session, "hoodie")
         if not has_jar:
             register_source(session, "hudi")
+    session.sql = functools.partial(_sql, session)
+    session.table = functools.partial(_table, session)
     _patch(type(session), "read", _reader)
     _patch(type(session.range(0)), "write", _writer)
     _sessions.add(session)
@@ -68,6 +79,8 @@ def register(session: Any) -> None:
 
 def unregister(session: Any) -> None:
     """Undo what `register` changed in PySpark, which is as it was when no session is registered any more."""
+    if session in _sessions:
+        del session.sql, session.table
     _sessions.discard(session)
     _with_jar.discard(session)
     if not _sessions:
@@ -97,6 +110,31 @@ def _patch(used: type, name: str, wrap: Any) -> None:
     original = vars(owner)[name]
     _patched[owner, name] = original
     setattr(owner, name, property(lambda self: wrap(self, original.fget(self)), doc=original.__doc__))
+
+
+def _sql(session: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
+    """Run a statement about a table of ours by `hoodie.sql`, and every other one by PySpark.
+
+    The result is a DataFrame as PySpark's; of a write, its counts.
+    """
+    names = Names(session=session, tables={}, storage_options=None)
+    if session in _with_jar or args or kwargs or not concerns(sqlQuery, names):
+        return type(session).sql(session, sqlQuery, args, **kwargs)
+    result = run(sqlQuery, names)
+    if isinstance(result, WriteResult):
+        warn_notes(result)
+        return from_arrow(
+            session, pa.Table.from_pylist([{name: getattr(result, name) for name in _COUNTS.names}], _COUNTS)
+        )
+    return session.createDataFrame([], "") if result is None or isinstance(result, Table) else result
+
+
+def _table(session: Any, tableName: str) -> Any:
+    """Return a native read of a table of ours in the catalog, and everything else as PySpark does."""
+    entry = None if session in _with_jar else Catalog(session).find(tableName)
+    if entry is None:
+        return type(session).table(session, tableName)
+    return Table(open_store(entry.uri), spark=session).read()
 
 
 def _reader(session: Any, reader: Any) -> Any:
@@ -188,16 +226,22 @@ class _Reader(_Recorder):
         return _load(given, given.with_path(path))
 
 
+def load(session: Any, store: StoreSpec, options: Mapping[str, str]) -> Any:
+    """Return the rows that options of a read select, as a native DataFrame. Raises: as the reads of `Table`."""
+    return _native(session, ReadOptions.of(store, read_options({**options, "path": store.uri})[1]))
+
+
 def _load(given: _Given, options: Mapping[str, str]) -> Any:
-    session = given.session
-    found = ReadOptions.of(*read_options(options))
+    frame = _native(given.session, ReadOptions.of(*read_options(options)))
+    return frame if given.schema is None else _with_schema(given.session, frame, given.schema)
+
+
+def _native(session: Any, found: ReadOptions) -> Any:
     changes = found.changes
     if changes is not None and changes.cdc:
         plan = changes.plan_cdc(TableContext(open_store(found.store), spark=session))
-        frame = read_cdc(session, plan, flat=changes.flat, as_json=changes.is_jvm)
-    else:
-        frame = read_scan(session, found.plan())
-    return frame if given.schema is None else _with_schema(session, frame, given.schema)
+        return read_cdc(session, plan, flat=changes.flat, as_json=changes.is_jvm)
+    return read_scan(session, found.plan())
 
 
 def _with_schema(session: Any, frame: Any, schema: Any) -> Any:
@@ -250,29 +294,30 @@ def _save(given: _Given, options: Mapping[str, str]) -> None:
         if mode == "ignore":
             return
         raise TableExistsError(f"{opened.uri('')} already exists: use mode('append') or mode('overwrite')")
-    frame, schema = given.source, arrow_schema_of(given.source.schema)
-    save = Save.of(found, overwrites=mode == "overwrite", defaults=SOURCES[given.format].defaults)
-    save = save.checked(opened, schema, RowFiles(store, schema, ()))
-    result = _run(save, given.session, opened, frame, schema)
+    save_options = Save.of(found, overwrites=mode == "overwrite", defaults=SOURCES[given.format].defaults)
+    result = save(given.session, opened, given.source, save_options)
     if result is not None:
         warn_notes(result)
 
 
-def _run(save: Save, session: Any, store: Store, frame: Any, schema: pa.Schema) -> Any:
-    if save.is_new:
+def save(session: Any, store: Store, frame: Any, wanted: Save) -> WriteResult | None:
+    """Write a DataFrame, natively. Raises: as `Save.checked` and `Save.run`."""
+    schema = arrow_schema_of(frame.schema)
+    checked = wanted.checked(store, schema, RowFiles(store.spec, schema, ()))
+    if checked.is_new:
         # The rows can be those of the table that is replaced, so they are read before it is deleted.
         folder = new_row_folder()
         try:
             rows = _staged(session, store.spec, frame, schema, folder)
-            return save.run(Table(store, spark=False), rows, staged=folder)
+            return checked.run(Table(store, spark=False), rows, staged=folder)
         finally:
             store.delete_folder(folder)
     table = Table(store, spark=session)
-    if save.operation == "delete_partition":
+    if checked.operation == "delete_partition":
         names = {field.partition(".")[0] for field in table.view().config.partition_fields}
         paths = frame.select(*(quoted(name) for name in frame.columns if name in names)).distinct()
-        return save.run(table, ArrowDataset(to_arrow(paths)))
-    return save.run(table, frame)
+        return checked.run(table, ArrowDataset(to_arrow(paths)))
+    return checked.run(table, frame)
 
 
 def _staged(session: Any, store: StoreSpec, frame: Any, schema: pa.Schema, folder: str) -> RowFiles:

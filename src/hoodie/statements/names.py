@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
+from hoodie.config.hudi_options import Fate, hudi_options
+from hoodie.config.known import OPTIONS
 from hoodie.engine.inputs import table_in_memory
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.table_schema import conform, normalise
@@ -19,7 +21,13 @@ from hoodie.table import open as open_table
 from hoodie.table.context import Text
 from hoodie.table.sessions import spark_room
 
-_PATHS: Final = ("hoodie", "hudi")
+if TYPE_CHECKING:
+    from hoodie.storage import Store
+    from hoodie.table.save import Save
+    from hoodie.write.result import WriteResult
+
+INTO_OPERATION: Final = "hoodie.spark.sql.insert.into.operation"
+PROVIDERS: Final = ("hoodie", "hudi")
 """The words before a path, and the providers of a table in Spark's catalog."""
 
 
@@ -65,6 +73,64 @@ class Names:
             )
         return self.at(path)
 
+    @property
+    def catalog(self) -> Any:
+        """The catalog of the session (`hoodie.spark.catalog.Catalog`). Raises: UnsupportedError without a session."""
+        if self.session is None:
+            raise UnsupportedError("this statement needs a Spark session: hoodie.sql(spark, …)")
+        return spark_room().Catalog(self.session)
+
+    def known(self, node: exp.Table) -> Table | None:
+        """Return the table of a name; None for a name that is not one of ours. Raises: as `at`."""
+        path, name = path_of(node), ".".join(part.name for part in node.parts)
+        if path is None:
+            given = self.tables.get(name)
+            if isinstance(given, Table):
+                return given
+            path = given if isinstance(given, str) else self._catalog_path(name) if given is None else None
+        return None if path is None else self.at(path)
+
+    def given(self, node: exp.Table | None) -> Any:
+        """Return the data of `tables` of this name; None if it has none."""
+        name = "" if node is None else ".".join(part.name for part in node.parts)
+        return self.rows_of(self.tables[name]) if name in self.tables else None
+
+    def named_or_at(self, text: str) -> Table:
+        """Return the table of a path or a name. Raises: as `named`."""
+        return self.at(text) if "/" in text else self.named(text)
+
+    def load(self, table: Table, options: Mapping[str, str]) -> Any:
+        """Return what the data source reads with these options, as a DataFrame of a native read."""
+        return spark_room().load(self.session, table.view().store.spec, options)
+
+    def setting(self, key: str) -> str:
+        """Return an option of the session; empty if it is not set."""
+        return str(self.session.conf.get(key, None) or "")
+
+    def settings(self) -> dict[str, str]:
+        """Return the options of writes that the session sets, as JVM Hudi's SQL takes them; it can have others too."""
+        if self.session is None:
+            return {}
+        found = {row[0]: row[1] for row in self.catalog.query("SET", {}).collect()}
+        return {key: text for key, text in found.items() if key == INTO_OPERATION or _is_setting(key)}
+
+    def in_types(self, table: Table, rows: Any, texts: Mapping[str, str], constant: Collection[str]) -> Any:
+        """Return SQL expressions over a DataFrame as columns of the table; text is converted in `constant` ones."""
+        return spark_room().in_types(rows, texts, table.schema, "INSERT", constant)
+
+    def type_text(self, kind: pa.DataType) -> str:
+        """Return a type in Spark's words."""
+        return str(self.catalog.type_text(kind))
+
+    def frame(self, schema: pa.Schema) -> Any:
+        """Return a DataFrame without rows."""
+        return spark_room().from_arrow(self.session, schema.empty_table())
+
+    def save(self, store: Store, frame: Any, save: Save) -> WriteResult | None:
+        """Write a DataFrame; see `Save`."""
+        result: WriteResult | None = spark_room().save(self.session, store, frame, save)
+        return result
+
     def data(self, node: exp.Table) -> Any:
         """Return the rows of a name: of a table, of data in `tables`, or of a view of the session.
 
@@ -106,9 +172,13 @@ class Names:
         """Return the path of a table in Spark's catalog; None if there is none, or if it is not a Hudi table."""
         if self.session is None:
             return None
-        name = ".".join(quoted(part) for part in name.split("."))
-        path: str | None = spark_room().catalog_path(self.session, name, _PATHS)
-        return path
+        found = self.catalog.find(".".join(quoted(part) for part in name.split(".")))
+        return None if found is None else str(found.uri)
+
+
+def _is_setting(key: str) -> bool:
+    known = hudi_options().get(key.lower())
+    return key in OPTIONS or (known is not None and known.fate not in (Fate.CALL, Fate.IDLE))
 
 
 def _stored_field(child: pa.Field) -> pa.Field:
@@ -131,10 +201,15 @@ def refuse_more(node: exp.Expression) -> None:
         )
 
 
+def name_of(node: exp.Table) -> str:
+    """Return the name as a text of SQL."""
+    return ".".join(quoted(part.name) for part in node.parts)
+
+
 def path_of(node: exp.Table) -> str | None:
     """Return the path of hoodie.`path`; None for other names."""
     parts = node.parts
-    is_path = len(parts) == 2 and parts[0].name.lower() in _PATHS and parts[1].args.get("quoted")
+    is_path = len(parts) == 2 and parts[0].name.lower() in PROVIDERS and parts[1].args.get("quoted")
     return parts[1].name if is_path else None
 
 

@@ -9,14 +9,24 @@ from typing import Any, Final
 from sqlglot import exp
 
 from hoodie.arguments import check_arguments
-from hoodie.errors import UnsupportedError
+from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.records.sql.parse import other_clauses, parse_statement, to_sql
-from hoodie.statements.call import run_call
+from hoodie.statements.call import PROCEDURES, run_call
+from hoodie.statements.create import is_ours, run_create
+from hoodie.statements.definition import SHOW, run_alter, run_describe, run_drop, run_show, run_truncate
+from hoodie.statements.insert import run_insert
 from hoodie.statements.merge import run_merge
 from hoodie.statements.names import Names, assignments, without_qualifier
+from hoodie.statements.select import is_of_tables, run_select
 from hoodie.table.context import Session, Text
 
 _CALL: Final = re.compile(r"\s*call\b(.*?);?\s*\Z", re.IGNORECASE | re.DOTALL)
+
+_OURS: Final = re.compile(
+    r"[\s(]*(select|with|from|table|values|insert|update|delete|merge|create|drop|truncate|describe|desc|alter)\b",
+    re.IGNORECASE,
+)
+"""Statements that can be about a table of ours; Spark runs others, such as SET, USE and SHOW TABLES."""
 
 
 @check_arguments
@@ -28,14 +38,15 @@ def sql(
     properties: Text | None = None,
     storage_options: Text | None = None,
 ) -> Any:
-    """Run one MERGE INTO, UPDATE, DELETE FROM or CALL statement, and return its result.
+    """Run one statement of Hudi's Spark SQL, and return its result. docs/sql.md has the list of statements.
 
-    Writes return a `WriteResult`. CALL returns the rows of the procedure: a DataFrame if there is a session, otherwise
-    a pyarrow Table.
+    Writes return a `WriteResult`, queries and DESCRIBE or SHOW a DataFrame, CREATE TABLE the `Table`. CALL returns the
+    rows of the procedure: a DataFrame if there is a session, otherwise a pyarrow Table.
 
     Args:
-        spark: a Spark session, classic or Connect; None to run in this process. Without a session the source of a MERGE
-            is a table or data of `tables`, and expressions are those that the library evaluates.
+        spark: a Spark session, classic or Connect; None to run in this process: MERGE INTO, UPDATE, DELETE FROM and
+            CALL. The source of a MERGE is then a table or data of `tables`, and expressions are those that the library
+            evaluates.
         statement: Spark SQL. A table is named by its path, as hoodie.`/data/trips`, by a name of `tables`, or as a
             table of Spark's catalog that was created `USING hoodie`.
         tables: for each name a `Table` or a path; as the source of a MERGE also data in the forms of `Table.upsert`.
@@ -56,19 +67,74 @@ def sql(
     2
     """
     names = Names(session=spark or None, tables=tables or {}, storage_options=storage_options)
+    return run(statement, names, properties)
+
+
+def run(statement: str, names: Names, properties: Text | None = None) -> Any:
+    """Run a statement; see `sql`."""
     if called := _CALL.match(statement):
         return names.rows(run_call(called.group(1), names, properties))
-    tree = parse_statement(statement)
-    if isinstance(tree, exp.Merge):
-        return run_merge(tree, names, properties)
-    if isinstance(tree, exp.Update):
-        return _update(tree, names, properties)
-    if isinstance(tree, exp.Delete):
-        return _delete(tree, names, properties)
+    if SHOW.match(statement):
+        return run_show(statement, names)
+    if not _OURS.match(statement):
+        return names.catalog.query(statement, {})
+    return _run_tree(statement, parse_statement(statement), names, properties)
+
+
+def _run_tree(text: str, tree: exp.Expression, names: Names, properties: Text | None) -> Any:
+    match tree:
+        case exp.Merge():
+            return run_merge(tree, names, properties)
+        case exp.Update():
+            return _update(tree, names, properties)
+        case exp.Delete():
+            return _delete(tree, names, properties)
+        case exp.Insert():
+            return run_insert(text, tree, names, properties)
+        case exp.Query():
+            return run_select(text, tree, names)
+        case exp.Create() if is_ours(tree, names):
+            return run_create(text, tree, names)
+        case exp.Drop() if tree.args.get("kind") == "TABLE":
+            return run_drop(tree, names)
+        case exp.TruncateTable():
+            return run_truncate(tree, names, properties)
+        case exp.Describe() if isinstance(tree.this, exp.Table):
+            return run_describe(tree, names)
+        case exp.Alter() if tree.args.get("kind") == "TABLE":
+            return run_alter(text, tree, names, properties)
+    if isinstance(tree, exp.Create | exp.Drop) and tree.args.get("kind") != "TABLE":
+        return names.catalog.query(text, {})
     raise UnsupportedError(
-        f"hoodie.sql runs MERGE INTO, UPDATE, DELETE FROM and CALL, found {statement.split(None, 1)[0].upper()}: use "
-        "spark.sql on a view of t.read(), the data source format('hoodie'), or the methods of the table"
+        f"hoodie.sql runs no {text.split(None, 1)[0].upper()} of this form: docs/sql.md has the list of statements; "
+        "CREATE TABLE needs USING hoodie or USING hudi"
     )
+
+
+def concerns(statement: str, names: Names) -> bool:
+    """Return whether a statement is about a table of ours; False for text that is not understood."""
+    if called := _CALL.match(statement):
+        return called.group(1).partition("(")[0].strip().rpartition(".")[2].lower() in PROCEDURES
+    if shown := SHOW.match(statement):
+        statement = f"TRUNCATE TABLE {shown['rest']}"
+    if not _OURS.match(statement):
+        return False
+    try:
+        tree = parse_statement(statement)
+    except HoodieError:
+        return False
+    match tree:
+        case exp.Create():
+            return is_ours(tree, names)
+        case exp.Query():
+            return is_of_tables(statement, tree, names)
+        case exp.Merge() | exp.Update() | exp.Delete() | exp.Insert() | exp.Describe() | exp.Alter() | exp.Drop():
+            changed = tree.args.get("tables") or [tree.this.this if isinstance(tree.this, exp.Schema) else tree.this]
+        case exp.TruncateTable():
+            changed = tree.expressions
+        case _:
+            return False
+    return any(isinstance(node, exp.Table) and names.known(node) is not None for node in changed)
 
 
 def _update(tree: exp.Update, names: Names, properties: Text | None) -> Any:

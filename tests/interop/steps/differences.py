@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+_NO_ALTER: Final = "ALTER TABLE changes no columns and no properties in this release: it is refused"
+_NO_METADATA: Final = "the table function is not there; t.inspect has the files"
 DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "quick_start": {
         "incremental query from the first commit": (
@@ -24,6 +26,52 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
             "the write succeeds: in JVM Hudi the data lacks the column that the flag became"
         ),
         "a missing key column is refused": "no table is left behind: JVM Hudi leaves an empty table with this key",
+    },
+    "sql_ddl": {
+        "describe a table with types and comments": "comments of columns are not stored",
+        "describe extended works": "the details are location and type: Spark's catalog shows none of a Python source",
+        "create or replace table": "it works: JVM Hudi has no REPLACE TABLE",
+        "create or replace table as select": "it works: JVM Hudi has no REPLACE TABLE",
+        "add columns": _NO_ALTER,
+        "an insert after the columns were added": _NO_ALTER,
+        "add a column to an empty table": _NO_ALTER,
+        "set and unset properties": _NO_ALTER,
+        "the properties of the table": "the properties are those of hoodie.properties; JVM Hudi shows the catalog's",
+        "set a property that the definition of the table has": _NO_ALTER,
+        "an insert under another key is refused": _NO_ALTER,
+        "the key of the definition again": _NO_ALTER,
+        "schema evolution: add a column at a place": _NO_ALTER,
+        "schema evolution: a wider type": _NO_ALTER,
+        "schema evolution: a narrower type is refused": _NO_ALTER,
+        "schema evolution: a comment, and no NOT NULL": _NO_ALTER,
+        "schema evolution: an insert": _NO_ALTER,
+        "schema evolution: rename a column, where columns may be dropped": _NO_ALTER,
+        "schema evolution: drop a column, where columns may be dropped": _NO_ALTER,
+        "schema evolution: an insert after columns were renamed and dropped": _NO_ALTER,
+        "schema evolution: rename a column, where columns may not be dropped": _NO_ALTER,
+        "schema evolution: rows without schema.on.read": _NO_ALTER,
+    },
+    "sql_dml": {
+        "an operation as property of the table": "refused: set the operation in the session",
+        "insert overwrite of a static and a dynamic partition": (
+            "refused: JVM Hudi replaces all partitions with the given value; give all values, or set the mode dynamic"
+        ),
+        "merge with a delete before an update without a condition": (
+            "the first clause that matches takes the row: in JVM Hudi the update does"
+        ),
+        "merge of two rows of a key": "refused: JVM Hudi takes one of the source rows",
+        "merge without the ordering column": "the row keeps its ordering value: JVM Hudi refuses the statement",
+        "merge on a column that is no key": "refused: JVM Hudi ignores the condition, and merges by the key",
+        "merge by the key, when the source row has another partition": (
+            "the index of new tables finds keys in all partitions, so that the row moves"
+        ),
+        "merge of a table without a key": "refused: JVM Hudi joins by any columns",
+        "a table by its path": "it works: JVM Hudi knows no hudi.`path`",
+        "version as of a requested time": "it works as TIMESTAMP AS OF: JVM Hudi refuses it",
+        "change data of a table without change data is refused": "the changes are computed from the files",
+        "the metadata of a table": _NO_METADATA,
+        "the metadata of a table, by path": _NO_METADATA,
+        "the slices of the files, by path": _NO_METADATA,
     },
     "reading": {
         "copy-on-write: incremental from earliest": "all changes: JVM Hudi returns no row",
@@ -44,16 +92,29 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "hoodie.table.index.defs.path": "",
     "hoodie.table.timeline.timezone": "the times of new tables are in UTC",
     "hoodie.table.partition_extractor_class": "a property of Hive synchronisation",
+    "hoodie.archivelog.folder": "JVM Hudi's SQL stores a folder that version 9 does not use",
+    "hoodie.populate.meta.fields": "defaults are stored: JVM Hudi's SQL leaves them out",
+    "hoodie.table.base.file.format": "",
+    "hoodie.table.cdc.enabled": "",
+    "hoodie.table.cdc.supplemental.logging.mode": "",
+    "hoodie.partition.metafile.use.base.format": "",
+    "hoodie.table.multiple.base.file.formats.enable": "",
+    "hoodie.table.partition.fields": "an empty list is stored, or is not",
     "hoodie.table.create.schema": "JVM Hudi stores it at the first commit",
 }
 """Properties that differ by intent, and why; an empty text: as the one before."""
+_IF_SET: Final = ("hoodie.table.partition.fields",)
+"""Properties that are compared if they have a value."""
 
 
 def comparable(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of the outcome of a step is compared: whether it failed, rows, schemas, and properties."""
     table = dict(outcome["table"])
-    table["properties"] = {key: text for key, text in table.get("properties", {}).items() if key not in PROPERTIES}
-    parts = {"table": table, "result": outcome.get("result", {})}
+    stored = table.get("properties", {})
+    table["properties"] = {
+        key: text for key, text in stored.items() if key not in PROPERTIES or (key in _IF_SET and text)
+    }
+    parts = {"table": table, "result": dict(outcome.get("result", {}))}
     for part in parts.values():
         part["rows"] = sorted((_row(row) for row in part.get("rows", [])), key=repr)
     return {"fails": "error" in outcome, **parts}

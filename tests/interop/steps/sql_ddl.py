@@ -330,7 +330,9 @@ def _(it: Script) -> Any:
 
 @PAGE.step("add columns")
 def _(it: Script) -> Any:
-    it.use("ddl_cow")
+    it.use("ddl_altered")
+    it.sql("CREATE TABLE {t} LIKE ddl_cow USING hudi LOCATION '{path}'")
+    it.sql("INSERT INTO {t} VALUES (1, 'a', 1.0, 1, 'x')")
     it.sql("ALTER TABLE {t} ADD COLUMNS (extra string, more int)")
     return it.sql("DESCRIBE {t}")
 
@@ -365,7 +367,7 @@ def _(it: Script) -> None:
 
 @PAGE.step("set and unset properties")
 def _(it: Script) -> None:
-    it.use("ddl_cow")
+    it.use("ddl_altered")
     it.sql("ALTER TABLE {t} SET TBLPROPERTIES (hoodie.keep.max.commits = '40', note = 'text')")
     it.sql("ALTER TABLE {t} UNSET TBLPROPERTIES (note)")
 

@@ -433,6 +433,8 @@ def _(it: Script) -> None:
 
 @PAGE.step("merge with a delete before an update without a condition")
 def _(it: Script) -> None:
+    create(it, "dml_odd")
+    it.sql("INSERT INTO {t} VALUES (1, 'a', 5), (2, 'b', 5), (4, 'm4', 1)")
     it.sql(
         "MERGE INTO {t} t USING (SELECT 4 AS id, 'kept' AS v, 8L AS ts) s ON t.id = s.id "
         "WHEN MATCHED AND s.ts = 8 THEN DELETE WHEN MATCHED THEN UPDATE SET v = s.v, ts = s.ts"
@@ -441,6 +443,7 @@ def _(it: Script) -> None:
 
 @PAGE.step("merge that deletes only")
 def _(it: Script) -> None:
+    it.use("dml_merge")
     it.sql("MERGE INTO {t} t USING (SELECT 4 AS id, 9L AS ts) s ON t.id = s.id WHEN MATCHED THEN DELETE")
 
 
@@ -484,6 +487,7 @@ def _(it: Script) -> None:
 
 @PAGE.step("merge of two rows of a key")
 def _(it: Script) -> None:
+    it.use("dml_odd")
     it.sql(
         "MERGE INTO {t} t USING (SELECT 2 AS id, 'one' AS v, 20L AS ts UNION ALL SELECT 2, 'two', 21L) s "
         "ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"

@@ -98,7 +98,7 @@ def test_a_commit_that_fails_leaves_the_table_as_it_was(table: hoodie.Table) -> 
 
 def test_notes_of_the_result_are_warnings(table: hoodie.Table) -> None:
     table.insert([{"id": "a", "x": 1}])
-    writer = writer_of(table)
+    writer = writer_of(table, operation="insert")
     done = writer.write(iter([batch(("a", 2))]))
     with pytest.warns(hoodie.HoodieWarning, match=r"insert \d{17}: .*a record that the table had"):
         writer.commit([done])
@@ -107,4 +107,4 @@ def test_notes_of_the_result_are_warnings(table: hoodie.Table) -> None:
 def test_tables_of_one_process_are_refused() -> None:
     table = hoodie.create("memory://datasource-writer", SCHEMA, record_key="id", spark=False)
     with pytest.raises(hoodie.UnsupportedError, match="Spark's workers cannot write to it"):
-        writer_of(table)
+        writer_of(table, operation="insert")

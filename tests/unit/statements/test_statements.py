@@ -67,8 +67,11 @@ def test_statements_change_rows(
 @pytest.mark.parametrize(
     ("statement", "error", "says"),
     [
-        ("SELECT 1", UnsupportedError, "found SELECT"),
-        ("INSERT INTO trips VALUES (1)", UnsupportedError, "found INSERT"),
+        ("SELECT 1", UnsupportedError, "SELECT needs a Spark session"),
+        ("INSERT INTO trips VALUES (1)", UnsupportedError, "needs a Spark session"),
+        ("CREATE TABLE t (id int) USING hudi", UnsupportedError, "needs a Spark session"),
+        ("CREATE TABLE t (id int)", UnsupportedError, "CREATE TABLE needs USING hoodie"),
+        ("SET x = 1", UnsupportedError, "needs a Spark session"),
         ("UPDATE trips SET (", InvalidConfigError, "not a Spark SQL statement"),
         ("DELETE FROM trips; DELETE FROM trips", InvalidConfigError, "exactly one Spark SQL statement, found 2"),
         ("DELETE FROM lost", InvalidConfigError, "no table 'lost'"),

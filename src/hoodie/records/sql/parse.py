@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import Final
@@ -52,6 +52,22 @@ def parse_expression(text: str) -> exp.Expression:
     if _is_too_deep(trees[0]):
         raise _too_deep(text)
     return trees[0]
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return the tokens of a text that `parse_statement` has parsed, with their places."""
+    return list(_SPARK.tokenize(text))
+
+
+def closing(tokens: Sequence[Token], opening: int) -> int:
+    """Return the number of the token that closes the parenthesis of the token `opening`."""
+    depth = 0
+    for number in range(opening, len(tokens)):
+        kind = tokens[number].token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        if depth == 0:
+            return number
+    return len(tokens) - 1
 
 
 def parse_statement(text: str) -> exp.Expression:

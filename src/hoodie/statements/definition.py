@@ -1,0 +1,179 @@
+"""Statements about a table of the catalog as a whole: DROP, TRUNCATE, DESCRIBE, SHOW PARTITIONS, ALTER."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from hoodie.engine import ArrowDataset
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.schema.table_schema import META_FIELDS, with_meta_fields
+from hoodie.format.table import table_keys as keys
+from hoodie.format.table.properties import table_checksum
+from hoodie.format.table.table_config import TableType
+from hoodie.records.sql.parse import parse_statement, to_sql
+from hoodie.records.sql.quoting import quoted
+from hoodie.statements.insert import columns_of, partition_of
+from hoodie.statements.names import Names, name_of
+from hoodie.storage import open_store
+from hoodie.table import Table
+from hoodie.table.context import Text
+from hoodie.timeline import HOODIE_FOLDER
+from hoodie.view.slices import list_files, list_slices
+from hoodie.view.table_state import TableState
+from hoodie.write.delete_partitions import partitions_of
+from hoodie.write.drop_table import drop_table
+from hoodie.write.result import WriteResult
+
+_PARTITIONS: Final = pa.schema([("partition", pa.string())])
+_COLUMNS: Final = pa.schema([("col_name", pa.string()), ("data_type", pa.string()), ("comment", pa.string())])
+_PROPERTIES: Final = pa.schema([("key", pa.string()), ("value", pa.string())])
+SHOW: Final = re.compile(
+    r"\s*show\s+(?P<what>partitions|tblproperties|create\s+table)\s+(?P<rest>.*?);?\s*\Z", re.IGNORECASE | re.DOTALL
+)
+
+
+def run_drop(tree: exp.Drop, names: Names) -> None:
+    """Remove a table from the catalog; its files too if the catalog chose their place, or with PURGE.
+
+    Raises: InvalidConfigError for a name that the catalog does not have; as `drop_table`.
+    """
+    for node in tree.args.get("tables") or [tree.this]:
+        entry = names.catalog.find(name_of(node))
+        if entry is None and tree.args.get("exists"):
+            continue
+        if entry is None:
+            raise InvalidConfigError(f"DROP TABLE: the catalog has no table {name_of(node)} of hoodie")
+        if entry.is_managed or tree.args.get("purge"):
+            store = open_store(entry.uri, names.storage_options)
+            drop_table(TableState(store))
+            store.delete_folder(HOODIE_FOLDER)
+        names.catalog.remove(name_of(node))
+
+
+def run_truncate(tree: exp.TruncateTable, names: Names, properties: Text | None) -> WriteResult | None:
+    """Delete all rows, or those of PARTITION (…), in one commit. Time travel still reads them."""
+    (node,) = tree.expressions
+    partition = tree.args.get("partition")
+    table, _ = names.target(exp.Table(**{**node.args, "partition": None}))
+    if partition is not None:
+        return _delete_partition(table, exp.Table(this=node.this, partition=partition), properties)
+    return table.insert_overwrite_table(table.schema.empty_table(), properties=properties)
+
+
+def run_describe(tree: exp.Describe, names: Names) -> Any:
+    """Return the columns of a table, then those of its partition path, as JVM Hudi does."""
+    table, _ = names.target(tree.this)
+    view = table.view()
+    types = {field.name: field for field in with_meta_fields(table.schema)}
+    rows = [_described(types[name], names) for name in (*META_FIELDS, *columns_of(table))]
+    if view.config.partition_fields:
+        paths = [_described(types[name], names) for name in view.config.partition_fields if name in types]
+        rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment"), *paths]
+    if tree.args.get("style"):
+        more = {"Provider": "hoodie", "Location": table.path, "Type": view.config.table_type.value}
+        rows += [
+            ("", "", ""),
+            ("# Detailed Table Information", "", ""),
+            *((key, text, "") for key, text in more.items()),
+        ]
+    return names.rows(pa.Table.from_pylist([dict(zip(_COLUMNS.names, row, strict=True)) for row in rows], _COLUMNS))
+
+
+def _described(field: pa.Field, names: Names) -> tuple[str, str, str | None]:
+    return field.name, names.type_text(field.type), None
+
+
+def run_show(text: str, names: Names) -> Any:
+    """Return the partitions or the properties of a table. Raises: InvalidConfigError."""
+    found = SHOW.match(text)
+    assert found is not None
+    target = parse_statement(f"TRUNCATE TABLE {found['rest']}")
+    assert isinstance(target, exp.TruncateTable)
+    (node,) = target.expressions
+    table, _ = names.target(exp.Table(**{**node.args, "partition": None}))
+    config = table.view().config
+    if found["what"].lower().startswith("create"):
+        return names.rows(pa.table({"createtab_stmt": [_statement(table, name_of(node), names)]}))
+    if found["what"].lower() == "tblproperties":
+        rows = [{"key": key, "value": config.raw[key]} for key in sorted(config.raw)]
+        return names.rows(pa.Table.from_pylist(rows, schema=_PROPERTIES))
+    paths = sorted({found.partition_path for found in list_slices(table.view())} - {""})
+    if (partition := target.args.get("partition")) is not None:
+        fixed, _ = partition_of(exp.Table(this=node.this, partition=partition))
+        wanted = {name.lower(): value.name for name, value in fixed.items()}
+        fields = [name.lower() for name in config.partition_fields]
+        paths = [path for path in paths if _has(path, fields, wanted)]
+    return names.rows(pa.table({"partition": paths}, schema=_PARTITIONS))
+
+
+def _statement(table: Table, name: str, names: Names) -> str:
+    """Return a CREATE TABLE statement that adds the table to a catalog."""
+    config = table.view().config
+    columns = [f"  {quoted(column)} {names.type_text(table.schema.field(column).type)}" for column in columns_of(table)]
+    told = {"type": "mor" if config.table_type is TableType.MERGE_ON_READ else "cow"}
+    told |= {"primaryKey": ",".join(config.record_key_fields), "orderingFields": ",".join(config.ordering_fields)}
+    properties = ", ".join(f"{key} = '{text}'" for key, text in told.items() if text)
+    paths = ", ".join(quoted(field) for field in config.partition_fields)
+    return "\n".join(
+        (
+            f"CREATE TABLE {name} (",
+            ",\n".join(columns),
+            ") USING hudi",
+            *([f"PARTITIONED BY ({paths})"] if paths else []),
+            f"LOCATION '{table.path}'",
+            f"TBLPROPERTIES ({properties})",
+        )
+    )
+
+
+def _has(path: str, fields: list[str], wanted: dict[str, str]) -> bool:
+    values = dict(zip(fields, (part.rpartition("=")[2] for part in path.split("/")), strict=False))
+    return all(values.get(name) == text for name, text in wanted.items())
+
+
+def run_alter(text: str, tree: exp.Alter, names: Names, properties: Text | None) -> WriteResult | None:
+    """Drop partitions, or rename the table in the catalog. Raises: UnsupportedError for other changes."""
+    actions = tree.args.get("actions") or []
+    node = tree.this
+    if len(actions) == 1 and isinstance(actions[0], exp.DropPartition):
+        table, _ = names.target(node)
+        (partition,) = actions[0].expressions
+        return _delete_partition(table, exp.Table(this=node.this, partition=partition), properties)
+    if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
+        names.catalog.query(text, {})
+        _rename(names.table(actions[0].this), actions[0].this.name)
+        return None
+    raise UnsupportedError(
+        f"ALTER TABLE {', '.join(to_sql(action) for action in actions)}: this release renames tables and drops "
+        "partitions; a write adds columns and widens types, see the option hoodie.python.schema.evolution"
+    )
+
+
+def _rename(table: Table, name: str) -> None:
+    """Store another name in the properties of a table, as JVM Hudi does."""
+    state = TableState(table.view().store)
+    with state.table_lock():
+        config = state.read_config()
+        checksum = str(table_checksum(config.raw.get(keys.DATABASE), name))
+        update_table_config(state.store, {keys.NAME: name, keys.CHECKSUM: checksum})
+
+
+def _delete_partition(table: Table, named: exp.Table, properties: Text | None) -> WriteResult | None:
+    """Delete the partition of PARTITION (…); None if the table does not have it, as in JVM Hudi."""
+    fixed, dynamic = partition_of(named)
+    view = table.view()
+    fields = view.config.partition_fields
+    if dynamic or sorted(name.lower() for name in fixed) != sorted(name.lower() for name in fields):
+        raise InvalidConfigError(f"PARTITION: expected a value of each of {', '.join(fields)}")
+    values = {name.lower(): value.name for name, value in fixed.items()}
+    row = pa.table(
+        {name: pa.array([values[name.lower()]]).cast(view.schema().arrow.field(name).type) for name in fields}
+    )
+    wanted = partitions_of(view, ArrowDataset(row))
+    found = [path for path in wanted if path in list_files(view)]
+    return table.delete_partitions(found, properties=properties) if found else None

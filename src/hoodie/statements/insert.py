@@ -1,0 +1,131 @@
+"""INSERT INTO and INSERT OVERWRITE: rows of a query, by position or by the names of a column list."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import Token, TokenType, exp
+
+from hoodie.config.hudi_options import translated
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.schema.table_schema import META_FIELDS
+from hoodie.records.sql.parse import closing, other_clauses, to_sql, tokens_of
+from hoodie.records.sql.quoting import quoted
+from hoodie.statements.names import INTO_OPERATION, Names
+from hoodie.statements.select import run_query
+from hoodie.table import Table
+from hoodie.table.context import Text
+from hoodie.table.save import Save
+from hoodie.write.create_by_options import TableOptions
+from hoodie.write.result import WriteResult
+
+_OPERATION: Final = "hoodie.datasource.write.operation"
+_OVERWRITES: Final = ("spark.sql.sources.partitionOverwriteMode", "hoodie.datasource.overwrite.mode")
+_OPERATIONS: Final = ("insert", "upsert", "bulk_insert")
+
+
+def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | None) -> WriteResult | None:
+    """Write the rows of the query into the table, by an insert if no option chooses another operation.
+
+    Without a column list and BY NAME the query has the table's columns, without those whose values PARTITION gives. As
+    in JVM Hudi they match by name if the query has exactly these names; else by their order, in which the columns of
+    the partition path are last. Columns that are not named become null.
+
+    Raises: UnsupportedError for other clauses, and without a session; InvalidConfigError for another number of columns;
+        as the write.
+    """
+    named = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    more = other_clauses(tree, ("this", "expression", "source", "by_name", "overwrite", "is_function"))
+    if more or not isinstance(named, exp.Table):
+        raise UnsupportedError(f"INSERT: expected INTO or OVERWRITE, a table and a query, found {more or named}")
+    _ = names.catalog  # without a session nothing is read
+    table, _ = names.target(exp.Table(**{**named.args, "partition": None}))
+    listed = [column.name for column in tree.this.expressions] if isinstance(tree.this, exp.Schema) else []
+    fixed, dynamic = partition_of(named)
+    rows = run_query(_query(text, named), names)
+    listed = rows.columns if tree.args.get("by_name") else listed
+    frame = _with_columns(table, rows, listed, fixed, names)
+    options = {**names.settings(), **(properties or {})}
+    operation = str(options.pop(INTO_OPERATION, "") or names.setting(_OPERATION) or "insert").lower()
+    is_dynamic = any(str(options.pop(key, "") or names.setting(key)).lower() == "dynamic" for key in _OVERWRITES)
+    if operation not in _OPERATIONS:
+        raise InvalidConfigError(f"{INTO_OPERATION}={operation!r}: expected one of {', '.join(_OPERATIONS)}")
+    if tree.args.get("overwrite"):
+        if fixed and dynamic and not is_dynamic:
+            raise UnsupportedError(
+                f"INSERT OVERWRITE … PARTITION with values for {', '.join(fixed)} only: give all of them, or set "
+                f"{_OVERWRITES[0]}=dynamic, which replaces the partitions that the rows have"
+            )
+        operation = "insert_overwrite" if is_dynamic or (fixed and not dynamic) else "insert_overwrite_table"
+    known = translated({key: str(value) for key, value in options.items()})
+    table_options = TableOptions(idle=known.idle)
+    save = Save(table=table_options, operation=operation, overwrites=False, properties=known.properties)
+    return names.save(table.view().store, frame, save)
+
+
+def partition_of(named: exp.Table) -> tuple[dict[str, exp.Expression], list[str]]:
+    """Return the values of PARTITION by column, and its columns without a value.
+
+    Raises: UnsupportedError for something else in it.
+    """
+    fixed: dict[str, exp.Expression] = {}
+    dynamic: list[str] = []
+    partition = named.args.get("partition")
+    for part in () if partition is None else partition.expressions:
+        if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column):
+            fixed[part.this.name] = part.expression
+        elif isinstance(part, exp.Column):
+            dynamic.append(part.name)
+        else:
+            raise UnsupportedError(f"PARTITION: expected columns and values, found {to_sql(part)!r}")
+    return fixed, dynamic
+
+
+def columns_of(table: Table) -> list[str]:
+    """Return the columns in the order of SQL: those of the partition path are last."""
+    last = [name.partition(".")[0] for name in table.view().config.partition_fields]
+    names = table.schema.names
+    return [name for name in names if name not in last] + [name for name in last if name in names]
+
+
+def _query(text: str, named: exp.Table) -> str:
+    """Return the text of the query: what is behind the name, PARTITION (…) and the column list."""
+    last = named.parts[-1].meta["end"]
+    tokens = [token for token in tokens_of(text) if token.start > last]
+    place = 0
+    if tokens[place].token_type is TokenType.PARTITION:
+        place = closing(tokens, place + 1) + 1
+    if tokens[place].text.upper() == "IF":  # IF NOT EXISTS
+        place += 3
+    if tokens[place].text.upper() == "BY":  # BY NAME
+        place += 2
+    if tokens[place].token_type is TokenType.L_PAREN and not _begins_query(tokens[place + 1]):
+        place = closing(tokens, place) + 1
+    if tokens[place].token_type is TokenType.TABLE:
+        return text[tokens[place].start :].rstrip().rstrip(";").replace("TABLE", "SELECT * FROM", 1)
+    return text[tokens[place].start :].rstrip().rstrip(";")
+
+
+def _begins_query(token: Token) -> bool:
+    return token.text.upper() in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
+
+
+def _with_columns(table: Table, rows: Any, listed: list[str], fixed: dict[str, exp.Expression], names: Names) -> Any:
+    """Return the rows with all columns of the table, in its types. Raises: InvalidConfigError."""
+    every = columns_of(table)
+    rows = rows.drop(*META_FIELDS)  # of a SELECT * FROM a table
+    by_lower = {name.lower(): name for name in every}
+    constant = {by_lower.get(name.lower(), name): to_sql(value) for name, value in fixed.items()}
+    wanted = [by_lower.get(name.lower(), name) for name in listed] or [name for name in every if name not in constant]
+    if unknown := [name for name in (*wanted, *constant) if name not in every]:
+        raise InvalidConfigError(f"INSERT: the table has no columns {unknown}; it has {', '.join(every)}")
+    if len(rows.columns) != len(wanted):
+        raise InvalidConfigError(
+            f"INSERT: expected {len(wanted)} columns ({', '.join(wanted)}), found {len(rows.columns)} in the query "
+            f"({', '.join(rows.columns)})"
+        )
+    if not listed and {name.lower() for name in rows.columns} == {name.lower() for name in wanted}:
+        wanted = [by_lower[name.lower()] for name in rows.columns]  # JVM Hudi matches by name where it can
+    renamed = rows.toDF(*wanted)
+    texts = {name: quoted(name) for name in wanted} | constant
+    return names.in_types(table, renamed, {name: texts.get(name, "NULL") for name in every}, constant)
