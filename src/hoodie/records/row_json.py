@@ -104,7 +104,10 @@ def _joined(head: str, lists: pa.Array, texts: pa.Array, tail: str) -> pa.Array:
 
 
 def _as_list(values: pa.Array) -> pa.Array:
-    return values.cast(pa.list_(values.type.value_type)) if pa.types.is_map(values.type) else values
+    if not pa.types.is_map(values.type):
+        return values
+    entry = pa.struct([values.type.key_field.with_name("key"), values.type.item_field.with_name("value")])
+    return values.cast(pa.list_(entry))
 
 
 def _base64(values: pa.Array) -> pa.Array:

@@ -88,6 +88,11 @@ def run_create(text: str, tree: exp.Create, names: Names) -> Table | None:
     is_managed = entry.is_managed if entry and not wanted.location else not wanted.location
     store = open_store(uri, names.storage_options)
     is_there = table_exists(store)
+    if is_there and is_managed and entry is None:
+        raise TableExistsError(
+            f"{store.uri('')} has a table that the catalog does not know: give its path as LOCATION to add it, or "
+            "choose another name"
+        )
     rows = run_query(wanted.query, names) if wanted.query else None
     schema = _schema(wanted, rows, names)
     if rows is not None and is_there and not wanted.replaces:

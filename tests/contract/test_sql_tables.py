@@ -1,0 +1,124 @@
+"""`hoodie.sql` on tables of Spark's catalog: definitions, inserts and queries; `spark.sql` of a registered session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import hoodie
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.surface]
+COLUMNS = "id int, v string, s struct<x: int>, p string"
+
+
+@pytest.fixture(params=["hoodie.sql", "registered"])
+def run(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Callable[[str], Any]]:
+    """A function that runs a statement, and a catalog without tables of the test."""
+    if not hasattr(spark, "dataSource"):
+        pytest.skip("PySpark 3.5 has no data sources in Python, so that its catalog cannot have such tables")
+    if request.param == "registered":
+        hoodie.register(spark)
+        yield spark.sql
+        hoodie.unregister(spark)
+    else:
+        yield lambda text: hoodie.sql(spark, text)
+    for row in spark.sql("SHOW TABLES").collect():
+        if row["tableName"].startswith("sqlt_"):
+            hoodie.sql(spark, f"DROP TABLE {row['tableName']} PURGE")
+
+
+def rows(found: Any) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in found.collect()), key=repr)
+
+
+@pytest.mark.filterwarnings("ignore:insert .* keys were not looked up:hoodie.HoodieWarning")
+def test_a_table_lives_by_sql(run: Callable[[str], Any], spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "it's {here}"
+    properties = "primaryKey = 'id', type = 'mor', 'hoodie.datasource.write.hive_style_partitioning' = 'false'"
+    location = str(path).replace("'", "\\'")
+    run(
+        f"CREATE TABLE sqlt_t ({COLUMNS}) USING hudi TBLPROPERTIES ({properties}) PARTITIONED BY (p) "
+        f"LOCATION '{location}'"
+    )
+    assert hoodie.exists(path)
+    run("CREATE TABLE IF NOT EXISTS sqlt_t (other int) USING hudi")
+    with pytest.raises(hoodie.TableExistsError):
+        run("CREATE TABLE sqlt_t (other int) USING hudi")
+    run("INSERT INTO sqlt_t VALUES (1, 'a{}', named_struct('x', 7), 'x'), (2, 'b', NULL, 'y')")
+    run("INSERT INTO sqlt_t PARTITION (p = 'z') (v, id) SELECT v, id + 10 FROM sqlt_t")
+    first = hoodie.open(path, spark=False).timeline.instants[0].requested_time
+    found = run("SELECT sqlt_t.id, v, s.x, p FROM default.sqlt_t WHERE v LIKE '%' ORDER BY id")
+    assert rows(found) == [(1, "a{}", 7, "x"), (11, "a{}", None, "z"), (12, "b", None, "z"), (2, "b", None, "y")]
+    assert rows(run(f"SELECT id, '{{x}}' FROM sqlt_t TIMESTAMP AS OF '{first}'")) == [(1, "{x}"), (2, "{x}")]
+    joined = "WITH w AS (SELECT id FROM sqlt_t) SELECT count(*) FROM w JOIN sqlt_t t ON t.id = w.id"
+    assert rows(run(joined)) == [(4,)]
+    assert rows(run("SELECT count(*) FROM hudi_table_changes('sqlt_t', 'latest_state', 'earliest')")) == [(4,)]
+    assert rows(run("SHOW PARTITIONS sqlt_t")) == [("x",), ("y",), ("z",)]
+    run("UPDATE sqlt_t SET v = 'new' WHERE id = 1")
+    run("DELETE FROM sqlt_t WHERE id = 2")
+    run("INSERT OVERWRITE sqlt_t PARTITION (p = 'z') SELECT 20, 'over', NULL")
+    run("ALTER TABLE sqlt_t DROP PARTITION (p = 'none')")
+    assert rows(run("SELECT id, v, p FROM sqlt_t")) == [(1, "new", "x"), (20, "over", "z")]
+    assert rows(run("DESCRIBE sqlt_t"))[-1] == ("v", "string", None)
+    for text, error in (
+        ("INSERT INTO sqlt_t VALUES (1)", "expected 4 columns"),
+        ("INSERT INTO sqlt_t SELECT 'x', 'y', NULL, 'z'", "column id has the type int"),
+        ("ALTER TABLE sqlt_t ADD COLUMNS (more int)", "ALTER TABLE"),
+        ("ALTER TABLE sqlt_t DROP PARTITION (q = 'x')", "a value of each of p"),
+        ("TRUNCATE TABLE sqlt_t PARTITION (p)", "a value of each of p"),
+    ):
+        with pytest.raises(hoodie.HoodieError, match=error):
+            run(text)
+    run("TRUNCATE TABLE sqlt_t")
+    assert rows(run("SELECT * FROM sqlt_t")) == []
+    run("DROP TABLE sqlt_t")
+    assert hoodie.exists(path)
+    run(f"CREATE TABLE sqlt_again USING hudi LOCATION '{location}'")
+    assert spark.table("sqlt_again").columns[5:] == ["id", "v", "s", "p"]
+    run("ALTER TABLE sqlt_again RENAME TO sqlt_renamed")
+    assert rows(run("SELECT count(*) FROM sqlt_renamed")) == [(0,)]
+    run("DROP TABLE sqlt_renamed PURGE")
+    assert not hoodie.exists(path)
+
+
+def test_managed_tables_of_queries(run: Callable[[str], Any], spark: SparkSession) -> None:
+    run(
+        "CREATE TABLE sqlt_m USING hoodie TBLPROPERTIES (primaryKey = 'id') AS SELECT id, id * 2 AS twice FROM range(3)"
+    )
+    assert rows(run("SELECT id, twice FROM sqlt_m")) == [(0, 0), (1, 2), (2, 4)]
+    with pytest.raises(hoodie.HoodieError):
+        run("CREATE OR REPLACE TABLE sqlt_m USING hoodie TBLPROPERTIES (primaryKey = 'none') AS SELECT 1 AS id")
+    run("CREATE OR REPLACE TABLE sqlt_m USING hoodie AS SELECT sum(twice) AS total FROM sqlt_m")
+    assert rows(run("SELECT total FROM sqlt_m")) == [(6,)]
+    run("CREATE TABLE sqlt_like LIKE sqlt_m USING hoodie")
+    run("INSERT INTO sqlt_like TABLE sqlt_m")
+    # Sessions that are not registered read and insert through the data source.
+    hoodie.unregister(spark)
+    assert rows(spark.sql("SELECT total FROM sqlt_like")) == [(6,)]
+    if spark.version.startswith("4.0."):  # it wants values for all columns of such a table
+        hoodie.sql(spark, "INSERT INTO sqlt_like VALUES (7)")
+    else:
+        spark.sql("INSERT INTO sqlt_like (total) VALUES (7)")
+    assert rows(spark.table("sqlt_like").select("total")) == [(6,), (7,)]
+    hoodie.register(spark)
+    assert rows(spark.table("sqlt_like").select("total")) == [(6,), (7,)]
+    assert rows(spark.sql("SELECT 1 AS one, '{}' AS braces")) == [(1, "{}")]
+    spark.sql("CREATE TEMPORARY VIEW sqlt_view AS SELECT 5 AS five")
+    assert rows(spark.sql("SELECT five FROM sqlt_view WHERE five > :low", args={"low": 1})) == [(5,)]
+    spark.catalog.dropTempView("sqlt_view")
+    managed = [
+        hoodie.open(row[1], spark=False) for row in rows(spark.sql("DESCRIBE EXTENDED sqlt_m")) if row[0] == "Location"
+    ]
+    hoodie.sql(spark, "ALTER TABLE sqlt_like RENAME TO sqlt_other")
+    with pytest.raises(hoodie.TableExistsError, match="has a table that the catalog does not know"):
+        hoodie.sql(spark, "CREATE TABLE sqlt_like (id int) USING hudi")
+    hoodie.sql(spark, "DROP TABLE sqlt_m")
+    assert not hoodie.exists(managed[0].path)
+    hoodie.unregister(spark)
