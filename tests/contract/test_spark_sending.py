@@ -108,6 +108,7 @@ def test_small_tables_come_without_any_method_for_it(spark: SparkSession, monkey
 
         def __init__(self, frame: object) -> None:
             self.schema = frame.schema  # type: ignore[attr-defined]
+            self.sparkSession = frame.sparkSession  # type: ignore[attr-defined]
             self.mapInArrow = frame.mapInArrow  # type: ignore[attr-defined]
 
     frame = small_tables.from_arrow(spark, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 import hoodie
 from hoodie.engine import TaskContext
 from hoodie.spark import SparkEngine
-from hoodie.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,20 +37,44 @@ def bare_python(folder: Path) -> Path:
     return python
 
 
-def test_local_workers_are_checked_before_a_job_runs(
+@pytest.mark.parametrize("interpreter", ["without packages", "missing"])
+def test_jobs_run_the_interpreter_of_the_program_if_the_configured_one_cannot(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interpreter: str
+) -> None:
+    """A script that `venv/bin/python` runs, with another `python3` on PATH, works; code of others is left alone."""
+    configured = tmp_path / "python-without-packages"
+    if interpreter == "without packages":
+        configured.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
+        configured.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(configured))
+    session = spark.newSession()
+    assert SparkEngine(session).run(_interpreter, [1]) == [sys.executable]
+    schema = pyarrow.schema([("id", pyarrow.string()), ("n", pyarrow.int64())])
+    on_workers = {"hoodie.python.local.bytes.max": "0"}
+    table = hoodie.create(tmp_path / "table", schema, record_key="id", spark=session, properties=on_workers)
+    assert table.read().count() == 0
+    table.upsert(session.range(1_000).selectExpr("string(id) id", "id n"))
+    assert table.read_keys(["7"]).count() == 1
+    assert hoodie.ship(session).sent_bytes == 0
+    assert spark.sparkContext.pythonExec == str(configured)
+
+
+def test_a_registered_session_has_the_formats_whatever_python_its_workers_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare = tmp_path / "python-without-packages"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
-    bare.chmod(0o755)
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
-    with pytest.raises(hoodie.WorkerEnvironmentError) as raised:
-        SparkEngine(spark.newSession()).run(_number, [1])
-    assert str(raised.value) == (
-        f"Spark's workers run {bare}: ModuleNotFoundError: No module named 'hoodie'; set the environment variable "
-        f"PYSPARK_PYTHON={sys.executable} before the session starts, install hoodie where the workers find it, or call "
-        "hoodie.ship(spark)"
-    )
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python9")
+    session = spark.newSession()
+    rows = session.range(3).selectExpr("string(id) id", "id n")
+    hoodie.register(session)
+    try:
+        options = {"record_key": "id", "path": str(tmp_path / "table")}
+        rows.write.format("hoodie").mode("append").options(**options).save()
+        assert session.read.format("hoodie").load(options["path"]).count() == 3
+        if hasattr(session, "dataSource"):
+            session.sql(f"CREATE TEMPORARY VIEW rows_of_workers USING hoodie OPTIONS (path '{options['path']}')")
+            assert session.table("rows_of_workers").count() == 3
+    finally:
+        hoodie.unregister(session)
 
 
 def test_a_task_says_what_its_worker_lacks(
@@ -64,14 +88,16 @@ def test_a_task_says_what_its_worker_lacks(
     with pytest.raises(hoodie.WorkerEnvironmentError) as raised:
         SparkEngine(session).run(_number, [1])
     assert re.match(
-        r"Spark's workers run \S+ \(Python 3\.\d+\): No module named 'hoodie'; set .* PYSPARK_PYTHON=",
+        rf"Spark's workers run \S+ \(Python 3\.\d+\): No module named 'hoodie'; install hoodie {RELEASE} for that "
+        r"interpreter, or set .* PYSPARK_PYTHON, .* or call hoodie\.ship\(spark\) \(docs/deploy\.md\)$",
         str(raised.value),
     )
     other = tmp_path / "packages" / "hoodie"
     other.mkdir()
     (other / "__init__.py").write_text('__version__ = "0.0.1"\n')
     with pytest.raises(
-        hoodie.WorkerEnvironmentError, match=rf"hoodie 0\.0\.1 is there, the program runs {RELEASE}; set"
+        hoodie.WorkerEnvironmentError,
+        match=rf"hoodie 0\.0\.1 is there, the program runs {RELEASE}; install .* hoodie\.ship",
     ):
         SparkEngine(session).run(_number, [1])
 
@@ -86,6 +112,7 @@ def test_ship_sends_the_package_to_workers_that_lack_it(
     monkeypatch.setattr(context, "_python_includes", [])
     monkeypatch.setattr(sys, "path", [*sys.path])
     session = spark.newSession()
+    session.conf.set("spark.executorEnv.PYTHONPATH", "/somewhere")  # the jobs run the configured interpreter
     other = tmp_path / "packages" / "hoodie"
     other.mkdir()
     (other / "__init__.py").write_text('__version__ = "0.0.1"\n')
@@ -132,21 +159,28 @@ def test_ship_sends_nothing_to_workers_that_have_the_package(spark: SparkSession
 
 
 def test_a_missing_interpreter_is_named(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ship` cannot help, and is not advised."""
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python9")
-    with pytest.raises(
-        hoodie.WorkerEnvironmentError, match="run /nowhere/python9: it does not exist; set the environment"
-    ):
-        SparkEngine(spark.newSession()).run(_number, [1])
+    session = spark.newSession()
+    session.conf.set("spark.executorEnv.PYTHONPATH", "/somewhere")
+    for call in (lambda: SparkEngine(session).run(_number, [1]), lambda: hoodie.ship(session)):
+        with pytest.raises(hoodie.WorkerEnvironmentError, match="cannot start /nowhere/python9; install") as raised:
+            call()
+        assert "ship" not in str(raised.value)
 
 
-def test_a_session_that_works_is_not_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The context keeps the interpreter that it started with; files that were sent may hold the package."""
+def test_a_session_that_works_keeps_its_interpreter(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The context keeps the interpreter that it started with; an interpreter that can run the package is used."""
     monkeypatch.setenv("PYSPARK_PYTHON", "/nowhere/python9")
     session = spark.newSession()
     assert SparkEngine(session).run(_number, [1]) == [1]
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python9")
-    monkeypatch.setattr(spark.sparkContext, "_python_includes", ["hoodie.zip"])
-    check_workers(spark.newSession())
+    other = tmp_path / "other-python"
+    other.write_text(f'#!/bin/sh\nOTHER=1 exec {sys.executable} "$@"\n')
+    other.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(other))
+    assert SparkEngine(spark.newSession()).run(_other, [1]) == ["1"]
 
 
 @pytest.mark.connect
@@ -154,10 +188,20 @@ def test_workers_elsewhere_are_recognised_by_their_error(spark: SparkSession) ->
     def without_package(task: int, context: TaskContext) -> Any:
         raise ModuleNotFoundError("No module named 'hoodie'")
 
-    with pytest.raises(
-        hoodie.WorkerEnvironmentError, match=r"Spark's workers ran a Python without hoodie.*PYSPARK_PYTHON="
-    ):
+    with pytest.raises(hoodie.WorkerEnvironmentError, match=r"ran \S+, a Python without hoodie.*PYSPARK_PYTHON.*ship"):
         SparkEngine(spark).run(without_package, [1])
+
+
+@pytest.mark.connect
+def test_ship_is_not_advised_for_what_it_does_not_send(spark: SparkSession) -> None:
+    def without_package(task: int, context: TaskContext) -> Any:
+        raise ModuleNotFoundError("No module named 'pyarrow'")
+
+    with pytest.raises(
+        hoodie.WorkerEnvironmentError, match=rf"ran {sys.executable}, a Python without pyarrow"
+    ) as raised:
+        SparkEngine(spark).run(without_package, [1])
+    assert "ship" not in str(raised.value)
 
 
 @pytest.mark.connect
@@ -170,7 +214,7 @@ def test_another_python_is_named(spark: SparkSession) -> None:
         versions = {"worker_version": "3.99", "driver_version": "3.98"}
         raise PySparkRuntimeError(None, "PYTHON_VERSION_MISMATCH", versions)
 
-    with pytest.raises(hoodie.WorkerEnvironmentError, match=r"workers ran Python 3\.99, the driver Python 3\.\d+"):
+    with pytest.raises(hoodie.WorkerEnvironmentError, match=r"workers ran \S+, Python 3\.99, the driver Python 3\.\d+"):
         SparkEngine(spark).run(other_python, [1])
 
 
@@ -180,3 +224,11 @@ def _file_of_hoodie(task: int, context: TaskContext) -> str:
 
 def _number(task: int, context: TaskContext) -> int:
     return task
+
+
+def _interpreter(task: int, context: TaskContext) -> str:
+    return sys.executable
+
+
+def _other(task: int, context: TaskContext) -> str | None:
+    return os.environ.get("OTHER")

@@ -24,7 +24,7 @@ from hoodie import progress
 from hoodie.engine.api import Consume, Dataset, Engine, Exchange, Prepare, TaskContext
 from hoodie.engine.packing import balanced_groups
 from hoodie.errors import HoodieError
-from hoodie.spark.tasks import each_in_a_task, guarded, packed_tasks, salts, task_context
+from hoodie.spark.tasks import each_in_a_task, in_workers, packed_tasks, salts, task_context
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.spark.workers import errors_of_jobs
 
@@ -80,7 +80,7 @@ class SparkEngine:
         The first call of a session runs a small Spark job, because Connect has no other way to read the number.
         """
         if self.session not in _slots:
-            with errors_of_jobs():
+            with errors_of_jobs(self.session):
                 parts = self.session.range(0, _PARTS_MAX).select(F.spark_partition_id()).distinct().count()
             _slots[self.session] = max(parts, 1)
         return _slots[self.session]
@@ -149,14 +149,14 @@ class SparkEngine:
             yield from _answers(lambda: consume(prepare(batches, context), context))
 
         if exchange is None:
-            return self._collect(data.frame.mapInArrow(guarded(self.session, both), _RESULT_SCHEMA))
-        prepared = data.frame.mapInArrow(guarded(self.session, prepare_all), spark_schema_of(prepared_schema))
+            return self._collect(in_workers(data.frame, both, _RESULT_SCHEMA))
+        prepared = in_workers(data.frame, prepare_all, spark_schema_of(prepared_schema))
         if exchange.range_by:
             # Spark samples the rows to find the ranges. Without persist() the caller's data is evaluated twice.
             prepared = prepared.persist()
         try:
             exchanged = self._exchange(prepared, exchange)
-            return self._collect(exchanged.mapInArrow(guarded(self.session, consume_all), _RESULT_SCHEMA))
+            return self._collect(in_workers(exchanged, consume_all, _RESULT_SCHEMA))
         finally:
             if exchange.range_by:
                 prepared.unpersist()
@@ -174,7 +174,7 @@ class SparkEngine:
 
         Raises: as `errors_of_jobs`.
         """
-        with errors_of_jobs(), _watched(self.session):
+        with errors_of_jobs(self.session), _watched(self.session):
             rows = frame.collect()
         answers = [pickle.loads(row[0]) for row in rows]
         failures = [answer for answer in answers if isinstance(answer, _Failure)]

@@ -29,7 +29,7 @@ from hoodie.spark.assignment import Assignment, types_of
 from hoodie.spark.engine import session_of
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import from_arrow
-from hoodie.spark.tasks import guarded
+from hoodie.spark.tasks import in_workers
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.slices import list_slices
@@ -74,9 +74,7 @@ class FileGroupLookUp:
                 yield pa.RecordBatch.from_arrays([*batch.columns, numbers], [*batch.schema.names, _BUCKET])
 
         schema = arrow_schema_of(keyed.schema).append(pa.field(_BUCKET, pa.int32(), False))
-        return keyed.mapInArrow(guarded(keyed.sparkSession, add_buckets), spark_schema_of(schema)).repartition(
-            F.col(_BUCKET)
-        )
+        return in_workers(keyed, add_buckets, spark_schema_of(schema)).repartition(F.col(_BUCKET))
 
     def locate(self, keys: pa.Array) -> FoundLocations:
         """Look up the locations of keys; runs in a worker, which keeps parsed files in memory for its next batches."""
@@ -99,7 +97,7 @@ def _with_wanted_keys(columns: KeyColumns, frame: Any, *, by_path: bool, keep: b
     schema = arrow_schema_of(frame.schema) if keep else pa.schema([])
     for name in added.values():
         schema = schema.append(pa.field(name, pa.string(), False))
-    return frame.mapInArrow(guarded(frame.sparkSession, add_keys), spark_schema_of(schema))
+    return in_workers(frame, add_keys, spark_schema_of(schema))
 
 
 def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) -> Any:
@@ -118,7 +116,7 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     if index is None:
         return _located_by_join(view, keyed, by_path=by_path, as_of=instant_time)
     work = _located(index, view.layout.zone)
-    return index.by_bucket(keyed).mapInArrow(guarded(frame.sparkSession, work), spark_schema_of(LOCATIONS_SCHEMA))
+    return in_workers(index.by_bucket(keyed), work, spark_schema_of(LOCATIONS_SCHEMA))
 
 
 def _located(index: FileGroupLookUp, zone: TimelineZone) -> Any:
@@ -174,9 +172,7 @@ def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     keyed = _with_wanted_keys(columns, frame, by_path=by_path, keep=True)
     index = FileGroupLookUp.of(view) if is_global else None
     if index is not None:
-        return index.by_bucket(keyed).mapInArrow(
-            guarded(frame.sparkSession, _new_rows(index, len(names))), frame.schema
-        )
+        return in_workers(index.by_bucket(keyed), _new_rows(index, len(names)), frame.schema)
     wanted = {RECORD_KEY: _WANTED_KEY} | ({PARTITION_PATH: _WANTED_PATH} if by_path else {})
     held = read_scan(session_of(frame), plan_scan(view, columns=list(wanted)))
     held = held.select(*(F.col(name).alias(alias) for name, alias in wanted.items()))

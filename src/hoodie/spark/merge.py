@@ -31,7 +31,7 @@ from hoodie.spark.assignment import Assignment, types_of
 from hoodie.spark.engine import SparkDataset, SparkEngine, session_of
 from hoodie.spark.merged import by_groups, pieces
 from hoodie.spark.scan import read_scan
-from hoodie.spark.small_tables import to_arrow
+from hoodie.spark.small_tables import empty_frame, to_arrow
 from hoodie.spark.tasks import Batches
 from hoodie.spark.types import spark_schema_of
 from hoodie.storage import Store
@@ -74,7 +74,7 @@ def _read_source(session: Any, source: StagedSource) -> Any:
 
     schema = spark_schema_of(source.schema)
     if not source.files:
-        return session.createDataFrame([], schema)
+        return empty_frame(session, schema)
     return by_groups(session, source.files, lambda file: file.size_bytes, staged_rows, schema)
 
 

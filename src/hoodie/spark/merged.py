@@ -21,6 +21,7 @@ from hoodie.read.cdc_plan import CdcPlan, GroupChange
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import ScanPlan
 from hoodie.spark.engine import SparkEngine
+from hoodie.spark.small_tables import empty_frame
 from hoodie.spark.tasks import Batches, each_in_a_task, packed_tasks
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import Store, StoreSpec, open_store
@@ -147,7 +148,7 @@ def read_cdc(session: Any, plan: CdcPlan, *, flat: bool = False, as_json: bool =
     schema = cdc_schema(plan.schema, flat=flat)
     spark_schema = spark_schema_of(with_json_images(schema) if as_json else schema)
     if not plan.changes:
-        return session.createDataFrame([], spark_schema)
+        return empty_frame(session, spark_schema)
     reader = _ChangeReader(plan.view.store.spec, schema, arrow_schema_of(spark_schema), as_json)
 
     def changed_rows(group: tuple[GroupChange, ...]) -> Batches:

@@ -32,7 +32,7 @@ from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.connectors import access_of
 from hoodie.spark.merged import SliceReader, read_merged
-from hoodie.spark.small_tables import from_arrow
+from hoodie.spark.small_tables import empty_frame, from_arrow
 from hoodie.spark.stored_types import files_by_types, with_stored_types
 from hoodie.spark.superseded import Superseding, merged_by_driver, scannable
 from hoodie.spark.types import arrow_schema_of, spark_schema_of, widened
@@ -79,7 +79,7 @@ def _rows(session: Any, plan: ScanPlan) -> Any:
     if plan.merged:
         parts = _with_merged(session, plan, parts, today)
     if not parts:
-        return session.createDataFrame([], spark_schema_of(plan.schema))
+        return empty_frame(session, spark_schema_of(plan.schema))
     return functools.reduce(lambda left, right: left.unionByName(right), parts)
 
 

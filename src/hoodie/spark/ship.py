@@ -22,7 +22,7 @@ from hoodie.arguments import check_arguments
 from hoodie.display import html_rows
 from hoodie.errors import WorkerEnvironmentError
 from hoodie.spark.engine import SparkEngine
-from hoodie.spark.workers import errors_of_jobs, release
+from hoodie.spark.workers import errors_of_jobs, own_python, release
 from hoodie.storage import scratch_folder
 from hoodie.table.context import Spark
 
@@ -126,8 +126,10 @@ def ship(spark: Spark) -> ShipResult:
 def _look(spark: Any) -> tuple[FoundWorker, ...]:
     """Look into the workers by some tasks for each core; return each different answer once."""
     tasks = 2 * SparkEngine(spark).slots
-    with errors_of_jobs():
-        rows = spark.range(0, tasks, 1, tasks).mapInArrow(_probe(), _SCHEMA).distinct().collect()
+    with own_python(spark):
+        found = spark.range(0, tasks, 1, tasks).mapInArrow(_probe(), _SCHEMA)
+    with errors_of_jobs(spark):
+        rows = found.distinct().collect()
     return tuple(
         FoundWorker(row[0], row[1], row[2], row[3], dict(zip(_LOOKED_FOR, row[4:], strict=True)))
         for row in sorted(rows, key=str)

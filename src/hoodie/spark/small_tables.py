@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie.read.local_merges import RecentResults
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
-from hoodie.spark.workers import errors_of_jobs
+from hoodie.spark.workers import errors_of_jobs, own_python
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """Maximum bytes of Arrow data whose DataFrames this process keeps; the JVM holds the data."""
@@ -25,7 +25,7 @@ _setting = threading.Lock()
 
 def to_arrow(frame: Any) -> pa.Table:
     """Return a small DataFrame as an Arrow table in the driver. Memory: all its rows. Raises: as `errors_of_jobs`."""
-    with errors_of_jobs():
+    with errors_of_jobs(frame.sparkSession):
         return _to_arrow(frame)
 
 
@@ -58,7 +58,14 @@ def from_arrow(session: Any, table: pa.Table) -> Any:
         return session.createDataFrame(table)
     # PySpark 3.5 accepts rows or pandas. It converts pandas to rows too, with warnings from pandas.
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    return session.createDataFrame(rows, spark_schema_of(table.schema))
+    with own_python(session):
+        return session.createDataFrame(rows, spark_schema_of(table.schema))
+
+
+def empty_frame(session: Any, schema: Any) -> Any:
+    """Return a DataFrame of this Spark schema without rows; PySpark runs Python workers for it."""
+    with own_python(session):
+        return session.createDataFrame([], schema)
 
 
 def makes_frames_of_arrow(session: Any) -> bool:

@@ -29,8 +29,9 @@ from hoodie.spark.engine import SparkDataset, SparkEngine
 from hoodie.spark.merged import read_cdc
 from hoodie.spark.read_options import ReadOptions, check_schema, read_options, store_and_options
 from hoodie.spark.scan import read_scan
-from hoodie.spark.small_tables import from_arrow, to_arrow
+from hoodie.spark.small_tables import empty_frame, from_arrow, to_arrow
 from hoodie.spark.types import arrow_schema_of
+from hoodie.spark.workers import own_python
 from hoodie.statements.names import Names
 from hoodie.statements.run import concerns, run
 from hoodie.storage import Store, StoreSpec, open_store
@@ -67,9 +68,10 @@ def register(session: Any) -> None:
         text = 'the session has a JAR of JVM Hudi, which serves format("hudi"); format("hoodie") is served here'
         warnings.warn(text, HoodieWarning, stacklevel=4)
     if hasattr(session, "dataSource"):
-        register_source(session, "hoodie")
-        if not has_jar:
-            register_source(session, "hudi")
+        with own_python(session):
+            register_source(session, "hoodie")
+            if not has_jar:
+                register_source(session, "hudi")
     session.sql = functools.partial(_sql, session)
     session.table = functools.partial(_table, session)
     _patch(type(session), "read", _reader)
@@ -126,7 +128,7 @@ def _sql(session: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
         return from_arrow(
             session, pa.Table.from_pylist([{name: getattr(result, name) for name in _COUNTS.names}], _COUNTS)
         )
-    return session.createDataFrame([], "") if result is None or isinstance(result, Table) else result
+    return empty_frame(session, "") if result is None or isinstance(result, Table) else result
 
 
 def _table(session: Any, tableName: str) -> Any:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from hoodie.engine import TaskContext
-from hoodie.spark.workers import check_workers, checked_in_worker
+from hoodie.spark.workers import checked_in_worker, own_python
 
 Batches = Iterator[pa.RecordBatch]
 _TASK_SCHEMA = StructType([StructField("number", IntegerType(), False), StructField("task", BinaryType(), False)])
@@ -56,7 +56,7 @@ def _carried(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes],
                 yield from work(number, packed[number])
 
     run.__name__ = work.__name__
-    return session.range(0, count, 1, count).mapInArrow(guarded(session, run), schema)
+    return in_workers(session.range(0, count, 1, count), run, schema)
 
 
 def _sent(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes], Batches], schema: StructType) -> Any:
@@ -69,20 +69,18 @@ def _sent(session: Any, packed: Sequence[bytes], work: Callable[[int, bytes], Ba
                 yield from work(number, task)
 
     run.__name__ = work.__name__
-    frame = session.createDataFrame([(n, bytearray(task)) for n, task in enumerate(packed)], _TASK_SCHEMA)
-    return frame.repartition(count, salts("number", count)).mapInArrow(guarded(session, run), schema)
+    with own_python(session):
+        frame = session.createDataFrame([(n, bytearray(task)) for n, task in enumerate(packed)], _TASK_SCHEMA)
+    return in_workers(frame.repartition(count, salts("number", count)), run, schema)
 
 
-def guarded(session: Any, work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """Prepare a function for workers: Arrow is limited to one thread, because Spark runs a worker for each core.
+def in_workers(frame: Any, work: Callable[[Batches], Batches], schema: Any) -> Any:
+    """Return the batches that `work` makes of those of a DataFrame, in Python workers, as a DataFrame of this schema.
 
-    After each task Spark's worker collects garbage among all its objects; this took longer than many a task, so that
-    imported modules are exempt (see `exempt_modules`). The name of the function is the name of its
-    step in Spark's plan.
-
-    Raises: WorkerEnvironmentError if the workers of the session cannot import this package (see `workers`).
+    Arrow is limited to one thread, because Spark runs a worker for each core. After each task Spark's worker collects
+    garbage among all its objects; this took longer than many a task, so that imported modules are exempt (see
+    `exempt_modules`). The name of the function is the name of its step in Spark's plan.
     """
-    check_workers(session)
 
     def run(batches: Batches) -> Batches:
         pa.set_cpu_count(1)
@@ -90,7 +88,8 @@ def guarded(session: Any, work: Callable[[Batches], Batches]) -> Callable[[Batch
         yield from work(batches)
 
     run.__name__ = work.__name__
-    return checked_in_worker(run)
+    with own_python(frame.sparkSession):
+        return frame.mapInArrow(checked_in_worker(run), schema)
 
 
 _exempted_modules = 0

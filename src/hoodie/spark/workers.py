@@ -1,8 +1,9 @@
-"""Check that Spark's Python workers can run this package, and raise errors of Spark jobs as errors of this package.
+"""Let Spark's Python workers run this package, and raise errors of Spark jobs as errors of this package.
 
 A worker runs the interpreter that the variable PYSPARK_PYTHON named when the session started, otherwise `python3` of
-PATH. In a virtual environment that is not activated this is often another interpreter. It is checked before a job runs,
-in its tasks, or from the error of a job.
+PATH. In a virtual environment that is not activated this is often another interpreter. In local mode, jobs of this
+package then run the interpreter of the program. Elsewhere their tasks look for the package, or the error of a job
+shows that it is missing.
 
 Spark has classes for errors of the caller's plan, such as an analysis error or a division by zero. These stay as they
 are. A job that Spark aborts has no such class: it is py4j's error in a classic session, and one of the base classes in
@@ -11,26 +12,33 @@ a Connect session.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
-from pyspark import cloudpickle
+from pyspark import SparkFiles, cloudpickle
+from pyspark.sql import functions as F
 
 from hoodie import errors
 from hoodie.errors import HoodieError, JobFailedError, WorkerEnvironmentError
 
 _SECONDS_MAX = 60
-_checked: WeakSet[Any] = WeakSet()
+_lacking: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+"""Whether the workers of a session in local mode cannot run this package."""
+_swapping = threading.RLock()
 _TOLD = re.compile(r"RuntimeError: HOODIE_WORKER: (.*)")
 _MISSING = re.compile(r"No module named '((?:hoodie|pyarrow|numpy|obstore|fastavro|isal|sqlglot)\b)[.\w]*'")
-_WORKER_FILE = re.compile(r'File "(?P<home>[^"]*?)/lib/python[\d.]+/')
+_SENT: Final = ("hoodie", "fastavro", "sqlglot")
+"""Packages that `hoodie.ship` sends."""
+_ABSENT = re.compile(r'Cannot run program "([^"]+)"')
 _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version")
 _MINOR_OF_WORKER = re.compile(r"different version:? ['\"]?(\d+\.\d+)")
 _BASES: Final = frozenset({"SparkException", "SparkConnectException", "SparkConnectGrpcException", "UnknownException"})
@@ -46,27 +54,26 @@ def release() -> str:
     return str(sys.modules["hoodie"].__version__)
 
 
-def check_workers(session: Any) -> None:
-    """Check once for each session in local mode that workers can import this package, in the same release.
+@contextmanager
+def own_python(session: Any) -> Iterator[None]:
+    """Let the functions and rows that the body gives to Spark run in this program's interpreter, if that is needed.
 
-    Other sessions (a cluster, Connect) are not checked here: their tasks check it (see `checked_in_worker`).
-
-    Raises: WorkerEnvironmentError that names the interpreter of the workers and the setting to change.
+    It is needed in a classic session in local mode whose workers cannot run this package; it is found out once a
+    session. Functions of other code keep the interpreter of the session.
     """
-    if session in _checked or not _is_local(session):
+    if session not in _lacking:
+        _lacking[session] = _is_local(session) and _lacks_package(session)
+    if not _lacking[session]:
+        yield
         return
     context = session.sparkContext
-    # Files of addPyFile and spark.submit.pyFiles, or this path, may hold the package: only a job shows it.
-    if context._python_includes or session.conf.get("spark.executorEnv.PYTHONPATH", None):
-        return
-    # The context reads PYSPARK_PYTHON when it starts; neither a later value nor spark.pyspark.python changes it.
-    wanted = context.pythonExec
-    interpreter = shutil.which(wanted)
-    if interpreter != sys.executable:
-        problem = "it does not exist" if interpreter is None else _problem_of(interpreter)
-        if problem:
-            raise WorkerEnvironmentError(f"Spark's workers run {interpreter or wanted}: {problem}; {_advice()}")
-    _checked.add(session)
+    with _swapping:
+        # PySpark reads this attribute when it wraps a function. PYSPARK_PYTHON has no effect after the start.
+        configured, context.pythonExec = context.pythonExec, sys.executable
+        try:
+            yield
+        finally:
+            context.pythonExec = configured
 
 
 def checked_in_worker(work: Callable[..., Iterator[Any]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -96,19 +103,31 @@ def checked_in_worker(work: Callable[..., Iterator[Any]]) -> Callable[[Iterator[
     return run
 
 
-def _environment_error(error: Exception) -> WorkerEnvironmentError | None:
+def _environment_error(error: Exception, session: Any) -> WorkerEnvironmentError | None:
     """Return the error to raise if a job failed because its workers cannot run this package; otherwise None."""
     text = str(error)
-    told = _TOLD.search(text)
+    told, missing = _TOLD.search(text), _MISSING.search(text)
+    by_ship = missing is not None and missing[1] in _SENT
     if told is not None:
-        return WorkerEnvironmentError(f"Spark's workers run {told[1].strip()}; {_advice()}")
-    missing = _MISSING.search(text)
+        by_ship = by_ship or "hoodie" in told[1].partition(": ")[2]
+        return WorkerEnvironmentError(f"Spark's workers run {told[1].strip()}; {_advice(by_ship=by_ship)}")
+    absent = _ABSENT.search(text)
+    if absent is not None:
+        return WorkerEnvironmentError(f"Spark's workers cannot start {absent[1]}; {_advice(by_ship=False)}")
     if missing is None and not _OTHER_PYTHON.search(text):
         return None
-    homes = [match["home"] for match in _WORKER_FILE.finditer(text)]
-    where = f" (a Python installed in {homes[0]})" if homes else ""
+    ran = _interpreter_of(session)
     problem = _other_python(text) if missing is None else f"a Python without {missing[1]}"
-    return WorkerEnvironmentError(f"Spark's workers ran {problem}{where}; {_advice()}")
+    return WorkerEnvironmentError(f"Spark's workers ran {ran and f'{ran}, '}{problem}; {_advice(by_ship=by_ship)}")
+
+
+def _interpreter_of(session: Any) -> str:
+    """Return the interpreter of a worker; empty if it runs no function of this Python. pyarrow is not needed there."""
+    try:
+        ask = F.udf(lambda _: __import__("sys").executable, useArrow=False)
+        return str(session.range(1).select(ask("id")).first()[0])
+    except Exception:
+        return ""
 
 
 def _other_python(text: str) -> str:
@@ -121,25 +140,40 @@ def _is_local(session: Any) -> bool:
     return ".connect." not in type(session).__module__ and session.conf.get("spark.master", "").startswith("local")
 
 
-def _problem_of(interpreter: str) -> str:
-    """Return why an interpreter cannot run the package as this program does; empty if it can."""
+def _lacks_package(session: Any) -> bool:
+    context = session.sparkContext
+    # Only a job shows what this path has.
+    if session.conf.get("spark.executorEnv.PYTHONPATH", None):
+        return False
+    interpreter = shutil.which(context.pythonExec)
+    if interpreter == sys.executable:
+        return False
+    # Files of addPyFile and spark.submit.pyFiles may hold the package.
+    sent = [f"{SparkFiles.getRootDirectory()}/{name}" for name in context._python_includes]
+    return interpreter is None or not _runs_package(interpreter, sent)
+
+
+def _runs_package(interpreter: str, path: Sequence[str]) -> bool:
+    """Return whether an interpreter with these folders and zips in its path can run this release of the package."""
     code = "import hoodie.engine; print(hoodie.__version__)"
-    done = subprocess.run([interpreter, "-c", code], capture_output=True, text=True, timeout=_SECONDS_MAX, check=False)
-    if done.returncode != 0:
-        return (done.stderr.strip().splitlines() or ["it failed"])[-1]
-    found = done.stdout.strip()
-    return "" if found == release() else f"hoodie {found} is there, the program runs {release()}"
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(
+        [interpreter, "-c", code], capture_output=True, text=True, timeout=_SECONDS_MAX, check=False, env=variables
+    )
+    return done.returncode == 0 and done.stdout.strip() == release()
 
 
-def _advice() -> str:
+def _advice(*, by_ship: bool) -> str:
     return (
-        f"set the environment variable PYSPARK_PYTHON={sys.executable} before the session starts, "
-        "install hoodie where the workers find it, or call hoodie.ship(spark)"
+        f"install hoodie {release()} for that interpreter, or set the environment variable PYSPARK_PYTHON, before the "
+        "session starts, to an interpreter of the workers' machines that has it"
+        + (", or call hoodie.ship(spark)" if by_ship else "")
+        + " (docs/deploy.md)"
     )
 
 
 @contextmanager
-def errors_of_jobs() -> Iterator[None]:
+def errors_of_jobs(session: Any) -> Iterator[None]:
     """Raise errors of the Spark jobs in the body as errors of ours, where they are not errors of the caller's plan.
 
     Raises: the first HoodieError of a worker with its own type; WorkerEnvironmentError if the workers cannot run this
@@ -148,18 +182,18 @@ def errors_of_jobs() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        own = None if isinstance(error, HoodieError) else _as_ours(error)
+        own = None if isinstance(error, HoodieError) else _as_ours(error, session)
         if own is None:
             raise
         raise own from error
 
 
-def _as_ours(error: Exception) -> HoodieError | None:
+def _as_ours(error: Exception, session: Any) -> HoodieError | None:
     kind = type(error)
     library = kind.__module__.partition(".")[0]
     if library not in ("py4j", "pyspark"):
         return None
-    own = _of_worker(error) or _environment_error(error)
+    own = _of_worker(error) or _environment_error(error, session)
     if own is not None or (library == "pyspark" and kind.__name__ not in _BASES):
         return own
     return JobFailedError(f"Spark did not complete a job of this call: {reason(error)}")
