@@ -70,8 +70,9 @@ check: $(VENV)/.stamp ## Format, lint, types, the rules of tests/tidy, and the e
 	$(VENV)/bin/python -m pytest -q tests/tidy
 	$(VENV)/bin/python -m pytest -q --doctest-modules src/hoodie
 
-docs: $(VENV)/.stamp ## Write the generated page of options, docs/options.md
+docs: $(VENV)/.stamp ## Write the generated page of options, and the table of judged steps in docs/migrating.md
 	$(VENV)/bin/python scripts/write_options.py docs/options.md
+	PYTHONPATH=. $(VENV)/bin/python scripts/write_migrating.py docs/migrating.md
 
 fmt: $(VENV)/.stamp ## Format the code and fix what ruff can fix
 	$(VENV)/bin/ruff check --fix-only --quiet .
