@@ -44,9 +44,9 @@ def sql(
     rows of the procedure: a DataFrame if there is a session, otherwise a pyarrow Table.
 
     Args:
-        spark: a Spark session, classic or Connect; None to run in this process: MERGE INTO, UPDATE, DELETE FROM and
-            CALL. The source of a MERGE is then a table or data of `tables`, and expressions are those that the library
-            evaluates.
+        spark: a Spark session, classic or Connect; None to run in this process: MERGE INTO, UPDATE, DELETE FROM,
+            CALL, TRUNCATE, ALTER TABLE … DROP PARTITION, SHOW PARTITIONS and SHOW TBLPROPERTIES. The source of a
+            MERGE is then a table or data of `tables`, and expressions are those that the library evaluates.
         statement: Spark SQL. A table is named by its path, as hoodie.`/data/trips`, by a name of `tables`, or as a
             table of Spark's catalog that was created `USING hoodie`.
         tables: for each name a `Table` or a path; as the source of a MERGE also data in the forms of `Table.upsert`.
