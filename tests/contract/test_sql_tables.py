@@ -109,6 +109,13 @@ def test_managed_tables_of_queries(run: Callable[[str], Any], spark: SparkSessio
     assert rows(spark.table("sqlt_like").select("total")) == [(6,), (7,)]
     hoodie.register(spark)
     assert rows(spark.table("sqlt_like").select("total")) == [(6,), (7,)]
+    assert rows(spark.read.table("sqlt_like").select("total")) == [(6,), (7,)]
+    saved = spark.createDataFrame([(1, "a")], "id int, v string").write.format("hudi").option("record_key", "id")
+    for mode in ("append", "overwrite", "append"):
+        saved.mode(mode).saveAsTable("sqlt_saved")
+    with pytest.raises(hoodie.TableExistsError):
+        saved.mode("error").saveAsTable("sqlt_saved")
+    assert rows(spark.sql("SELECT id, v FROM sqlt_saved")) == [(1, "a")]
     assert rows(spark.sql("SELECT 1 AS one, '{}' AS braces")) == [(1, "{}")]
     spark.sql("CREATE TEMPORARY VIEW sqlt_view AS SELECT 5 AS five")
     assert rows(spark.sql("SELECT five FROM sqlt_view WHERE five > :low", args={"low": 1})) == [(5,)]

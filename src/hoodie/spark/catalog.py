@@ -71,13 +71,17 @@ class Catalog:
         found = database[-1] if database else self._session.catalog.currentDatabase()
         return f"{_path(self._session.catalog.getDatabase(found).locationUri)}/{table}"
 
-    def add(self, name: str, uri: str, schema: pa.Schema, *, is_managed: bool) -> None:
-        """Add a table with the columns of a schema. Raises: UnsupportedError on PySpark 3.5."""
+    def check_has_tables(self) -> None:
+        """Raises: UnsupportedError on PySpark 3.5, whose catalog cannot have tables of ours."""
         if not hasattr(self._session, "dataSource"):
             raise UnsupportedError(
                 "PySpark 3.5 has no data sources in Python, so its catalog cannot have such a table: name tables by "
                 "their paths, as hoodie.`/data/trips`"
             )
+
+    def add(self, name: str, uri: str, schema: pa.Schema, *, is_managed: bool) -> None:
+        """Add a table with the columns of a schema. Raises: as `check_has_tables`."""
+        self.check_has_tables()
         comment = (_MANAGED if is_managed else _EXTERNAL) + uri
         columns = [_column(field) for field in spark_schema_of(with_meta_fields(schema))]
         columns[0] += f" COMMENT {_literal(comment)}"

@@ -227,6 +227,11 @@ class _Reader(_Recorder):
             return super().load(path)  # type: ignore[misc]
         return _load(given, given.with_path(path))
 
+    def table(self, tableName: str) -> Any:
+        if not self._given.options and Catalog(self._given.session).find(tableName) is not None:
+            return self._given.session.table(tableName)
+        return super().table(tableName)  # type: ignore[misc]
+
 
 def load(session: Any, store: StoreSpec, options: Mapping[str, str]) -> Any:
     """Return the rows that options of a read select, as a native DataFrame. Raises: as the reads of `Table`."""
@@ -280,6 +285,27 @@ class _Writer(_Recorder):
             super().save(path)  # type: ignore[misc]
             return
         _save(given, given.with_path(path))
+
+    def saveAsTable(
+        self, name: str, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any
+    ) -> None:
+        if format is not None:
+            self.format(format)
+        if not self._given.is_ours():
+            super().saveAsTable(name, mode=mode, partitionBy=partitionBy, **options)  # type: ignore[misc]
+            return
+        catalog = Catalog(self._given.session)
+        catalog.check_has_tables()
+        entry = catalog.find(name)
+        if entry is None and catalog.exists(name):
+            raise TableExistsError(f"the catalog has a table or view {name} of another format: choose another name")
+        given = {**self._given.options, **options}
+        uri = entry.uri if entry else given.get("path", catalog.default_uri(name))
+        table_name = name.split(".")[-1].strip("`")
+        self.save(uri, mode=mode, partitionBy=partitionBy, **{**options, "hoodie.table.name": table_name})
+        if entry is None:
+            schema = Table(open_store(uri), spark=False).schema
+            catalog.add(name, open_store(uri).uri(""), schema, is_managed="path" not in given)
 
 
 def _save(given: _Given, options: Mapping[str, str]) -> None:

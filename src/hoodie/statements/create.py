@@ -79,6 +79,7 @@ def run_create(text: str, tree: exp.Create, names: Names) -> Table | None:
     """
     wanted = _parsed(text, tree)
     catalog = names.catalog
+    catalog.check_has_tables()
     entry = catalog.find(wanted.name)
     if catalog.exists(wanted.name) and (entry is None or not wanted.replaces):
         if wanted.exists:

@@ -82,13 +82,21 @@ class Names:
 
     def known(self, node: exp.Table) -> Table | None:
         """Return the table of a name; None for a name that is not one of ours. Raises: as `at`."""
+        given = self._place(node)
+        return self.at(given) if isinstance(given, str) else given
+
+    def is_known(self, node: exp.Table) -> bool:
+        """Return whether a name is one of ours; its table may be missing."""
+        return self._place(node) is not None
+
+    def _place(self, node: exp.Table) -> Table | str | None:
         path, name = path_of(node), ".".join(part.name for part in node.parts)
-        if path is None:
-            given = self.tables.get(name)
-            if isinstance(given, Table):
-                return given
-            path = given if isinstance(given, str) else self._catalog_path(name) if given is None else None
-        return None if path is None else self.at(path)
+        if path is not None:
+            return path
+        given = self.tables.get(name)
+        if given is None:
+            return self._catalog_path(name)
+        return given if isinstance(given, Table | str) else None
 
     def given(self, node: exp.Table | None) -> Any:
         """Return the data of `tables` of this name; None if it has none."""

@@ -76,7 +76,7 @@ def run(statement: str, names: Names, properties: Text | None = None) -> Any:
         return names.rows(run_call(called.group(1), names, properties))
     if SHOW.match(statement):
         return run_show(statement, names)
-    if not _OURS.match(statement):
+    if names.session is not None and not _OURS.match(statement):
         return names.catalog.query(statement, {})
     return _run_tree(statement, parse_statement(statement), names, properties)
 
@@ -134,7 +134,7 @@ def concerns(statement: str, names: Names) -> bool:
             changed = tree.expressions
         case _:
             return False
-    return any(isinstance(node, exp.Table) and names.known(node) is not None for node in changed)
+    return any(isinstance(node, exp.Table) and names.is_known(node) for node in changed)
 
 
 def _update(tree: exp.Update, names: Names, properties: Text | None) -> Any:

@@ -71,7 +71,7 @@ def test_statements_change_rows(
         ("INSERT INTO trips VALUES (1)", UnsupportedError, "needs a Spark session"),
         ("CREATE TABLE t (id int) USING hudi", UnsupportedError, "needs a Spark session"),
         ("CREATE TABLE t (id int)", UnsupportedError, "CREATE TABLE needs USING hoodie"),
-        ("SET x = 1", UnsupportedError, "needs a Spark session"),
+        ("SET x = 1", UnsupportedError, "runs no SET of this form"),
         ("UPDATE trips SET (", InvalidConfigError, "not a Spark SQL statement"),
         ("DELETE FROM trips; DELETE FROM trips", InvalidConfigError, "exactly one Spark SQL statement, found 2"),
         ("DELETE FROM lost", InvalidConfigError, "no table 'lost'"),
