@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import types as T
 
 from hoodie.errors import UnsupportedError
@@ -22,6 +22,7 @@ from hoodie.spark.types import arrow_schema_of, spark_schema_of
 
 _EXTERNAL: Final = "hoodie table "
 _MANAGED: Final = "managed hoodie table "
+_SESSION_CATALOG: Final = "spark_catalog"
 _PROVIDERS: Final = ("hoodie", "hudi")
 
 
@@ -111,9 +112,14 @@ class Catalog:
 
         A classic session asks Spark's catalog for what DESCRIBE of Spark 4 leaves out; Spark Connect has no way to it.
         """
-        facts = {row[0]: row[1] or "" for row in plain_sql(self._session, f"DESCRIBE TABLE EXTENDED {name}").collect()}
+        try:
+            described = plain_sql(self._session, f"DESCRIBE TABLE EXTENDED {name}").collect()
+        except PySparkException:
+            return None  # a table of another catalog, which Spark describes in no such way
+        facts = {row[0]: row[1] or "" for row in described}
         provider, location = facts.get("Provider", ""), facts.get("Location", "")
-        if not provider and "Database" in facts and hasattr(self._session, "_jsparkSession"):
+        is_of_session = "Database" in facts and facts.get("Catalog", _SESSION_CATALOG) == _SESSION_CATALOG
+        if not provider and is_of_session and hasattr(self._session, "_jsparkSession"):
             state = self._session._jsparkSession.sessionState()
             known = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(name))
             provider = str(known.provider().get()) if known.provider().isDefined() else ""

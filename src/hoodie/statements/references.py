@@ -57,7 +57,8 @@ def _tables(tree: exp.Expression, tokens: list[Token], own: set[str]) -> Iterato
         end, as_of = last + 1, None
         if node.args.get("version") is not None:
             end, as_of = _version(tokens, place[last] + 1)
-        yield Reference(start, end, node, as_of, has_alias=bool(node.alias))
+        # An alias cannot stand before TABLESAMPLE.
+        yield Reference(start, end, node, as_of, has_alias=bool(node.alias or node.args.get("sample")))
 
 
 def _version(tokens: list[Token], number: int) -> tuple[int, str]:
