@@ -171,7 +171,6 @@ def test_the_data_source_merges(spark: object, tmp_path: Path) -> None:
     if not hasattr(spark, "dataSource"):
         pytest.skip("PySpark 3.5 has no data sources in Python")
     lane = Lane(spark, tmp_path)
-    hoodie.register(spark)
     lane.session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     table = merge_on_read(lane)
     table.bulk_insert(lane.data(FIRST))

@@ -192,10 +192,9 @@ def test_one_loaded_table_serves_queries_with_other_filters(table: tuple[Lane, s
 def test_a_program_may_register_the_source_itself(spark: SparkSession, tmp_path: Path) -> None:
     """The last test of the module: the others use the source that Spark found."""
     if not hasattr(spark, "dataSource"):
-        with pytest.raises(hoodie.UnsupportedError, match=r"hoodie\.open\(path\)\.read\(\)"):
-            hoodie.register(spark)
-        return
+        pytest.skip("PySpark 3.5 has no data sources in Python")
     hoodie.register(spark)
+    hoodie.unregister(spark)  # the data source stays
     lane = Lane(spark, tmp_path)
     lane.create().insert(ROWS)
     assert spark.read.format("hoodie").load(str(lane.path)).count() == 4

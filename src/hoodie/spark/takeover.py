@@ -227,11 +227,6 @@ class _Reader(_Recorder):
             return super().load(path)  # type: ignore[misc]
         return _load(given, given.with_path(path))
 
-    def table(self, tableName: str) -> Any:
-        if not self._given.options and Catalog(self._given.session).find(tableName) is not None:
-            return self._given.session.table(tableName)
-        return super().table(tableName)  # type: ignore[misc]
-
 
 def load(session: Any, store: StoreSpec, options: Mapping[str, str]) -> Any:
     """Return the rows that options of a read select, as a native DataFrame. Raises: as the reads of `Table`."""

@@ -165,6 +165,7 @@ def _parsed(text: str, tree: exp.Create) -> _Create:
     like = next((found.this for found in properties if isinstance(found, exp.LikeProperty)), None)
     location = next((found.this.name for found in properties if isinstance(found, exp.LocationProperty)), None)
     paths = [found.this for found in properties if isinstance(found, exp.PartitionedByProperty)]
+    options = dict(_properties(properties))
     columns, query = _texts(text, named, has_query=tree.args.get("expression") is not None)
     return _Create(
         name=name_of(named),
@@ -174,8 +175,8 @@ def _parsed(text: str, tree: exp.Create) -> _Create:
         query=query,
         like=like,
         partition_by=tuple(column.name for path in paths for column in path.expressions),
-        options=dict(_properties(properties)),
-        location=location,
+        options={key: value for key, value in options.items() if key != "path"},
+        location=location or options.get("path"),
     )
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from hoodie.engine import ArrowDataset
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.files.table_properties import update_table_config
+from hoodie.files.table_properties import table_exists, update_table_config
 from hoodie.format.schema.table_schema import META_FIELDS, with_meta_fields
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.properties import table_checksum
@@ -48,8 +48,8 @@ def run_drop(tree: exp.Drop, names: Names) -> None:
             continue
         if entry is None:
             raise InvalidConfigError(f"DROP TABLE: the catalog has no table {name_of(node)} of hoodie")
-        if entry.is_managed or tree.args.get("purge"):
-            store = open_store(entry.uri, names.storage_options)
+        store = open_store(entry.uri, names.storage_options)
+        if (entry.is_managed or tree.args.get("purge")) and table_exists(store):
             drop_table(TableState(store))
             store.delete_folder(HOODIE_FOLDER)
         names.catalog.remove(name_of(node))
