@@ -40,6 +40,16 @@ def jvm_time(text: str) -> str | datetime:
     return text
 
 
+def as_of_jvm(text: str) -> str:
+    """Return the `as_of` that selects what JVM Hudi's time travel to a time selects.
+
+    >>> as_of_jvm("1700000000"), as_of_jvm("20231114221320000")
+    ('requested:2023-11-14T22:13:20+00:00', 'requested:20231114221320000')
+    """
+    when = jvm_time(text)
+    return BY_REQUEST + (when if isinstance(when, str) else when.isoformat())
+
+
 def view_as_of(view: TableView, as_of: When) -> tuple[TableView, str | None]:
     """Return the table as of a time (inclusive), and a requested time that limits it further; None for no limit.
 

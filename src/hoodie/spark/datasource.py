@@ -72,7 +72,7 @@ class TableSource(DataSource):
         options = self._with_path(schema)
         if len(options) > len(self.options):
             options = {"operation": "insert_overwrite_table" if overwrite else "insert", **options}  # INSERT of SQL
-        store, found = store_and_options(options, OF_WRITES, with_hudi=True)
+        store, found = store_and_options(options, OF_WRITES)
         return TableWriter.of(store, Save.of(found, overwrites=overwrite, defaults=self.defaults), schema)
 
     def _with_path(self, schema: Any) -> dict[str, str]:
@@ -92,7 +92,7 @@ class TableSource(DataSource):
 
         Raises: as `StreamTableWriter.of`.
         """
-        store, found = store_and_options(self.options, _OF_STREAMS, with_hudi=True)
+        store, found = store_and_options(self.options, _OF_STREAMS)
         return StreamTableWriter.of(store, found, schema, overwrite=overwrite, defaults=self.defaults)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from hoodie.read.cdc_plan import CdcPlan, plan_cdc
 from hoodie.read.changes import plan_changes
 from hoodie.read.lookup import plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
-from hoodie.read.times import BY_REQUEST, OrderTime, jvm_time
+from hoodie.read.times import OrderTime, as_of_jvm, jvm_time
 from hoodie.records.condition import Condition
 from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
 from hoodie.spark.stream_source import EARLIEST, OF_STREAMS, START, stream_schema
@@ -186,11 +185,11 @@ def read_options(options: Mapping[str, str]) -> tuple[StoreSpec, dict[str, str]]
 
     Raises: InvalidConfigError for an option that is not known, that is refused, or that contradicts another one.
     """
-    store, found = store_and_options(options, (*_OF_READS, *OF_STREAMS, AS_OF), with_hudi=True)
+    store, found = store_and_options(options, (*_OF_READS, *OF_STREAMS, AS_OF))
     own = {name: value for name, value in found.items() if not name.startswith(_HUDI) or name == START}
     jvm = {name: value for name, value in found.items() if name not in own}
     if AS_OF in own:
-        own["as_of"] = BY_REQUEST + _text(jvm_time(own.pop(AS_OF)))
+        own["as_of"] = as_of_jvm(own.pop(AS_OF))
     query = next((jvm.pop(name).lower() for name in _QUERY if name in jvm), "")
     images = jvm.pop(_FORMAT, "")
     bounds: dict[str, str] = {name: jvm.pop(name) for name in _JVM_BOUNDS if name in jvm}
@@ -216,10 +215,6 @@ def _check_others(jvm: Mapping[str, str]) -> None:
     if found := sorted(name for name in unknown if not is_table_property(name)):
         raise InvalidConfigError(f"unknown options {found}; docs/options.md has the list")
     translated(of_reads)
-
-
-def _text(when: str | datetime) -> str:
-    return when if isinstance(when, str) else when.isoformat()
 
 
 def check_schema(found: pa.Schema, wanted: pa.Schema) -> None:
@@ -250,13 +245,10 @@ def _is_readable_as(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(found == wanted) or (found, wanted) in _WIDER
 
 
-def store_and_options(
-    options: Mapping[str, str], known: Sequence[str], *, with_hudi: bool = False
-) -> tuple[StoreSpec, dict[str, str]]:
+def store_and_options(options: Mapping[str, str], known: Sequence[str]) -> tuple[StoreSpec, dict[str, str]]:
     """Return the store of the option `path`, and the other options with names in lower case.
 
-    Raises: InvalidConfigError for an option that is not known, or without a path; `with_hudi`: options `hoodie.*` are
-        known.
+    Raises: InvalidConfigError for an option that is neither in `known` nor `hoodie.<name>`, or without a path.
     """
     found = {name.lower(): value for name, value in options.items()}
     storage = {name.removeprefix(_STORAGE): value for name, value in found.items() if name.startswith(_STORAGE)}
@@ -265,12 +257,13 @@ def store_and_options(
         for name, value in found.items()
         if name not in ("path", *_OF_CATALOGS) and not name.startswith((_STORAGE, "option."))
     }
-    unknown = sorted(name for name in own if name not in known and not (with_hudi and name.startswith(_HUDI)))
+    unknown = sorted(name for name in own if name not in known and not name.startswith(_HUDI))
     if unknown or "path" not in found:
         no_path = "no path: call load(path) or save(path); in SQL, tables of the catalog need WITH (path = '...')"
         what = f"unknown options {unknown}" if unknown else no_path
-        more = f", {_HUDI}<name>" if with_hudi else ""
-        raise InvalidConfigError(f"{what}; the options are path, {', '.join(known)}{more} and {_STORAGE}<name>")
+        raise InvalidConfigError(
+            f"{what}; the options are path, {', '.join(known)}, {_HUDI}<name> and {_STORAGE}<name>"
+        )
     return open_store(found["path"], storage).spec, own
 
 

@@ -250,7 +250,7 @@ def _with_schema(session: Any, frame: Any, schema: Any) -> Any:
     """Return the columns of a caller's schema. Raises: as `check_schema`."""
     wanted = session.createDataFrame([], schema).schema
     check_schema(arrow_schema_of(frame.schema), arrow_schema_of(wanted))
-    return frame.select(*(frame[f"`{column.name}`"].cast(column.dataType).alias(column.name) for column in wanted))
+    return frame.select(*(frame[quoted(column.name)].cast(column.dataType).alias(column.name) for column in wanted))
 
 
 class _Writer(_Recorder):
@@ -305,7 +305,7 @@ class _Writer(_Recorder):
 
 def _save(given: _Given, options: Mapping[str, str]) -> None:
     """Write the DataFrame. Warns: `HoodieWarning` for each note of the result. Raises: as `Save`, TableExistsError."""
-    store, found = store_and_options(options, OF_WRITES, with_hudi=True)
+    store, found = store_and_options(options, OF_WRITES)
     if given.partition_by:
         found.setdefault("partition_by", ",".join(given.partition_by))
     asked = (given.mode or "error").lower()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -38,6 +38,8 @@ class Names:
     session: Any
     tables: Mapping[str, Any]
     storage_options: Text | None
+    _in_catalog: dict[str, str | None] = field(default_factory=dict)
+    """Paths of names that the catalog was asked for: a statement asks for each name once."""
 
     def target(self, node: exp.Expression) -> tuple[Table, str]:
         """Return the table that a statement changes, and the name by which its expressions call it.
@@ -180,8 +182,10 @@ class Names:
         """Return the path of a table in Spark's catalog; None if there is none, or if it is not a Hudi table."""
         if self.session is None:
             return None
-        found = self.catalog.find(".".join(quoted(part) for part in name.split(".")))
-        return None if found is None else str(found.uri)
+        if name not in self._in_catalog:
+            found = self.catalog.find(".".join(quoted(part) for part in name.split(".")))
+            self._in_catalog[name] = None if found is None else str(found.uri)
+        return self._in_catalog[name]
 
 
 def _is_setting(key: str) -> bool:

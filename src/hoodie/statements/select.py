@@ -8,23 +8,26 @@ import pyarrow as pa
 from sqlglot import exp
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.read.times import BY_REQUEST, jvm_time
+from hoodie.read.times import as_of_jvm
 from hoodie.records.sql.parse import parse_statement
+from hoodie.records.sql.quoting import quoted
 from hoodie.statements.names import Names, path_of
 from hoodie.statements.references import Reference, references
+from hoodie.statements.tables import totals_of
 from hoodie.table import Table
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
 
 _TEXTS: Final = ("Timestamp", "Action", "State", "Completion_Time", "File_Name")
-_COUNTS: Final = (
-    "Total_Bytes_Written",
-    "Total_Files_Updated",
-    "Total_Partitions_Written",
-    "Total_Records_Written",
-    "Total_Updated_Records_Written",
-    "Total_Write_Errors",
-)
+_COUNTS: Final = {
+    "Total_Bytes_Written": "total_bytes_written",
+    "Total_Files_Updated": "total_files_updated",
+    "Total_Partitions_Written": "total_partitions_written",
+    "Total_Records_Written": "total_records_written",
+    "Total_Updated_Records_Written": "total_update_records_written",
+    "Total_Write_Errors": "total_errors",
+}
+"""Columns of `hudi_query_timeline`, and the columns of `show_commits` with these counts."""
 _TIMELINE: Final = pa.schema([*((name, pa.string()) for name in _TEXTS), *((name, pa.int64()) for name in _COUNTS)])
 _FORMATS: Final = ("latest_state", "cdc")
 
@@ -58,7 +61,9 @@ def run_query(text: str, names: Names) -> Any:
 
 def is_of_tables(text: str, tree: exp.Expression, names: Names) -> bool:
     """Return whether a query names a table of ours."""
-    return any(found.function or _table(found, names) is not None for found in references(text, tree))
+    return any(
+        found.function or (found.table is not None and names.is_known(found.table)) for found in references(text, tree)
+    )
 
 
 def _plain(text: str) -> str:
@@ -70,7 +75,7 @@ def _alias(reference: Reference) -> str:
     """Return the alias that keeps the name of a table valid before its columns."""
     if reference.has_alias or reference.table is None or path_of(reference.table) is not None:
         return ""
-    return f" AS `{reference.table.name}`"
+    return f" AS {quoted(reference.table.name)}"
 
 
 def _rows(reference: Reference, names: Names) -> Any:
@@ -87,8 +92,7 @@ def _rows(reference: Reference, names: Names) -> Any:
         return names.given(reference.table)
     if reference.as_of is None:
         return table.read()
-    when = jvm_time(reference.as_of)
-    return table.read(as_of=BY_REQUEST + (when if isinstance(when, str) else when.isoformat()))
+    return table.read(as_of=as_of_jvm(reference.as_of))
 
 
 def _table(reference: Reference, names: Names) -> Table | None:
@@ -120,13 +124,5 @@ def _instant(view: TableView, instant: Instant) -> tuple[Any, ...]:
     texts = (instant.requested_time, instant.action.value, instant.state.name, instant.completion_time, name)
     if not (instant.is_completed and instant.action.writes_data):
         return (*texts, *(None for _ in _COUNTS))
-    stats = list(view.commit_metadata(instant).write_stats())
-    return (
-        *texts,
-        sum(stat.total_write_bytes for stat in stats),
-        sum(not stat.is_new_file_group for stat in stats),
-        len({stat.partition_path for stat in stats}),
-        sum(stat.num_writes for stat in stats),
-        sum(stat.num_update_writes for stat in stats),
-        sum(stat.total_write_errors for stat in stats),
-    )
+    totals = totals_of(view.commit_metadata(instant))
+    return (*texts, *(totals[name] for name in _COUNTS.values()))

@@ -95,9 +95,13 @@ def _show_commits(call: Call) -> pa.Table:
 
 
 def _commit_row(instant: Instant, commit: CommitMetadata) -> dict[str, Any]:
+    return {**_of(instant), **totals_of(commit)}
+
+
+def totals_of(commit: CommitMetadata) -> dict[str, int]:
+    """Return the counts of a completed write by the names of `show_commits`."""
     stats = list(commit.write_stats())
     return {
-        **_of(instant),
         "total_bytes_written": sum(stat.total_write_bytes for stat in stats),
         "total_files_added": sum(stat.is_new_file_group for stat in stats),
         "total_files_updated": sum(not stat.is_new_file_group for stat in stats),
