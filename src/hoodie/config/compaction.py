@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hoodie.config.option import Option, count, flag, one_of, positive, text
+from hoodie.config.option import Option, compaction_strategy, count, flag, one_of, positive
 
 COMPACT_INLINE: Final = Option(
     "hoodie.compact.inline",
@@ -67,12 +67,12 @@ LOG_COMPACTION_INLINE: Final = Option(
     False,
     flag,
     "0.13",
-    "Merge-on-read: `hoodie services run` folds many small log blocks of a file slice into one.",
+    "Merge-on-read: a write, or `hoodie services run`, folds many small log blocks of a file slice into one.",
 )
 COMPACTION_STRATEGY: Final = Option(
     "hoodie.compaction.strategy",
     "log_file_size",
-    text,
+    compaction_strategy,
     "0.4",
     "Which file slices a compaction includes: log_file_size, log_file_num, bounded_io, day_based, unbounded, or the "
     "name of a strategy class of Hudi.",

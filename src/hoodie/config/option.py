@@ -149,6 +149,20 @@ def slice_order(text: str) -> tuple[str, ...]:
     return tuple(map(one_of("size", "instant_time"), names(text)))
 
 
+def compaction_strategy(text: str) -> str:
+    """Parse a compaction strategy, or the name of Hudi's class with or without its package."""
+    names = {
+        "LogFileSizeBasedCompactionStrategy": "log_file_size",
+        "LogFileNumBasedCompactionStrategy": "log_file_num",
+        "BoundedIOCompactionStrategy": "bounded_io",
+        "DayBasedCompactionStrategy": "day_based",
+        "UnBoundedCompactionStrategy": "unbounded",
+    }
+    package = "org.apache.hudi.table.action.compact.strategy."
+    given = text.strip()
+    return one_of(*names.values())(names.get(given.removeprefix(package), given))
+
+
 def update_strategy(text: str) -> str:
     """Parse an update strategy of clustering, or the name of Hudi's class."""
     names = {"sparkrejectupdatestrategy": "reject", "sparkallowupdatestrategy": "allow"}

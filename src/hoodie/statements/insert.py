@@ -59,7 +59,8 @@ def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | Non
         operation = "insert_overwrite" if is_dynamic or (fixed and not dynamic) else "insert_overwrite_table"
     known = translated({key: str(value) for key, value in options.items()})
     table_options = TableOptions(idle=known.idle)
-    save = Save(table=table_options, operation=operation, overwrites=False, properties=known.properties)
+    chosen = names.with_services(table, known.properties)
+    save = Save(table=table_options, operation=operation, overwrites=False, properties=chosen)
     return names.save(table.view().store, frame, save)
 
 

@@ -26,7 +26,11 @@ def run_merge(tree: exp.Merge, names: Names, properties: Text | None) -> Any:
     table, target = names.target(tree.this)
     with _source(tree.args["using"], names) as (data, source):
         merge = table.merge(
-            data, on=to_sql(tree.args["on"]), target_alias=target, source_alias=source, properties=properties
+            data,
+            on=to_sql(tree.args["on"]),
+            target_alias=target,
+            source_alias=source,
+            properties=names.changes(table, properties),
         )
         for clause in tree.args["whens"].expressions:
             merge = _with_clause(merge, clause, target)

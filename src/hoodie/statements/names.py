@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from hoodie.config.hudi_options import Fate, hudi_options
+from hoodie.config.hudi_options import Fate, hudi_options, translated
 from hoodie.config.known import OPTIONS
 from hoodie.engine.inputs import table_in_memory
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
@@ -19,6 +19,7 @@ from hoodie.records.sql.quoting import quoted
 from hoodie.table import Table
 from hoodie.table import open as open_table
 from hoodie.table.context import Text
+from hoodie.table.save import ASYNC_COMPACTION, inline_services
 from hoodie.table.sessions import spark_room
 
 if TYPE_CHECKING:
@@ -123,6 +124,20 @@ class Names:
             return {}
         found = {row[0]: row[1] for row in self.catalog.query("SET", {}).collect()}
         return {key: text for key, text in found.items() if key == INTO_OPERATION or _is_setting(key)}
+
+    def changes(self, table: Table, properties: Text | None) -> Text | None:
+        """Return the options of a statement that changes rows: those of the session, and services as in JVM Hudi."""
+        if self.session is None:
+            return properties
+        given = {**self.settings(), **(properties or {})}
+        given.pop(INTO_OPERATION, None)
+        known = translated({key: str(value) for key, value in given.items()})
+        return self.with_services(table, known.properties)
+
+    def with_services(self, table: Table, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return the options and the services that JVM Hudi's SQL turns on."""
+        asynchronous = {ASYNC_COMPACTION: self.setting(ASYNC_COMPACTION)}
+        return {**properties, **inline_services(table.view().config, {**asynchronous, **properties})}
 
     def in_types(self, table: Table, rows: Any, texts: Mapping[str, str], constant: Collection[str]) -> Any:
         """Return SQL expressions over a DataFrame as columns of the table; text is converted in `constant` ones."""

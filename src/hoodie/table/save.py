@@ -14,11 +14,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.commit.call import Call
-from hoodie.config import writes
+from hoodie.config import compaction, writes
 from hoodie.engine import Dataset, LocalEngine, TaskContext
 from hoodie.errors import HoodieWarning, InvalidConfigError
 from hoodie.files.table_properties import read_table_config
 from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 from hoodie.table.handle import Table
@@ -33,8 +34,21 @@ from hoodie.write.setup import WriteSetup
 _DELETES: Final = ("delete", "delete_partition")
 _REPLACES: Final = ("insert_overwrite_table", "insert_overwrite")
 OPERATIONS: Final = ("upsert", "insert", "bulk_insert", *_DELETES, *_REPLACES)
+ASYNC_COMPACTION: Final = "hoodie.datasource.compaction.async.enable"
 _DROPS_DUPLICATES: Final = "hoodie.datasource.write.insert.drop.duplicates"
 _PARTITIONS: Final = "hoodie.datasource.write.partitions.to.delete"
+
+
+def inline_services(config: TableConfig, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the services that JVM Hudi's data source and SQL turn on unless options or the table's properties do.
+
+    A merge-on-read table is compacted inline, unless the options leave that to another process.
+    """
+    chosen = (compaction.COMPACT_INLINE.key, compaction.COMPACT_SCHEDULE_INLINE.key)
+    is_chosen = any(key in options or key in config.raw for key in chosen)
+    if config.table_type is not TableType.MERGE_ON_READ or is_chosen:
+        return {}
+    return {} if options.get(ASYNC_COMPACTION, "").strip().lower() == "true" else {chosen[0]: "true"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +57,7 @@ class Save:
 
     `properties`: the other `hoodie.*` options. `partitions`: of `delete_partition`; None: those of the rows.
     `is_new`: mode overwrite gives the table another definition, so that the table is created anew.
+    `has_inline_services`: the write runs `inline_services`.
     """
 
     table: TableOptions
@@ -51,10 +66,13 @@ class Save:
     properties: Mapping[str, str]
     partitions: tuple[str, ...] | None = None
     is_new: bool = False
+    has_inline_services: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, str], *, overwrites: bool, defaults: Mapping[str, str] | None = None) -> Save:
         """Parse the options; `overwrites`: the save mode is overwrite. `defaults`: properties of tables it creates.
+
+        With `defaults`, which JVM Hudi's data source has, the write has its services too.
 
         Raises: InvalidConfigError for an operation that is unknown, or that the mode does not have; as
             `TableOptions.split`.
@@ -77,6 +95,7 @@ class Save:
             overwrites=overwrites,
             properties={name: value for name, value in rest.items() if name.startswith("hoodie.")},
             partitions=None if partitions is None else tuple(part.strip() for part in partitions.split(",")),
+            has_inline_services=bool(defaults),
         )
 
     def checked(self, store: Store, schema: pa.Schema, rows: Dataset) -> Save:
@@ -105,10 +124,12 @@ class Save:
         operation = self.operation or ("upsert" if has_keys or names_rows else "insert")
         if operation == "upsert" and not has_keys and (not names_rows or self.overwrites):
             operation = "insert"  # there are no keys to find records by; JVM Hudi inserts too
+        services = inline_services(config, self.all_properties) if self.has_inline_services else {}
+        properties = {**self.properties, **services}
         if not is_replaced or is_new:
-            return replace(self, operation=operation, is_new=is_new)
-        combines = {writes.COMBINE_BEFORE_INSERT.key: "true"} if operation == "upsert" else {}
-        properties = {**self.properties, **combines}
+            return replace(self, operation=operation, is_new=is_new, properties=properties)
+        if operation == "upsert":
+            properties[writes.COMBINE_BEFORE_INSERT.key] = "true"
         return replace(self, operation="insert_overwrite_table", properties=properties)
 
     def _check(self, store: Store, rows: Dataset) -> None:

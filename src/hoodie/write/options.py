@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from hoodie import config as options
-from hoodie.config import concurrency, writes
+from hoodie.config import compaction, concurrency, writes
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import (
     InvalidConfigError,
@@ -54,6 +54,11 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
                 f"has {str(moves.get(config.raw)).lower()}; omit the option"
             )
     check_index_options(config, properties)
+    if all(found.get(properties) for found in (compaction.COMPACT_INLINE, compaction.COMPACT_SCHEDULE_INLINE)):
+        raise InvalidConfigError(
+            f"{compaction.COMPACT_INLINE.key} executes compactions, {compaction.COMPACT_SCHEDULE_INLINE.key} only "
+            "plans them: expected true for one of them, found true for both; omit one"
+        )
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
     effective = {**stored, **properties}
     options.check_sizes(effective)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _NO_ALTER: Final = "ALTER TABLE changes no columns and no properties in this release: it is refused"
+_BEFORE: Final = "refused before anything is written: JVM Hudi commits the rows, and then fails"
 _NO_METADATA: Final = "the table function is not there; t.inspect has the files"
 DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "quick_start": {
@@ -80,6 +81,10 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
             "inserts of tables with a record index can go to log files, which this query leaves out"
         ),
         "a schema of the caller's": "columns can be chosen by the schema: JVM Hudi fails without the partition column",
+    },
+    "compaction": {
+        "an unknown trigger is refused": _BEFORE,
+        "an unknown strategy is refused": _BEFORE,
     },
 }
 PROPERTIES: Final[Mapping[str, str]] = {

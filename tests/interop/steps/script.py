@@ -5,10 +5,14 @@ The same steps run with JVM Hudi and with hoodie; `run.py` runs the steps of one
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import pyarrow.parquet as pq
 
 FORMAT: Final = "hudi"
 _VOLATILE: Final = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
@@ -90,6 +94,62 @@ class Script:
         names = [found.name for found in folder.iterdir() if found.suffix in _FINISHED]
         pairs = [name.partition(".")[0].partition("_") for name in names]
         return sorted((requested, completed) for requested, _, completed in pairs)
+
+    def services(self, *, files: bool = False, metadata: bool = False) -> Any:
+        """Return what table services left, as counts in a DataFrame: instants by action and state, archived ones too.
+
+        `files`: also base files, log files and file groups of each partition. `metadata`: also the metadata partitions.
+        """
+        found = self._instant_counts()
+        if files:
+            found += self._file_counts()
+        if metadata:
+            found += Counter(f"metadata {name}" for name in self.metadata_partitions())
+        return self.frame("what string, n int", *sorted(found.items()))
+
+    def metadata_partitions(self) -> list[str]:
+        """Return the metadata partitions that the table's properties name."""
+        return sorted(filter(None, self._properties().get("hoodie.table.metadata.partitions", "").split(",")))
+
+    def _instant_counts(self) -> Counter[str]:
+        folder = Path(self.path, ".hoodie", "timeline")
+        states: dict[str, tuple[int, str]] = {}
+        for name in (found.name for found in folder.iterdir() if found.is_file() and found.name[0] != "."):
+            times, *rest = name.split(".")
+            requested, _, completed = times.partition("_")
+            state = "completed" if completed else rest[-1]
+            action = rest[0] if completed or len(rest) > 1 else "commit"
+            rank = ("requested", "inflight", "completed").index(state)
+            states[requested] = max((rank, f"{action} {state}"), states.get(requested, (-1, "")))
+        return Counter(text for _, text in states.values()) + Counter(
+            f"{action} archived" for action in self._archived()
+        )
+
+    def _archived(self) -> list[str]:
+        history = Path(self.path, ".hoodie", "timeline", "history")
+        if not (history / "_version_").is_file():
+            return []
+        manifest = json.loads((history / f"manifest_{(history / '_version_').read_text().strip()}").read_text())
+        actions = {}
+        for entry in manifest["files"]:
+            rows = pq.read_table(history / entry["fileName"], columns=["instantTime", "action"]).to_pylist()
+            actions.update({row["instantTime"]: row["action"] for row in rows})
+        return list(actions.values())
+
+    def _file_counts(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        groups = set()
+        for file in Path(self.path).rglob("*"):
+            partition = str(file.parent.relative_to(self.path))
+            if file.suffix == ".crc" or partition.startswith(".hoodie") or not file.is_file():
+                continue
+            if file.suffix == ".parquet":
+                found[f"{partition}: base files"] += 1
+                groups.add((partition, file.name.partition("_")[0]))
+            elif ".log." in file.name:
+                found[f"{partition}: log files"] += 1
+                groups.add((partition, file.name[1:].partition("_")[0]))
+        return found + Counter(f"{partition}: file groups" for partition, _ in groups)
 
     def state(self) -> dict[str, Any]:
         """Return rows, schema and properties of the table; `{}` if there is none."""

@@ -23,8 +23,8 @@ from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.format.log.data_block import log_schema
-from hoodie.services.compaction.log_compaction import CompactLogs
-from hoodie.services.compaction.plan import Trigger, check_compactable, schedule_compaction
+from hoodie.services.compaction.log_compaction import CompactLogs, schedule_log_compaction
+from hoodie.services.compaction.plan import Trigger, check_compactable, deltas_since_compaction, schedule_compaction
 from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.planned.claim import ClaimedPlan, PlannedService, runner_of
 from hoodie.services.planned.coordination import Coordinator
@@ -148,9 +148,20 @@ def compact_once(
 
 
 def compact_inline(call: Call, *, view: TableView | None = None) -> ServiceResult | None:
-    """Schedule or execute a compaction after a completed write; None if there is nothing to do.
+    """Schedule or execute a compaction after a completed write, then a log compaction; None if nothing was to do.
 
-    The options of the call are the effective options. With `hoodie.compact.inline`, all pending plans that no process
+    The result is that of the compaction, or of the log compaction if there was no compaction. The options of the call
+    are the effective options.
+    """
+    compacted = _compact_inline(call, view)
+    folded = _fold_inline(call, view if compacted is None else None)
+    return compacted or folded
+
+
+def _compact_inline(call: Call, view: TableView | None) -> ServiceResult | None:
+    """Schedule or execute a compaction; None if there is nothing to do.
+
+    With `hoodie.compact.inline`, all pending plans that no process
     executes are executed; then a compaction that is due is scheduled and executed. With
     `hoodie.compact.schedule.inline` only, a compaction that is due is scheduled. The timeline of `view` (default:
     loaded here) decides whether a compaction is due; no file is read for that, except by the trigger `log_size`. If a
@@ -169,10 +180,38 @@ def compact_inline(call: Call, *, view: TableView | None = None) -> ServiceResul
         return _inline(call, trigger if is_due else None, runs=runs)
     except Exception as error:
         # Also errors of Arrow or Spark: the rows are committed, and a caller that sees an error would write them again.
-        return ServiceResult(
-            operation=COMPACTION.name,
-            notes=(f"the compaction after this write failed, and the write is committed: {error}",),
-        )
+        return _failed(COMPACTION.name, error)
+
+
+def _fold_inline(call: Call, view: TableView | None) -> ServiceResult | None:
+    """Schedule and execute a log compaction, with `hoodie.log.compaction.inline`; None if there is nothing to do.
+
+    It is due after `hoodie.log.compaction.blocks.threshold` delta commits since the last (log) compaction. The metadata
+    of these commits is read if it is not cached.
+    """
+    if not compaction.LOG_COMPACTION_INLINE.get(call.properties):
+        return None
+    try:
+        view = view or TableView.load(call.state)
+        blocks_min = compaction.LOG_COMPACTION_BLOCKS.get(call.properties)
+        if not _is_fold_due(view, blocks_min):
+            return None
+        scheduled = schedule_log_compaction(call.state, blocks_min=blocks_min)
+        return None if scheduled is None else execute(COMPACTION, call, scheduled)
+    except Exception as error:
+        # As after a compaction: the rows are committed.
+        return _failed(f"log {COMPACTION.name}", error)
+
+
+def _is_fold_due(view: TableView, commits: int) -> bool:
+    newest = deltas_since_compaction(view.timeline)[-commits:]
+    folded = (view.commit_facts(instant).operation_type == WriteOperation.LOG_COMPACT for instant in newest)
+    return len(newest) == commits and not any(folded)
+
+
+def _failed(operation: str, error: Exception) -> ServiceResult:
+    note = f"the {operation} after this write failed, and the write is committed: {error}"
+    return ServiceResult(operation=operation, notes=(note,))
 
 
 def _inline(call: Call, trigger: Trigger | None, *, runs: bool) -> ServiceResult | None:

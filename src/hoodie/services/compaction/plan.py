@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from hoodie.commit.pending import request
 from hoodie.commit.writable import check_no_exclusive_service, check_writable
 from hoodie.config import compaction
+from hoodie.config.option import compaction_strategy
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, TOTAL_MIB, operation_of
 from hoodie.files.slices import FileSlice
@@ -113,14 +114,6 @@ def _seconds_of(view: TableView, instant: Instant) -> float:
     return parse_instant_time(instant.requested_time, view.layout.zone).timestamp()
 
 
-_HUDI_PACKAGE = "org.apache.hudi.table.action.compact.strategy."
-_CLASSES = {
-    "LogFileSizeBasedCompactionStrategy": "log_file_size",
-    "LogFileNumBasedCompactionStrategy": "log_file_num",
-    "BoundedIOCompactionStrategy": "bounded_io",
-    "DayBasedCompactionStrategy": "day_based",
-    "UnBoundedCompactionStrategy": "unbounded",
-}
 _DATE = re.compile(r"(?<!\d)(\d{4})([-/]?)(\d{2})\2(\d{2})(?!\d)", re.ASCII)
 
 
@@ -152,15 +145,13 @@ def strategy_named(name: str) -> Strategy:
 
     Raises: InvalidConfigError for any other name.
     """
-    text = name.strip()
-    short = _CLASSES.get(text.removeprefix(_HUDI_PACKAGE), text.lower())
-    found = _STRATEGIES.get(short)
-    if found is None:
+    try:
+        return _STRATEGIES[compaction_strategy(name)]
+    except ValueError:
         raise InvalidConfigError(
             f"unknown compaction strategy {name!r}: expected one of {', '.join(_STRATEGIES)}, or the Hudi class name "
             "of one of them"
-        )
-    return found
+        ) from None
 
 
 def largest_logs_first(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
