@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -165,6 +166,28 @@ def test_wrong_options_are_refused(table: tuple[Lane, str]) -> None:
         lane.session.read.format("hoodie").option("as_off", "2024").load(str(lane.path)).collect()
     with pytest.raises(Exception, match="TableNotFoundError"):
         lane.session.read.format("hoodie").load(str(lane.folder)).collect()
+
+
+def test_the_message_of_an_error_is_first_and_has_no_frames(spark: SparkSession, tmp_path: Path) -> None:
+    needs_data_sources(spark)
+    lane = Lane(spark, tmp_path)
+    lane.create().insert(ROWS)
+    for options in ({"as_off": "2024"}, {"as_of": "long ago"}, {"keys": "a"}):
+        with pytest.raises(Exception, match="InvalidConfigError") as raised:
+            lane.session.read.format("hoodie").load(str(lane.path), **options).collect()
+        assert "Traceback" not in str(raised.value)
+        assert "InvalidConfigError" in str(raised.value).splitlines()[0]
+    for file in lane.path.rglob("*.parquet"):
+        if ".hoodie" not in file.parts:
+            os.truncate(file, 100)
+    with pytest.raises(Exception, match="CorruptFileError: file:") as raised:
+        lane.session.read.format("hoodie").load(str(lane.path)).collect()
+    assert "Traceback" not in str(raised.value)
+    writer = lane.data(trips((None, 1, 1.0, "sf"))).write.format("hoodie").mode("append")
+    with pytest.raises(Exception, match="RecordKeyError") as raised:
+        writer.save(str(lane.path))
+    assert "Traceback" not in str(raised.value)
+    assert "RecordKeyError" in str(raised.value).splitlines()[0]
 
 
 @pytest.mark.parametrize("pushdown", ["false", "true"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import hoodie
+from hoodie.statements.parameters import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,8 +26,12 @@ pytestmark = [
 COLUMNS = "id int, v string, s struct<x: int>, p string"
 
 
-@pytest.fixture(params=["hoodie.sql", "registered"])
-def run(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Callable[[str], Any]]:
+BOTH = pytest.mark.parametrize("run", ["hoodie.sql", "registered"], indirect=True)
+REGISTERED = pytest.mark.parametrize("run", ["registered"], indirect=True)
+
+
+@pytest.fixture
+def run(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Callable[..., Any]]:
     """A function that runs a statement, and a catalog without tables of the test."""
     if not hasattr(spark, "dataSource"):
         pytest.skip("PySpark 3.5 has no data sources in Python, so that its catalog cannot have such tables")
@@ -43,6 +50,7 @@ def rows(found: Any) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in found.collect()), key=repr)
 
 
+@BOTH
 def test_a_table_lives_by_sql(run: Callable[[str], Any], spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "it's {here}"
     properties = "primaryKey = 'id', type = 'mor', 'hoodie.datasource.write.hive_style_partitioning' = 'false'"
@@ -92,6 +100,7 @@ def test_a_table_lives_by_sql(run: Callable[[str], Any], spark: SparkSession, tm
     assert not hoodie.exists(path)
 
 
+@BOTH
 def test_managed_tables_of_queries(run: Callable[[str], Any], spark: SparkSession) -> None:
     run(
         "CREATE TABLE sqlt_m USING hoodie TBLPROPERTIES (primaryKey = 'id') AS SELECT id, id * 2 AS twice FROM range(3)"
@@ -136,3 +145,50 @@ def test_managed_tables_of_queries(run: Callable[[str], Any], spark: SparkSessio
     hoodie.sql(spark, "DROP TABLE sqlt_options PURGE")  # its files are gone already
     assert not hoodie.exists(managed[0].path)
     hoodie.unregister(spark)
+
+
+@REGISTERED
+def test_a_registered_session_takes_arguments_of_sql(spark: SparkSession, run: Callable[..., Any]) -> None:
+    sql = run
+    sql("CREATE TABLE sqlt_a (id int, v string, d double, p string) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    more = spark.createDataFrame([(1, "a", 1.5, "x"), (2, "b", 2.5, "y")], "id int, v string, d double, p string")
+    sql("INSERT INTO sqlt_a SELECT * FROM {more}", more=more)
+    sql("UPDATE sqlt_a SET v = :v, d = :d WHERE id = :id", {"v": "it's", "d": 0.1, "id": 1})
+    assert rows(sql("SELECT id, v, d FROM sqlt_a WHERE v = ? OR id = ?", ["it's", 2])) == [
+        (1, "it's", 0.1),
+        (2, "b", 2.5),
+    ]
+    sql("MERGE INTO sqlt_a t USING {more} s ON t.id = s.id WHEN MATCHED AND s.id = {n} THEN DELETE", more=more, n=2)
+    assert rows(sql("SELECT id FROM {found} f WHERE v = {v}", found=spark.table("sqlt_a"), v="it's")) == [(1,)]
+
+
+def test_literals_of_arguments_are_the_values_of_pyspark(spark: SparkSession) -> None:
+    day, moment = date(1969, 2, 3), datetime(2026, 7, 1, 12, 30, 0, 123456)
+    values = [None, True, -(2**31), 2**31, 0.1, float("-inf"), Decimal("-1.50"), "a'\\b\n", b"\x00\xff", day]
+    values += [moment, moment.replace(tzinfo=UTC)]
+    for value in values:
+        expected = spark.sql("SELECT :v AS v", args={"v": value})
+        found = spark.sql(f"SELECT {literal(value)} AS v")
+        assert (found.first(), found.dtypes) == (expected.first(), expected.dtypes), value
+
+
+@REGISTERED
+def test_insert_into_and_read_table_are_native(
+    spark: SparkSession, run: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = "id int, v string, p string"
+    spark.sql(f"CREATE TABLE sqlt_i ({columns}) USING hudi TBLPROPERTIES (primaryKey = 'id') PARTITIONED BY (p)")
+    spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], "a int, b string, c string").write.insertInto("sqlt_i")
+    frame = spark.createDataFrame([(3, "c", "x")], columns)
+    with pytest.raises(hoodie.InvalidConfigError, match="expected 3 columns"):
+        frame.drop("v").write.insertInto("sqlt_i")
+    first = spark.table("sqlt_i").collect()[0]["_hoodie_commit_time"]
+    frame.write.option("hoodie.datasource.overwrite.mode", "dynamic").insertInto("sqlt_i", overwrite=True)
+    found = spark.read.table("sqlt_i")
+    found.explain()
+    assert "FileScan parquet" in capsys.readouterr().out
+    assert rows(found.select("id", "v", "p")) == [(2, "b", "y"), (3, "c", "x")]
+    older = spark.read.option("as.of.instant", first).table("sqlt_i")
+    assert rows(older.select("id")) == [(1,), (2,)]
+    frame.write.mode("overwrite").insertInto("sqlt_i")
+    assert rows(spark.read.table("sqlt_i").select("id")) == [(3,)]

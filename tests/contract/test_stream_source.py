@@ -55,6 +55,12 @@ def table(tmp_path: Path) -> hoodie.Table:
     return made
 
 
+@pytest.fixture(autouse=True)
+def with_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader of these tests runs in this process, which is not to change for later tests."""
+    monkeypatch.setenv("HOODIE_TRACEBACK", "1")
+
+
 def has_limits() -> bool:
     return importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None  # from PySpark 4.2 on
 

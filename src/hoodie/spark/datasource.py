@@ -19,6 +19,7 @@ from pyspark.errors import AnalysisException
 
 from hoodie.spark.catalog import uri_of_schema
 from hoodie.spark.datasource_writer import StreamTableWriter, TableWriter
+from hoodie.spark.one_line import one_line
 from hoodie.spark.read_options import ReadOptions, read_options, store_and_options
 from hoodie.spark.stream_source import StreamOptions, TableStreamReader, is_of_streams, stream_schema
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
@@ -50,6 +51,7 @@ class TableSource(DataSource):
         """Return the name of the format."""
         return "hoodie"
 
+    @one_line()
     def schema(self) -> Any:
         """Return the Spark schema of the chosen columns, as of the newest commit or `as_of`."""
         store, found = read_options(self.options)
@@ -60,10 +62,12 @@ class TableSource(DataSource):
             return spark_schema_of(found_schema)
         return spark_schema_of(ReadOptions.of(store, found).schema())
 
+    @one_line()
     def reader(self, schema: Any) -> TableReader:
         """Return a reader of rows of this schema."""
         return TableReader(ReadOptions.of(*read_options(self._with_path(schema))), schema)
 
+    @one_line()
     def writer(self, schema: Any, overwrite: bool) -> TableWriter:
         """Return a writer of rows of this schema, after a check of the table, the options and the columns.
 
@@ -83,10 +87,12 @@ class TableSource(DataSource):
             options["path"] = entry.uri
         return options
 
+    @one_line()
     def streamReader(self, schema: Any) -> TableStreamReader:
         """Return the reader of a stream of rows of this schema. Raises: InvalidConfigError."""
         return TableStreamReader(StreamOptions.parse(*read_options(self.options)), schema)
 
+    @one_line()
     def streamWriter(self, schema: Any, overwrite: bool) -> StreamTableWriter:
         """Return a writer of one batch of a stream of rows of this schema, after the checks of `writer`.
 
@@ -131,6 +137,7 @@ class TableReader(DataSourceReader):
         self._options = options
         self._schema = arrow_schema_of(schema)
 
+    @one_line()
     def partitions(self) -> Sequence[Any]:
         """Return one Spark partition for about 64 MiB of files. Partitions of the table are pruned."""
         return self._options.partitions(self._schema)
@@ -138,4 +145,5 @@ class TableReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Read the rows of a partition; runs in a worker. Memory: as `SlicesPartition.batches`."""
         pa.set_cpu_count(1)
-        yield from partition.batches()
+        with one_line():
+            yield from partition.batches()

@@ -22,6 +22,7 @@ import pyarrow as pa
 from hoodie.config import writes
 from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError, UnsupportedError
 from hoodie.files.staging.row_files import RowFiles, new_row_folder, write_row_file
+from hoodie.spark.one_line import one_line
 from hoodie.spark.types import arrow_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table import Table
@@ -68,11 +69,13 @@ class TableWriter(DataSourceArrowWriter):
             raise UnsupportedError(f"{store.uri} is in one process, and Spark's workers cannot write to it")
         return cls(store, columns, save.checked(open_store(store), columns, RowFiles(store, columns, ())))
 
+    @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Stage the rows of one task; runs in a worker. Memory: one batch."""
         pa.set_cpu_count(1)
         return StagedRows(write_row_file(open_store(self.store), self._folder, self._schema, iterator))
 
+    @one_line()
     def commit(self, messages: Sequence[Any]) -> None:
         """Write the staged rows in this process, as one commit, then delete them.
 
@@ -131,10 +134,12 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
         save = Save.of({**whole, **found}, overwrites=False, defaults=defaults)
         return cls(TableWriter.of(store, save, schema), found[_CHECKPOINT])
 
+    @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Stage the rows of one task; runs in a worker. Memory: one batch."""
         return self._writer.write(iterator)
 
+    @one_line()
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
         """Write the staged rows in this process as one commit, unless a commit has the batch, then delete them.
 

@@ -20,6 +20,7 @@ from hoodie.read.changes import BEGINNING, check_no_write_between, completed_bet
 from hoodie.read.plan import check_readable, plan_scan
 from hoodie.read.times import OrderTime, completion_of
 from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
+from hoodie.spark.one_line import one_line
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table.context import TableContext
@@ -131,6 +132,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Leave the handle out: Spark sends the reader to the workers."""
         return {**self.__dict__, "_known": None}
 
+    @one_line()
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first batch, by the option `since`. Raises: InvalidConfigError."""
         since, view = self._options.since, self._context.view()
@@ -142,6 +144,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         check_no_write_between(view, view.completed_writes())
         return _offset(_newest(view))
 
+    @one_line()
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """Return the end of the next batch: one commit, and more up to the commits, files and bytes of the options.
 
@@ -153,6 +156,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return _offset(max(place, newest))
         return _offset(self._limited(place, newest))
 
+    @one_line()
     def _newest_offset(self) -> dict[str, Any]:
         return _offset(_newest(self._context.view()))
 
@@ -173,14 +177,17 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return that there is a limit; which ones the options say, as Spark has none of commits."""
         return ReadMaxRows(_NO_ROWS_MAX) if self._options.limits else ReadAllAvailable()
 
+    @one_line()
     def reportLatestOffset(self) -> dict[str, Any]:
         """Return the offset behind the newest commit."""
         return self._newest_offset()
 
+    @one_line()
     def prepareForTriggerAvailableNow(self) -> None:
         """Take the newest commit of this moment as the end of the stream."""
         self._target = _newest(self._context.view())
 
+    @one_line()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[SlicesPartition]:
         """Plan the read of the changes in `(start, end]`; about 64 MiB of files for a Spark partition.
 
@@ -229,7 +236,8 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Read the rows of a partition; runs in a worker. Memory: as `SlicesPartition.batches`."""
         pa.set_cpu_count(1)
-        yield from partition.batches()
+        with one_line():
+            yield from partition.batches()
 
 
 def stream_schema(

@@ -22,7 +22,7 @@ from hoodie.errors import HoodieWarning, InvalidConfigError, TableExistsError
 from hoodie.files.staging.row_files import RowFiles, new_row_folder, write_row_file
 from hoodie.files.table_properties import table_exists
 from hoodie.records.sql.quoting import quoted
-from hoodie.spark.catalog import Catalog
+from hoodie.spark.catalog import Catalog, CatalogEntry
 from hoodie.spark.datasource import OF_WRITES, SOURCES, register_source
 from hoodie.spark.datasource_writer import warn_notes
 from hoodie.spark.engine import SparkDataset, SparkEngine
@@ -33,6 +33,7 @@ from hoodie.spark.small_tables import empty_frame, from_arrow, to_arrow
 from hoodie.spark.types import arrow_schema_of
 from hoodie.spark.workers import own_python
 from hoodie.statements.names import Names
+from hoodie.statements.parameters import bound
 from hoodie.statements.run import concerns, run
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.table import Table
@@ -46,6 +47,8 @@ _COUNTS: Final = pa.schema(
     [("instant", pa.string()), *((name, pa.int64()) for name in ("inserted", "updated", "deleted", "ignored"))]
 )
 """What `session.sql` returns of a write."""
+_ROWS: Final = "hoodie_rows"
+"""The name of the rows in the statement that `insertInto` runs."""
 _MODES: Final = {None: "error", "errorifexists": "error", "default": "error"}
 _sessions: WeakSet[Any] = WeakSet()
 _with_jar: WeakSet[Any] = WeakSet()
@@ -119,10 +122,11 @@ def _sql(session: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
 
     The result is a DataFrame as PySpark's; of a write, its counts.
     """
-    names = Names(session=session, tables={}, storage_options=None)
-    if session in _with_jar or args or kwargs or not concerns(sqlQuery, names):
+    statement = None if session in _with_jar else bound(sqlQuery, args, kwargs)
+    names = Names(session=session, tables=statement[1] if statement else {}, storage_options=None)
+    if statement is None or not concerns(statement[0], names):
         return type(session).sql(session, sqlQuery, args, **kwargs)
-    result = run(sqlQuery, names)
+    result = run(statement[0], names)
     if isinstance(result, WriteResult):
         warn_notes(result)
         return from_arrow(
@@ -133,10 +137,14 @@ def _sql(session: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
 
 def _table(session: Any, tableName: str) -> Any:
     """Return a native read of a table of ours in the catalog, and everything else as PySpark does."""
-    entry = None if session in _with_jar else Catalog(session).find(tableName)
+    entry = _entry(session, tableName)
     if entry is None:
         return type(session).table(session, tableName)
     return Table(open_store(entry.uri), spark=session).read()
+
+
+def _entry(session: Any, name: str) -> CatalogEntry | None:
+    return None if session in _with_jar else Catalog(session).find(name)
 
 
 def _reader(session: Any, reader: Any) -> Any:
@@ -227,6 +235,12 @@ class _Reader(_Recorder):
             return super().load(path)  # type: ignore[misc]
         return _load(given, given.with_path(path))
 
+    def table(self, tableName: str) -> Any:
+        entry = _entry(self._given.session, tableName)
+        if entry is None:
+            return super().table(tableName)  # type: ignore[misc]
+        return _load(self._given, self._given.with_path(entry.uri))
+
 
 def load(session: Any, store: StoreSpec, options: Mapping[str, str]) -> Any:
     """Return the rows that options of a read select, as a native DataFrame. Raises: as the reads of `Table`."""
@@ -301,6 +315,18 @@ class _Writer(_Recorder):
         if entry is None:
             schema = Table(open_store(uri), spark=False).schema
             catalog.add(name, open_store(uri).uri(""), schema, is_managed="path" not in given)
+
+    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
+        given = self._given
+        if _entry(given.session, tableName) is None:
+            super().insertInto(tableName, overwrite)  # type: ignore[misc]
+            return
+        overwrites = (given.mode or "").lower() == "overwrite" if overwrite is None else overwrite
+        names = Names(session=given.session, tables={_ROWS: given.source}, storage_options=None)
+        words = f"INSERT {'OVERWRITE' if overwrites else 'INTO'} {tableName} SELECT * FROM {_ROWS}"
+        result = run(words, names, given.options)
+        if result is not None:
+            warn_notes(result)
 
 
 def _save(given: _Given, options: Mapping[str, str]) -> None:

@@ -34,6 +34,12 @@ def table(tmp_path: Path) -> hoodie.Table:
     return hoodie.create(tmp_path / "t", SCHEMA, record_key="id", spark=False)
 
 
+@pytest.fixture(autouse=True)
+def with_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer of these tests runs in this process, which is not to change for later tests."""
+    monkeypatch.setenv("HOODIE_TRACEBACK", "1")
+
+
 def writer_of(table: hoodie.Table, **options: str) -> TableWriter:
     source = TableSource({"path": table.path, **options})
     return source.writer(spark_schema_of(SCHEMA), overwrite=False)
