@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 import hoodie
 from hoodie.spark import to_arrow
-from hoodie.statements.call import PROCEDURES
+from hoodie.statements.procedures.registry import NAMES, PROCEDURES
 from tests.interop.judges import Jvm
 from tests.support.rows import assert_same_rows
 
@@ -18,11 +19,12 @@ ROWS = pa.table({"id": ["a", "b", "c"], "ts": [1, 1, 1], "fare": [1.0, 2.0, 3.0]
 SAME = ("show_commits", "show_commits_metadata", "show_savepoints", "show_commit_extra_metadata", "stats_file_sizes")
 
 
-def parameters(jvm: Jvm, procedure: str) -> list[str]:
-    """The names of the parameters that Hudi's own help lists, in their order."""
-    (text,) = jvm.sql(f"CALL help(cmd => '{procedure}')")["result"].to_pylist()
-    lines = [line.split() for line in text.partition("outputType:")[0].splitlines()]
-    return [words[0] for words in lines if len(words) > 1 and words[0] != "param"]
+def described(text: str) -> list[list[str]]:
+    """The names of parameters and columns, and the types of the columns, in a text of help."""
+    parameters, _, outputs = text.partition("outputType:")
+    named = [[line[1:31].strip()] for line in parameters.splitlines()[2:] if line.strip()]
+    typed = [[part.strip() for part in line.split("\t")[1:3]] for line in outputs.splitlines()[2:] if line.strip()]
+    return [*named, *typed]
 
 
 def rounded(rows: pa.Table) -> pa.Table:
@@ -31,10 +33,17 @@ def rounded(rows: pa.Table) -> pa.Table:
     return rows if place < 0 else rows.set_column(place, "std_dev", pc.round(rows["std_dev"], 6))
 
 
-def test_the_parameters_are_those_of_hudi(jvm: Jvm) -> None:
-    ours = {name: [parameter.name for parameter in found.parameters] for name, found in PROCEDURES.items()}
-    theirs = {name: parameters(jvm, name) for name in PROCEDURES}
-    assert ours == theirs
+def test_parameters_and_columns_are_those_of_hudi(jvm: Jvm) -> None:
+    def of(run: Callable[[str], pa.Table]) -> dict[str, list[list[str]]]:
+        texts = {name: run(f"CALL help(cmd => '{name}')")["result"].to_pylist() for name in PROCEDURES}
+        return {name: described(text) for name, (text,) in texts.items()}
+
+    assert of(lambda text: hoodie.sql(None, text)) == of(jvm.sql)
+
+
+def test_each_procedure_of_hudi_is_there_or_refused_by_name(jvm: Jvm) -> None:
+    (text,) = jvm.sql("CALL help()")["result"].to_pylist()
+    assert {line.split("\t")[1] for line in text.splitlines() if line.count("\t") == 2} == NAMES
 
 
 def test_procedures_tell_what_those_of_hudi_tell(jvm: Jvm, tmp_path: Path) -> None:

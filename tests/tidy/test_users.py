@@ -21,7 +21,6 @@ ALLOWED = {
     "hoodie.storage.memory.MemoryStore.set_modified_ms": _DOUBLES,
     "hoodie.storage.opening.register_store": _DOUBLES,
     "hoodie.storage.objects._RangedInput.seekable": "pyarrow asks the files that it is given",
-    "hoodie.spark.takeover._Writer.saveAsTable": "users call it, as a method of PySpark's writer",
     "hoodie.spark.takeover._Writer.insertInto": "users call it, as a method of PySpark's writer",
     "hoodie.timeline.owner.forget_all": "tests play the death of a process by it",
 }

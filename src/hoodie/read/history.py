@@ -12,7 +12,7 @@ from hoodie.format.avro.file import is_avro_file, parse_record
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.json_text import parse_json
 from hoodie.format.table.table_config import TimelineZone
-from hoodie.timeline import Instant, parse_instant_time, read_instant
+from hoodie.timeline import Action, Instant, parse_instant_time, read_instant
 from hoodie.view.table_view import TableView
 
 HISTORY_SCHEMA = pa.schema(
@@ -108,17 +108,17 @@ def _counts(metadata: CommitMetadata) -> Mapping[str, Any]:
     }
 
 
-def instant_content(view: TableView, requested_time: str) -> Mapping[str, Any]:
+def instant_content(view: TableView, requested_time: str, action: Action | None = None) -> Mapping[str, Any]:
     """Return the content of the instant's file as plain Python values, after its times, action and state.
 
     The file of the instant's latest state is read. The content of an empty file is None; the files of most pending
-    instants are empty.
+    instants are empty. `action` chooses between a commit and its savepoint; by default the commit is returned.
 
     An archived instant is looked up in the archive.
 
     Raises: InstantNotFoundError if neither timeline has such an instant; CorruptFileError.
     """
-    instant = view.timeline.get(requested_time)
+    instant = view.timeline.get(requested_time, action)
     if instant is None:
         for content in view.archive().contents(view.archive().find([requested_time])[:1]):
             return {

@@ -5,7 +5,6 @@ Procedures have the names, parameters and columns of Hudi's where it has them.
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -14,58 +13,24 @@ from sqlglot import exp
 from hoodie.errors import InvalidConfigError
 from hoodie.records.sql.parse import parse_expression, to_sql, without_parens
 from hoodie.statements.names import Names
-from hoodie.statements.procedure import Call, Parameter, Procedure, optional
-from hoodie.statements.services import SERVICES
-from hoodie.statements.tables import TABLES
+from hoodie.statements.procedures.procedure import Call, Procedure
+from hoodie.statements.procedures.registry import procedure_of
 from hoodie.table.context import Text
 
 _SYSTEM = "system"
 """The schema that the JVM's documentation puts before a procedure in some examples."""
-_RESULT = pa.schema(
-    [("procedure", pa.string()), ("parameter", pa.string()), ("default", pa.string()), ("about", pa.string())]
-)
-
-
-def _help(call: Call) -> pa.Table:
-    """Return a row for each procedure; with `cmd` a row for each of its parameters."""
-    wanted = call["cmd"]
-    rows: list[tuple[str, str | None, str | None, str]]
-    if wanted is None:
-        rows = [(found.name, None, None, found.about) for found in PROCEDURES.values()]
-    elif wanted in PROCEDURES:
-        rows = [
-            (wanted, p.name, None if p.default is None else str(p.default), _need(p))
-            for p in PROCEDURES[wanted].parameters
-        ]
-    else:
-        raise InvalidConfigError(f"CALL help: no procedure {wanted!r}; there are {', '.join(PROCEDURES)}")
-    return pa.Table.from_pylist([dict(zip(_RESULT.names, row, strict=True)) for row in rows], schema=_RESULT)
-
-
-def _need(parameter: Parameter) -> str:
-    if not parameter.is_supported:
-        return "refused: it has no effect here"
-    return f"{parameter.kind.__name__}, required" if parameter.is_required else parameter.kind.__name__
-
-
-_HELP = Procedure(
-    name="help", about="List the procedures, or the parameters of one.", parameters=(optional("cmd"),), run=_help
-)
-PROCEDURES = MappingProxyType({found.name: found for found in (*TABLES, *SERVICES, _HELP)})
-"""All procedures by name."""
 
 
 def run_call(text: str, names: Names, properties: Text | None) -> pa.Table:
     """Run `name(argument => value, …)` and return its rows.
 
-    Raises: InvalidConfigError for unknown procedures, and for missing, unknown or wrong arguments.
+    Raises: InvalidConfigError for unknown procedures, and for missing, unknown or wrong arguments; UnsupportedError for
+        procedures of Hudi that this release does not have.
     """
     name, arguments = _parsed(text)
-    procedure = PROCEDURES.get(name)
-    if procedure is None:
-        raise InvalidConfigError(f"CALL {name}: no such procedure; `CALL help()` lists them: {', '.join(PROCEDURES)}")
+    procedure = procedure_of(name)
     values = _bound(procedure, arguments)
-    return procedure.run(Call(names=names, values=values, properties=dict(properties or {})))
+    return procedure.rows(Call(names=names, values=values, properties=dict(properties or {})))
 
 
 def _parsed(text: str) -> tuple[str, list[exp.Expression]]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import TokenType, exp
 
+from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import HoodieWarning, InvalidConfigError, TableExistsError, TableNotFoundError, UnsupportedError
 from hoodie.files.table_properties import table_exists
 from hoodie.format.schema.table_schema import without_meta_fields
@@ -151,7 +152,8 @@ def _options(wanted: _Create, names: Names, *, compares: bool) -> TableOptions:
     rest.pop("operation", None)
     if unknown := sorted(name for name in rest if not name.startswith("hoodie.")):
         raise InvalidConfigError(f"TBLPROPERTIES {unknown}: expected {', '.join(_OPTIONS.values())}, or hoodie.<name>")
-    return replace(found, properties={**found.properties, **rest})
+    index = {"index": rest.pop(INDEX_TYPE_KEY)} if INDEX_TYPE_KEY in rest else {}
+    return replace(found, arguments={**index, **found.arguments}, properties={**found.properties, **rest})
 
 
 def _parsed(text: str, tree: exp.Create) -> _Create:

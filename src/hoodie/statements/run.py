@@ -11,12 +11,13 @@ from sqlglot import exp
 from hoodie.arguments import check_arguments
 from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.records.sql.parse import other_clauses, parse_statement, to_sql
-from hoodie.statements.call import PROCEDURES, run_call
+from hoodie.statements.call import run_call
 from hoodie.statements.create import is_ours, run_create
 from hoodie.statements.definition import SHOW, run_alter, run_describe, run_drop, run_show, run_truncate
 from hoodie.statements.insert import run_insert
 from hoodie.statements.merge import run_merge
 from hoodie.statements.names import Names, assignments, without_qualifier
+from hoodie.statements.procedures.registry import NAMES
 from hoodie.statements.select import is_of_tables, run_select
 from hoodie.table.context import Session, Text
 
@@ -114,7 +115,7 @@ def _run_tree(text: str, tree: exp.Expression, names: Names, properties: Text | 
 def concerns(statement: str, names: Names) -> bool:
     """Return whether a statement is about a table of ours; False for text that is not understood."""
     if called := _CALL.match(statement):
-        return called.group(1).partition("(")[0].strip().rpartition(".")[2].lower() in PROCEDURES
+        return called.group(1).partition("(")[0].strip().rpartition(".")[2].lower() in NAMES
     if shown := SHOW.match(statement):
         statement = f"TRUNCATE TABLE {shown['rest']}"
     if not _OURS.match(statement):

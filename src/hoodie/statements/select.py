@@ -12,8 +12,8 @@ from hoodie.read.times import as_of_jvm
 from hoodie.records.sql.parse import parse_statement
 from hoodie.records.sql.quoting import quoted
 from hoodie.statements.names import Names, path_of
+from hoodie.statements.procedures.commits import totals_of
 from hoodie.statements.references import Reference, references
-from hoodie.statements.tables import totals_of
 from hoodie.table import Table
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView

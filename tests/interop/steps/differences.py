@@ -10,6 +10,7 @@ from typing import Any, Final
 _NO_ALTER: Final = "ALTER TABLE changes no columns and no properties in this release: it is refused"
 _BEFORE: Final = "refused before anything is written: JVM Hudi commits the rows, and then fails"
 _NO_METADATA: Final = "the table function is not there; t.inspect has the files"
+_NO_PROCEDURE: Final = "the procedure is not there: it is refused with what to use instead"
 DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "quick_start": {
         "incremental query from the first commit": (
@@ -73,6 +74,26 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "the metadata of a table": _NO_METADATA,
         "the metadata of a table, by path": _NO_METADATA,
         "the slices of the files, by path": _NO_METADATA,
+    },
+    "procedures": {
+        "an unknown argument": "refused: JVM Hudi ignores it",
+        "show_metadata_table_stats": _NO_PROCEDURE,
+        "show_metadata_column_stats_overlap": _NO_PROCEDURE,
+        "show_fs_path_detail": _NO_PROCEDURE,
+        "run_clustering: schedule, sorted, and the partitions shown": "the plan is returned: JVM Hudi returns no row",
+        "run_clustering of single files, without an order": (
+            "one file alone is rewritten only to sort it: JVM Hudi writes it again as it is"
+        ),
+        "run_ttl": "no partition is expired, so that there is no row: JVM Hudi fails",
+        "repair_add_partition_meta": _NO_PROCEDURE,
+        "repair_corrupted_clean_files": _NO_PROCEDURE,
+        "repair_overwrite_hoodie_props": _NO_PROCEDURE,
+        "repair_deduplicate": _NO_PROCEDURE,
+        "show_audit_lock_status": _NO_PROCEDURE,
+        "show_logfile_metadata": "blocks of log files are Parquet by default, in JVM Hudi Avro",
+        "show_logfile_metadata of a delete block": "delete blocks are listed: JVM Hudi fails",
+        "delete_metadata_table": _NO_PROCEDURE,
+        "downgrade_table": "refused: this release does not change the version of a table",
     },
     "reading": {
         "copy-on-write: incremental from earliest": "all changes: JVM Hudi returns no row",

@@ -1,16 +1,33 @@
-"""What a procedure is: its parameters, in the order of Hudi's, and the function that runs it."""
+"""What a procedure is: its parameters and columns, in the order of Hudi's, and the function that runs it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, Final
 
 import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.records.condition import Condition
 from hoodie.statements.names import Names
 from hoodie.table import Table
+
+TYPES: Final = MappingProxyType(
+    {
+        "string": pa.string(),
+        "boolean": pa.bool_(),
+        "integer": pa.int32(),
+        "long": pa.int64(),
+        "double": pa.float64(),
+    }
+)
+"""The types of columns by the names that `CALL help` shows."""
+KINDS: Final = MappingProxyType({str: "string", bool: "boolean", int: "integer"})
+"""The names of the types of parameters."""
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +94,23 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """A procedure of `CALL`. `about` is one sentence for `CALL help()`."""
+    """A procedure of `CALL`. `about` is one sentence for `CALL help()`; `run` returns the rows as values by column."""
 
     name: str
     about: str
     parameters: tuple[Parameter, ...]
-    run: Callable[[Call], pa.Table]
+    columns: pa.Schema
+    run: Callable[[Call], Iterable[Row]]
+
+    def rows(self, call: Call) -> pa.Table:
+        """Run the procedure and return its rows: those that match the argument `filter`, if it has one.
+
+        Raises: as the procedure; InvalidConfigError or SchemaMismatchError for a wrong filter.
+        """
+        condition = Condition.parse_optional(call.values.get("filter") or None)
+        matching = None if condition is None else condition.row_filter(self.columns)
+        found = pa.Table.from_pylist(list(self.run(call)), schema=self.columns)
+        return found if matching is None else matching.matching(found)
 
 
 def required(name: str, kind: type = str) -> Parameter:
@@ -100,5 +128,25 @@ def unsupported(name: str, kind: type = str, default: Any = None) -> Parameter:
     return Parameter(name=name, kind=kind, default=default, is_supported=False)
 
 
+def columns(text: str) -> pa.Schema:
+    """Return the columns of a procedure, written as `name type, …`."""
+    pairs = (part.strip().rsplit(" ", 1) for part in text.split(","))
+    return pa.schema([(name, TYPES[kind]) for name, kind in pairs])
+
+
+def names_in(text: str | None) -> list[str]:
+    """Split names at the commas between them."""
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def limited(call: Call, rows: Iterable[Row]) -> Iterable[Row]:
+    """Return the first rows, at most as many as the argument `limit` says."""
+    return islice(rows, call["limit"])
+
+
+OPTIONS: Final = optional("options")
+"""The parameter with options of the write or service, as `name=value,name=value`."""
+FILTER: Final = optional("filter", "")
+"""The parameter whose value is a condition in SQL over the columns of the rows."""
 TABLE_OR_PATH = (optional("table"), optional("path"))
 """The first parameters of most procedures."""

@@ -1,0 +1,1 @@
+"""The procedures of CALL, one module for each subject; `registry.py` lists them."""

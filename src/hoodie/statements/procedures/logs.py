@@ -1,0 +1,118 @@
+"""Procedures that show the blocks and the records of log files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from hoodie.errors import InvalidConfigError
+from hoodie.files.slices import join_path
+from hoodie.format.filenames import LogFileName
+from hoodie.format.log.data_block import read_data_block
+from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.log_block import BlockType, LogBlock, parse_log_blocks
+from hoodie.statements.procedures.procedure import (
+    FILTER,
+    TABLE_OR_PATH,
+    Call,
+    Procedure,
+    Row,
+    columns,
+    limited,
+    optional,
+    required,
+    unsupported,
+)
+from hoodie.view.slices import list_files
+
+_PATTERN: Final = (*TABLE_OR_PATH, required("log_file_path_pattern"))
+
+
+def _blocks(call: Call) -> Iterator[tuple[LogBlock, str]]:
+    """Yield the blocks of the committed log files whose path or URI matches the pattern, with the path of the file.
+
+    Memory: one log file. Raises: InvalidConfigError if no log file matches.
+    """
+    view, pattern = call.table.view(), call["log_file_path_pattern"]
+    paths = [
+        join_path(partition, name)
+        for partition, names in sorted(list_files(view).items())
+        for name in sorted(names)
+        if LogFileName.parse(name) is not None
+    ]
+    local = view.store.uri("").removeprefix("file://").rstrip("/")
+    chosen = [
+        path
+        for path in paths
+        if any(fnmatchcase(text, pattern) for text in (path, view.store.uri(path), f"{local}/{path}"))
+    ]
+    if not chosen:
+        raise InvalidConfigError(
+            f"CALL: log_file_path_pattern => {pattern!r} matches none of the {len(paths)} log files of "
+            f"{view.store.uri('')}: expected a path or a URI, with * for any text"
+        )
+    for path in chosen:
+        for block in parse_log_blocks(view.store.read(path), path=view.store.uri(path)):
+            yield block, path
+
+
+def _show_metadata(call: Call) -> Iterable[Row]:
+    rows = (
+        {
+            "instant_time": block.instant_time,
+            "record_count": _count(block, path),
+            "block_type": _type(block),
+            "header_metadata": json.dumps({key.name: text for key, text in block.headers.items()}),
+            "footer_metadata": "{}",
+        }
+        for block, path in _blocks(call)
+    )
+    return limited(call, rows)
+
+
+def _type(block: LogBlock) -> str:
+    return f"{block.block_type.name}_BLOCK"
+
+
+def _count(block: LogBlock, path: str) -> int:
+    if block.block_type is BlockType.DELETE:
+        return len(DeleteRecords.parse(block.content, path=path, offset=block.content_offset))
+    return read_data_block(block, path=path).num_rows if block.block_type.holds_data else 0
+
+
+def _show_records(call: Call) -> Iterable[Row]:
+    """Yield the records of the data blocks as JSON, in the order of the files."""
+    rows = (
+        {"records": json.dumps(record, default=_text, ensure_ascii=False)}
+        for block, path in _blocks(call)
+        if block.block_type.holds_data
+        for record in read_data_block(block, path=path).to_pylist()
+    )
+    return limited(call, rows)
+
+
+def _text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+LOGS: Final = (
+    Procedure(
+        name="show_logfile_metadata",
+        about="List the blocks of log files; the pattern of their paths may have wildcards.",
+        parameters=(*_PATTERN, optional("limit", 10), FILTER),
+        columns=columns(
+            "instant_time string, record_count integer, block_type string, header_metadata string, "
+            "footer_metadata string"
+        ),
+        run=_show_metadata,
+    ),
+    Procedure(
+        name="show_logfile_records",
+        about="List the records of the data blocks of log files as JSON; the pattern as for show_logfile_metadata.",
+        parameters=(*_PATTERN, unsupported("merge", bool, False), optional("limit", 10), FILTER),
+        columns=columns("records string"),
+        run=_show_records,
+    ),
+)

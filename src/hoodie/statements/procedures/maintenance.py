@@ -1,0 +1,133 @@
+"""Procedures that expire, archive, drop, truncate and tidy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from hoodie.config import retention
+from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.files.markers import delete_markers
+from hoodie.statements.procedures.procedure import (
+    OPTIONS,
+    TABLE_OR_PATH,
+    Call,
+    Procedure,
+    Row,
+    columns,
+    names_in,
+    optional,
+    required,
+    unsupported,
+)
+from hoodie.timeline import is_live
+
+_VERSIONS: Final = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
+
+
+def _run_ttl(call: Call) -> Iterable[Row]:
+    options = call.options(ttl_policy=retention.TTL_STRATEGY.key, retain_days=retention.TTL_DAYS.key)
+    result = call.table.expire_partitions(properties=options)
+    return ({"deleted_partitions": path} for path in sorted(result.partitions))
+
+
+def _archive_commits(call: Call) -> Iterable[Row]:
+    options = call.options(
+        min_commits=retention.KEEP_COMMITS_MIN.key,
+        max_commits=retention.KEEP_COMMITS_MAX.key,
+        retain_commits=retention.CLEAN_COMMITS_RETAINED.key,
+    )
+    call.table.archive(properties=options)
+    return [{"result": 0}]
+
+
+def _drop_partition(call: Call) -> Iterable[Row]:
+    call.table.delete_partitions(names_in(call["partition"]), properties=call.options())
+    return [{"result": "Success"}]
+
+
+def _truncate_table(call: Call) -> Iterable[Row]:
+    """Delete all rows, or those of the partitions, in one commit; as in Hudi there is no row to return."""
+    table, paths = call.table, names_in(call["partitions"])
+    if paths:
+        table.delete_partitions(paths, properties=call.options())
+    else:
+        table.insert_overwrite_table(table.schema.empty_table(), properties=call.options())
+    return []
+
+
+def _delete_marker(call: Call) -> Iterable[Row]:
+    view, wanted = call.table.view(), call["instant_time"]
+    if is_live(view.store, wanted):
+        raise CommitConflictError(f"CALL delete_marker: the writer of {wanted} is running: its rollback needs them")
+    delete_markers(view.store, wanted)
+    return [{"delete_marker_result": True}]
+
+
+def _change_version(call: Call) -> Iterable[Row]:
+    """Return whether the table has the version. Raises: UnsupportedError if it has another one."""
+    view, wanted = call.table.view(), call["to_version"].upper()
+    if wanted not in _VERSIONS:
+        raise InvalidConfigError(f"CALL: to_version => {call['to_version']!r}: expected one of {', '.join(_VERSIONS)}")
+    found = view.config.version.value
+    if _VERSIONS.index(wanted) != found:
+        raise UnsupportedError(
+            f"{view.store.uri('')} has version {found}: this release does not change the version of a table; "
+            "upgrade and downgrade with JVM Hudi"
+        )
+    return [{"result": True}]
+
+
+MAINTENANCE: Final = (
+    Procedure(
+        name="run_ttl",
+        about="Delete the partitions whose time to live is over.",
+        parameters=(required("table"), optional("ttl_policy"), optional("retain_days", kind=int), OPTIONS),
+        columns=columns("deleted_partitions string"),
+        run=_run_ttl,
+    ),
+    Procedure(
+        name="archive_commits",
+        about="Move the oldest instants of the timeline to its archive.",
+        parameters=(
+            *TABLE_OR_PATH,
+            optional("min_commits", 20),
+            optional("max_commits", 30),
+            optional("retain_commits", 10),
+            unsupported("enable_metadata", bool, True),
+        ),
+        columns=columns("result integer"),
+        run=_archive_commits,
+    ),
+    Procedure(
+        name="drop_partition",
+        about="Delete partitions, named by their paths with commas between them.",
+        parameters=(required("table"), required("partition")),
+        columns=columns("result string"),
+        run=_drop_partition,
+    ),
+    Procedure(
+        name="truncate_table",
+        about="Delete all rows, or those of partitions, named by their paths with commas between them.",
+        parameters=(required("table"), optional("partitions")),
+        columns=columns("result string, time_cost long"),
+        run=_truncate_table,
+    ),
+    Procedure(
+        name="delete_marker",
+        about="Delete the marker files of a write that has ended.",
+        parameters=(required("table"), required("instant_time")),
+        columns=columns("delete_marker_result boolean"),
+        run=_delete_marker,
+    ),
+    *(
+        Procedure(
+            name=name,
+            about="Tell whether the table has a version; this release changes no versions.",
+            parameters=(required("table"), required("to_version")),
+            columns=columns("result boolean"),
+            run=_change_version,
+        )
+        for name in ("upgrade_table", "downgrade_table")
+    ),
+)

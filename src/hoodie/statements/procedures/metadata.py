@@ -1,0 +1,98 @@
+"""Procedures that tell what the metadata table holds, and compare it with the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from hoodie.statements.procedures.procedure import (
+    FILTER,
+    TABLE_OR_PATH,
+    Call,
+    Procedure,
+    Row,
+    columns,
+    limited,
+    names_in,
+    optional,
+    required,
+)
+from hoodie.view.slices import list_files, list_from_storage
+
+
+def _show_partitions(call: Call) -> Iterable[Row]:
+    return ({"partition": path} for path in sorted(list_files(call.table.view())))
+
+
+def _show_files(call: Call) -> Iterable[Row]:
+    names = list_files(call.table.view(), [call["partition"]]).get(call["partition"], {})
+    return limited(call, ({"file_path": name} for name in sorted(names)))
+
+
+def _show_column_stats(call: Call) -> Iterable[Row]:
+    """Yield the statistics of the columns of the newest base files, from their footers."""
+    wanted = {name.lower() for name in names_in(call["targetColumns"])}
+    partition = call["partition"]
+    for row in call.table.inspect.statistics().to_pylist():
+        if (not wanted or row["column"].lower() in wanted) and partition in (None, row["partition_path"]):
+            yield {
+                "file_name": row["file"],
+                "column_name": row["column"],
+                "min_value": row["min"],
+                "max_value": row["max"],
+                "null_number": row["nulls"],
+            }
+
+
+def _validate_files(call: Call) -> Iterable[Row]:
+    """Yield the files that the metadata table and the folders do not both have in one size; with `verbose` all."""
+    view = call.table.view()
+    listed = list_files(view)
+    stored = list_from_storage(view.store, view.config, view.whole_timeline(), view.archive())
+    for path in sorted(listed.keys() | stored.keys()):
+        ours, theirs = stored.get(path, {}), listed.get(path, {})
+        for name in sorted(ours.keys() | theirs.keys()):
+            if call["verbose"] or ours.get(name) != theirs.get(name):
+                yield {
+                    "partition": path,
+                    "file_name": name,
+                    "is_present_in_fs": name in ours,
+                    "is_present_in_metadata": name in theirs,
+                    "fs_size": ours.get(name, 0),
+                    "metadata_size": theirs.get(name, 0),
+                }
+
+
+METADATA: Final = (
+    Procedure(
+        name="show_metadata_table_partitions",
+        about="List the partitions of the table.",
+        parameters=(*TABLE_OR_PATH, FILTER),
+        columns=columns("partition string"),
+        run=_show_partitions,
+    ),
+    Procedure(
+        name="show_metadata_table_files",
+        about="List the committed files of a partition; without one, of a table without partitions.",
+        parameters=(*TABLE_OR_PATH, optional("partition", ""), optional("limit", 100), FILTER),
+        columns=columns("file_path string"),
+        run=_show_files,
+    ),
+    Procedure(
+        name="show_metadata_table_column_stats",
+        about="List the statistics of columns of the newest base files; targetColumns has commas between names.",
+        parameters=(*TABLE_OR_PATH, optional("partition"), optional("targetColumns"), FILTER),
+        columns=columns("file_name string, column_name string, min_value string, max_value string, null_number long"),
+        run=_show_column_stats,
+    ),
+    Procedure(
+        name="validate_metadata_table_files",
+        about="List the files on which the metadata table and the folders do not agree; verbose: all files.",
+        parameters=(required("table"), optional("verbose", False)),
+        columns=columns(
+            "partition string, file_name string, is_present_in_fs boolean, is_present_in_metadata boolean, "
+            "fs_size long, metadata_size long"
+        ),
+        run=_validate_files,
+    ),
+)

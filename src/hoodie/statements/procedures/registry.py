@@ -1,0 +1,98 @@
+"""All procedures by name, and `help`, which lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import MappingProxyType
+from typing import Any, Final
+
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.statements.procedures.cleans import CLEANS
+from hoodie.statements.procedures.commits import COMMITS
+from hoodie.statements.procedures.copies import COPIES
+from hoodie.statements.procedures.files import FILES
+from hoodie.statements.procedures.logs import LOGS
+from hoodie.statements.procedures.maintenance import MAINTENANCE
+from hoodie.statements.procedures.metadata import METADATA
+from hoodie.statements.procedures.planned import PLANNED
+from hoodie.statements.procedures.procedure import KINDS, TYPES, Call, Procedure, Row, columns, optional
+from hoodie.statements.procedures.recovery import RECOVERY
+from hoodie.statements.procedures.refused import REFUSED
+from hoodie.statements.procedures.timeline import TIMELINE
+
+_WIDTH: Final = 30
+"""Width of a column of Hudi's own help text."""
+
+
+def procedure_of(name: str) -> Procedure:
+    """Return the procedure of a name. Raises: UnsupportedError for one that Hudi has; InvalidConfigError."""
+    if name in REFUSED:
+        raise UnsupportedError(f"CALL {name}: this release has no such procedure; use {REFUSED[name]}")
+    found = PROCEDURES.get(name)
+    if found is None:
+        raise InvalidConfigError(f"CALL {name}: no such procedure; `CALL help()` lists them: {', '.join(PROCEDURES)}")
+    return found
+
+
+def _help(call: Call) -> Iterable[Row]:
+    """Return one text: the procedures, or the parameters and columns of one."""
+    return [{"result": _all() if call["cmd"] is None else _described(procedure_of(call["cmd"]))}]
+
+
+def _all() -> str:
+    found = (f"\t{one.name}\t{one.about}" for one in sorted(PROCEDURES.values(), key=lambda one: one.name))
+    head = "synopsis\n\tcall [command]([key1]=>[value1],[key2]=>[value2])\ncommands and description"
+    return "\n".join((head, *found, "`call help(cmd => '[command]')` describes the parameters of a command", ""))
+
+
+def _described(found: Procedure) -> str:
+    names = {kind: name for name, kind in TYPES.items()}
+    parameters = (
+        (one.name, KINDS[one.kind], _default(one.default), str(one.is_required).lower()) for one in found.parameters
+    )
+    outputs = ((child.name, names[child.type], "true", "{}") for child in found.columns)
+    lines = (
+        "parameters:",
+        *map(_line, (("param", "type_name", "default_value", "required"), *parameters)),
+        "outputType:",
+        *map(_line, (("name", "type_name", "nullable", "metadata"), *outputs)),
+    )
+    return "\n".join((*lines, ""))
+
+
+def _default(value: Any) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _line(parts: Iterable[str]) -> str:
+    return "".join(f"\t{part:<{_WIDTH}}" for part in parts)
+
+
+_HELP: Final = Procedure(
+    name="help",
+    about="List the procedures, or the parameters and columns of one.",
+    parameters=(optional("cmd"),),
+    columns=columns("result string"),
+    run=_help,
+)
+PROCEDURES: Final = MappingProxyType(
+    {
+        found.name: found
+        for found in (
+            *COMMITS,
+            *TIMELINE,
+            *FILES,
+            *METADATA,
+            *LOGS,
+            *CLEANS,
+            *PLANNED,
+            *RECOVERY,
+            *MAINTENANCE,
+            *COPIES,
+            _HELP,
+        )
+    }
+)
+"""All procedures by name."""
+NAMES: Final = PROCEDURES.keys() | REFUSED.keys()
+"""The names of the procedures of Hudi."""
