@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,14 +33,13 @@ def has_sources() -> bool:
 
 def reader(table: hoodie.Table, columns: str = "id,ts,fare", **options: str) -> Any:
     """The reader as Spark makes it."""
-    from hoodie.spark.stream_source import StreamOptions, TableStreamReader, stream_schema
+    from hoodie.spark.stream_source import StreamOptions, TableStreamReader
     from hoodie.spark.types import spark_schema_of
     from hoodie.table.context import TableContext
 
     given = {} if options.get("mode") == "cdc" or not columns else {"columns": columns}
     parsed = StreamOptions.parse(open_store(table.path).spec, {**given, **options})
-    context = TableContext(open_store(table.path), spark=False)
-    schema = stream_schema(context, cdc=parsed.cdc, flat=parsed.flat, columns=parsed.columns)
+    schema = parsed.schema(TableContext(open_store(table.path), spark=False))
     return TableStreamReader(parsed, spark_schema_of(schema))
 
 
@@ -92,6 +92,43 @@ def test_offsets_name_the_same_rows_again(table: hoodie.Table) -> None:
     assert reader(table, since=first["until"]).initialOffset() == first
     with pytest.raises(InvalidConfigError, match="of another source"):
         again.partitions({"logOffset": 0}, second)
+
+
+def jvm_reader(table: hoodie.Table, **options: str) -> Any:
+    """The reader of options with names of JVM Hudi."""
+    named = {f"hoodie.datasource.{name.replace('_', '.')}": value for name, value in options.items()}
+    return reader(table, "", **read_options({"path": table.path, **named})[1])
+
+
+def test_the_start_offset_of_jvm_hudi_is_a_completion_time(table: hoodie.Table) -> None:
+    first, second = (table.upsert(trips(ts, f"k{ts}")).instant for ts in (2, 3))
+    completed = {found.requested_time: found.completion_time for found in table.timeline.completed().writes().instants}
+    at = {text: jvm_reader(table, streaming_startOffset=text).initialOffset()["until"] for text in (first, second)}
+    assert at == {first: first, second: second}
+    assert reader(table, since=first).initialOffset()["until"] == completed[first]
+    for text in ("earliest", "EARLIEST", "000"):
+        assert jvm_reader(table, streaming_startOffset=text).initialOffset()["until"] == ""
+    assert jvm_reader(table, streaming_startOffset="Latest").initialOffset()["until"] == completed[second]
+    # A query type is no reason to refuse a stream, which is incremental in any case.
+    assert jvm_reader(table, query_type="read_optimized").initialOffset()["until"] == ""
+    with pytest.raises(InvalidConfigError, match="unknown options"):
+        reader(table, view="read_optimized")
+
+
+def test_change_data_by_options_of_jvm_hudi_has_images_in_json(table: hoodie.Table) -> None:
+    found = jvm_reader(table, query_type="incremental", query_incremental_format="cdc")
+    start = found.initialOffset()
+    first = all_of(found, start)
+    table.upsert(trips(2, "b").append_column("tip", pa.array([9.0])))  # the images may have further columns
+    changes = rows(found, start, first) + rows(found, first, all_of(found, first))
+    assert [(op, before and json.loads(before), json.loads(after)) for op, _, before, after in changes] == [
+        ("i", None, {"id": "a", "ts": 1, "fare": 0.5}),
+        ("i", None, {"id": "b", "ts": 1, "fare": 0.5}),
+        ("u", {"id": "b", "ts": 1, "fare": 0.5, "tip": None}, {"id": "b", "ts": 2, "fare": 1.0, "tip": 9.0}),
+    ]
+    query = {"path": table.path, "hoodie.datasource.query.type": "incremental"}
+    with pytest.raises(InvalidConfigError, match="an incremental query needs"):
+        ReadOptions.of(*read_options(query))
 
 
 def test_the_beginning_of_change_data(table: hoodie.Table) -> None:

@@ -52,6 +52,14 @@ def test_every_key_has_a_fate_that_holds() -> None:
         assert (option.fate is Fate.CLASS) == (option.key in _CLASSES), option
 
 
+def test_classes_that_do_what_is_done_here_ask_for_nothing() -> None:
+    key, package = "hoodie.write.lock.conflict.resolution.strategy", "org.apache.hudi.client.transaction"
+    simple = f"{package}.SimpleConcurrentFileWritesConflictResolutionStrategy"
+    assert translated({key: simple}).idle == {key: simple}
+    with pytest.raises(InvalidConfigError, match="two writes of one file group conflict"):
+        translated({key: "com.example.NoConflicts"})
+
+
 def test_the_default_of_the_jvm_asks_for_nothing() -> None:
     for option in hudi_options().values():
         if option.fate in (Fate.IDLE, Fate.REFUSED, Fate.CALL) and option.default:

@@ -80,6 +80,14 @@ LOCK_STORAGE_RENEW_SECONDS: Final = Option(
 LOCK_ZOOKEEPER_URL: Final = Option(
     "hoodie.write.lock.zookeeper.url", "", text, "0.8", "Servers of ZooKeeper, such as `zk1:2181,zk2:2181`."
 )
+LOCK_ZOOKEEPER_PORT: Final = Option(
+    "hoodie.write.lock.zookeeper.port",
+    0,
+    count,
+    "0.8",
+    "Port of ZooKeeper's servers. JVM Hudi does not read it, so it must be the port in the url, or 2181 if the url has "
+    "none.",
+)
 LOCK_ZOOKEEPER_PATH: Final = Option(
     "hoodie.write.lock.zookeeper.base_path",
     "",
@@ -123,11 +131,12 @@ LOCK_EXPIRE_MINUTES: Final = Option(
     "Minutes after which the lock file of a JVM writer counts as left by a dead one; 0: never. It does not concern "
     "locks of this library, which their holders renew.",
 )
+SINGLE_WRITER: Final = "single_writer"
 NON_BLOCKING: Final = "non_blocking_concurrency_control"
 CONCURRENCY_MODE: Final = Option(
     "hoodie.write.concurrency.mode",
     "optimistic_concurrency_control",
-    one_of("single_writer", "optimistic_concurrency_control", NON_BLOCKING),
+    one_of(SINGLE_WRITER, "optimistic_concurrency_control", NON_BLOCKING),
     "0.8",
     "Which writes conflict. single_writer and optimistic_concurrency_control mean the same: the table's lock and the "
     "conflict check are always on. non_blocking_concurrency_control: upserts of several writers append to the log "

@@ -39,9 +39,10 @@ class HudiOption:
     fate: Fate
     text: str
 
-    def is_default(self, value: str) -> bool:
-        """Return whether a value is the JVM's default."""
-        return bool(self.default) and value.strip().lower() == self.default.lower()
+    def asks_for_nothing(self, value: str) -> bool:
+        """Return whether a value is the JVM's default, or a Java class that does what `hoodie` does."""
+        is_default = bool(self.default) and value.strip().lower() == self.default.lower()
+        return is_default or value.strip().rpartition(".")[2] in _AS_HERE.get(self.key, ())
 
 
 @functools.cache
@@ -75,6 +76,14 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
     "hoodie.datasource.write.insert.drop.duplicates": {"true": "drop", "false": "none"},
 }
 """Values of options by the simple names of Java classes, or by values of JVM Hudi."""
+_AS_HERE: Final[Mapping[str, tuple[str, ...]]] = {
+    "hoodie.write.lock.conflict.resolution.strategy": (
+        "SimpleConcurrentFileWritesConflictResolutionStrategy",
+        "BucketIndexConcurrentFileWritesConflictResolutionStrategy",
+        "PreferWriterConflictResolutionStrategy",
+    ),
+}
+"""Java classes, by their simple names, whose rule `hoodie` has in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,7 @@ def _meaning(option: HudiOption, value: str) -> tuple[str | None, str]:
             return (option.text, value) if target is None else _meaning(target, value)
         case Fate.CLASS:
             return option.text, _value_of_class(option, value)
-        case Fate.CALL | Fate.REFUSED if not option.is_default(value):
+        case Fate.CALL | Fate.REFUSED if not option.asks_for_nothing(value):
             raise InvalidConfigError(f"{option.key}={value!r} is not supported: {option.text}")
         case Fate.IDLE | Fate.CALL | Fate.REFUSED:
             return None, value

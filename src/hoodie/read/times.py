@@ -40,6 +40,14 @@ def jvm_time(text: str) -> str | datetime:
     return text
 
 
+def jvm_bound(text: str, view: TableView) -> OrderTime:
+    """Return a bound of JVM Hudi's incremental reads: a completion time, whatever instant has such a requested time.
+
+    Raises: InvalidConfigError for a text that is no time.
+    """
+    return OrderTime(to_instant_time(jvm_time(text), view.layout.zone))
+
+
 def as_of_jvm(text: str) -> str:
     """Return the `as_of` that selects what JVM Hudi's time travel to a time selects.
 

@@ -21,7 +21,7 @@ from hoodie.spark.catalog import uri_of_schema
 from hoodie.spark.datasource_writer import StreamTableWriter, TableWriter
 from hoodie.spark.one_line import one_line
 from hoodie.spark.read_options import ReadOptions, read_options, store_and_options
-from hoodie.spark.stream_source import StreamOptions, TableStreamReader, is_of_streams, stream_schema
+from hoodie.spark.stream_source import StreamOptions, TableStreamReader, is_of_streams
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import open_store
 from hoodie.table.context import TableContext
@@ -57,9 +57,7 @@ class TableSource(DataSource):
         store, found = read_options(self.options)
         if is_of_streams(found):
             options = StreamOptions.parse(store, found)
-            context = TableContext(open_store(store), spark=False)
-            found_schema = stream_schema(context, cdc=options.cdc, flat=options.flat, columns=options.columns)
-            return spark_schema_of(found_schema)
+            return spark_schema_of(options.schema(TableContext(open_store(store), spark=False)))
         return spark_schema_of(ReadOptions.of(store, found).schema())
 
     @one_line()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie.config import writes
+from hoodie.config import concurrency, writes
 from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError, UnsupportedError
 from hoodie.files.staging.row_files import RowFiles, new_row_folder, write_row_file
 from hoodie.spark.one_line import one_line
@@ -119,7 +119,8 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
 
         `overwrite`: the output mode is complete. `defaults`: properties of tables that the writer creates.
 
-        Raises: as `TableWriter.of`; InvalidConfigError without a checkpoint; UnsupportedError on PySpark 4.0.
+        Raises: as `TableWriter.of`; InvalidConfigError without a checkpoint, and without an identifier if the options
+            say that there are several writers; UnsupportedError on PySpark 4.0.
         """
         if DataSourceStreamArrowWriter is None:
             raise UnsupportedError(
@@ -130,6 +131,7 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
                 "expected the option checkpointLocation: Spark does not tell this writer the folder of "
                 "spark.sql.streaming.checkpointLocation, where it keeps the id of the query"
             )
+        _check_identifier(found)
         whole = {"operation": "insert_overwrite_table"} if overwrite else {}
         save = Save.of({**whole, **found}, overwrites=False, defaults=defaults)
         return cls(TableWriter.of(store, save, schema), found[_CHECKPOINT])
@@ -167,6 +169,16 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
         staged = {message.path for message in messages if message is not None and message.path is not None}
         for folder in {posixpath.dirname(path) for path in staged}:
             store.delete_folder(folder)
+
+
+def _check_identifier(found: Mapping[str, str]) -> None:
+    """Raises: InvalidConfigError if several writers are announced, and the stream has no name of its own."""
+    mode = found.get(concurrency.CONCURRENCY_MODE.key, concurrency.SINGLE_WRITER)
+    if mode.lower() != concurrency.SINGLE_WRITER and writes.STREAM_IDENTIFIER.key not in found:
+        raise InvalidConfigError(
+            f"{concurrency.CONCURRENCY_MODE.key}={mode!r} announces several writers: expected the option "
+            f"{writes.STREAM_IDENTIFIER.key}, with another value for each stream into the table"
+        )
 
 
 def _query_id(checkpoint: str) -> str:

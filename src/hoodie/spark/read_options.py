@@ -23,24 +23,22 @@ from hoodie.read.cdc_plan import CdcPlan, plan_cdc
 from hoodie.read.changes import plan_changes
 from hoodie.read.lookup import plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
-from hoodie.read.times import OrderTime, as_of_jvm, jvm_time
+from hoodie.read.times import as_of_jvm, jvm_bound
 from hoodie.records.condition import Condition
 from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
-from hoodie.spark.stream_source import EARLIEST, OF_STREAMS, START, stream_schema
+from hoodie.spark.stream_source import EARLIEST, JVM_BOUNDS, OF_STREAMS, QUERY, START, stream_schema
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table.context import TableContext
-from hoodie.timeline import to_instant_time
 from hoodie.view.table_view import TableView
 
 AS_OF: Final = "as.of.instant"
-_QUERY: Final = ("hoodie.datasource.query.type", "hoodie.datasource.view.type")
+_QUERY: Final = (QUERY, "hoodie.datasource.view.type")
 _FORMAT: Final = "hoodie.datasource.query.incremental.format"
-_JVM_BOUNDS: Final = ("hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime")
 _READS: Final = ("hoodie.datasource.read.", "hoodie.datasource.query.", "hoodie.datasource.merge.")
 _OF_SNAPSHOTS: Final = ("as_of", "where", "view")
-_OF_CHANGES: Final = ("since", "until", "mode", "flat", *_JVM_BOUNDS)
-_OF_READS: Final = (*_OF_SNAPSHOTS, "columns", "keys", *_OF_CHANGES)
+_OF_CHANGES: Final = ("since", "until", "mode", "flat", *JVM_BOUNDS)
+_OF_READS: Final = (*_OF_SNAPSHOTS, "columns", "keys", *_OF_CHANGES, QUERY)
 _HUDI: Final = "hoodie."
 _OF_CATALOGS: Final = ("location", "owner", "provider", "comment", "external", "is_managed_location", "collation")
 """Properties that Spark's catalog adds to the options of a table; it repeats the others as `option.<name>`."""
@@ -63,7 +61,10 @@ class Span:
 
     @classmethod
     def parse(cls, found: Mapping[str, str], columns: Sequence[str] | None) -> Span:
-        """Parse the options. Raises: InvalidConfigError for unknown values, and for columns of change data."""
+        """Parse the options.
+
+        Raises: InvalidConfigError for unknown values, for columns of change data, and without a bound of the JVM's.
+        """
         mode, flat = found.get("mode", "latest"), found.get("flat", "false").lower()
         if mode not in ("latest", "cdc") or flat not in ("true", "false") or (mode == "latest" and flat == "true"):
             raise InvalidConfigError(
@@ -71,8 +72,10 @@ class Span:
             )
         if mode == "cdc" and columns is not None:
             raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
-        is_jvm = any(name in found for name in _JVM_BOUNDS)
-        since, until = (found.get(name) for name in (_JVM_BOUNDS if is_jvm else ("since", "until")))
+        is_jvm = found.get(QUERY) == "incremental"
+        if is_jvm and JVM_BOUNDS[0] not in found:
+            raise InvalidConfigError(f"an incremental query needs {JVM_BOUNDS[0]}: '000' is before the first commit")
+        since, until = (found.get(name) for name in (JVM_BOUNDS if is_jvm else ("since", "until")))
         return cls(since, until, mode == "cdc", flat == "true", is_jvm)
 
     def bounds(self, view: TableView) -> tuple[str | None, str | None]:
@@ -80,8 +83,8 @@ class Span:
         if not self.is_jvm:
             return self.since, self.until
         from_start = self.since is None or not self.since.strip("0") or self.since == EARLIEST
-        since = None if from_start or self.since is None else _completion(self.since, view)
-        return since, None if self.until is None else _completion(self.until, view)
+        since = None if from_start or self.since is None else jvm_bound(self.since, view)
+        return since, None if self.until is None else jvm_bound(self.until, view)
 
     def plan_cdc(self, context: TableContext) -> CdcPlan:
         """Plan a read of change data. Raises: as `plan_cdc`."""
@@ -91,10 +94,6 @@ class Span:
         """Return the schema of change data of the plan."""
         schema = cdc_schema(plan.schema, flat=self.flat)
         return with_json_images(schema) if self.is_jvm else schema
-
-
-def _completion(text: str, view: TableView) -> OrderTime:
-    return OrderTime(to_instant_time(jvm_time(text), view.layout.zone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +191,9 @@ def read_options(options: Mapping[str, str]) -> tuple[StoreSpec, dict[str, str]]
         own["as_of"] = as_of_jvm(own.pop(AS_OF))
     query = next((jvm.pop(name).lower() for name in _QUERY if name in jvm), "")
     images = jvm.pop(_FORMAT, "")
-    bounds: dict[str, str] = {name: jvm.pop(name) for name in _JVM_BOUNDS if name in jvm}
+    bounds: dict[str, str] = {name: jvm.pop(name) for name in JVM_BOUNDS if name in jvm}
+    own |= {QUERY: query} if query else {}
     if query == "incremental":
-        if _JVM_BOUNDS[0] not in bounds:
-            raise InvalidConfigError(f"an incremental query needs {_JVM_BOUNDS[0]}: '000' is before the first commit")
         own |= bounds
         own |= {"mode": "latest" if images in ("", "latest_state") else images}
     elif query in ("snapshot", "read_optimized", ""):

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from hoodie.errors import HistoryLostError, InvalidConfigError, SchemaMismatchError
 from hoodie.format.instants.write_stat import WriteStat
-from hoodie.read.cdc import cdc_schema
+from hoodie.read.cdc import cdc_schema, with_json_images
 from hoodie.read.cdc_plan import plan_cdc
 from hoodie.read.changes import BEGINNING, check_no_write_between, completed_between, plan_batch
 from hoodie.read.plan import check_readable, plan_scan
-from hoodie.read.times import OrderTime, completion_of
+from hoodie.read.times import OrderTime, completion_of, jvm_bound
 from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
 from hoodie.spark.one_line import one_line
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
@@ -50,6 +50,10 @@ START: Final = "hoodie.datasource.streaming.startoffset"
 _LIMITS: Final = ("maxcommitspertrigger", "maxfilespertrigger", "maxbytespertrigger")
 OF_STREAMS: Final = (*_LIMITS, START)
 """Options that only streams have."""
+JVM_BOUNDS: Final = ("hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime")
+"""The options of JVM Hudi for the bounds of an incremental read, which streams do not have."""
+QUERY: Final = "hoodie.datasource.query.type"
+"""The option of JVM Hudi for the kind of a read."""
 _KNOWN: Final = ("since", "mode", "flat", "columns", *OF_STREAMS)
 EARLIEST: Final = "earliest"
 _LATEST: Final = "latest"
@@ -59,7 +63,10 @@ _NO_ROWS_MAX = 2**62
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """The options of a `spark.readStream` call. `limits`: the most commits, files and bytes of a batch, if limited."""
+    """The options of a `spark.readStream` call. `limits`: the most commits, files and bytes of a batch, if limited.
+
+    `is_jvm`: the option of the start is JVM Hudi's, a completion time. `as_json`: images of change data are JSON texts.
+    """
 
     store: StoreSpec
     since: str
@@ -67,11 +74,15 @@ class StreamOptions:
     flat: bool
     columns: tuple[str, ...] | None
     limits: Mapping[str, int]
+    is_jvm: bool = False
+    as_json: bool = False
 
     @classmethod
     def parse(cls, store: StoreSpec, found: Mapping[str, str]) -> StreamOptions:
         """Parse the options; names are in lower case. Raises: InvalidConfigError for unknown options and values."""
-        unknown = sorted(set(found) - set(_KNOWN))
+        is_jvm = QUERY in found
+        # Streams of JVM Hudi are incremental, whatever the query type is.
+        unknown = sorted(set(found) - {*_KNOWN, *((QUERY, "view") if is_jvm else ())})
         if unknown:
             raise InvalidConfigError(f"unknown options {unknown}; a stream takes path, {', '.join(_KNOWN)}")
         mode, flat = found.get("mode", "latest"), found.get("flat", "false").lower()
@@ -84,18 +95,30 @@ class StreamOptions:
         names = tuple(name.strip() for name in found["columns"].split(",")) if "columns" in found else None
         if mode == "cdc" and names is not None:
             raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
+        start = found.get(START, EARLIEST).strip()
+        since = start.lower() if start.lower() in (EARLIEST, _LATEST) else start
         return cls(
             store=store,
-            since=found.get("since", found.get(START, EARLIEST)),
+            since=found.get("since", since if since.strip("0") else EARLIEST),
             cdc=mode == "cdc",
             flat=flat == "true",
             columns=names,
             limits={name: _number(name, found[name]) for name in _LIMITS if name in found},
+            is_jvm="since" not in found,
+            as_json=is_jvm and mode == "cdc" and flat == "false",
         )
+
+    def schema(self, context: TableContext) -> pa.Schema:
+        """Return the schema of the rows of the stream. Raises: as `stream_schema`."""
+        schema = stream_schema(context, cdc=self.cdc, flat=self.flat, columns=self.columns)
+        return with_json_images(schema) if self.as_json else schema
 
 
 def is_of_streams(found: Mapping[str, str]) -> bool:
     """Return whether the options are of a stream: Spark asks for the schema of a stream as for that of another read."""
+    has_no_bound = not any(name in found for name in JVM_BOUNDS)
+    if found.get(QUERY) == "incremental" and has_no_bound:
+        return True
     return any(name in found for name in OF_STREAMS) or found.get("since") in (EARLIEST, _LATEST)
 
 
@@ -140,7 +163,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if since == EARLIEST:
             return _offset(BEGINNING if self._options.cdc else "")
         if since != _LATEST:
-            return _offset(completion_of(view, since))
+            return _offset(jvm_bound(since, view) if self._options.is_jvm else completion_of(view, since))
         check_no_write_between(view, view.completed_writes())
         return _offset(_newest(view))
 
@@ -204,9 +227,11 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 oldest_instant=until,
             )
         if self._options.cdc:
+            flat, as_json = self._options.flat, self._options.as_json
             changes = self._context.planned(lambda view: plan_cdc(view, since, until))
-            self._check_columns(cdc_schema(changes.schema, flat=self._options.flat))
-            return change_partitions(changes, self._schema, flat=self._options.flat)
+            if not as_json:
+                self._check_columns(cdc_schema(changes.schema, flat=flat))
+            return change_partitions(changes, self._schema, flat=flat, as_json=as_json)
         scan = self._context.planned(lambda view: plan_batch(view, since or None, until)).scan
         there = scan.output_schema.names
         wanted = there if self._options.columns is None else [name for name in self._options.columns if name in there]

@@ -103,6 +103,12 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         ),
         "a schema of the caller's": "columns can be chosen by the schema: JVM Hudi fails without the partition column",
     },
+    "streaming": {
+        "another checkpoint, under the identifier of the first query": (
+            "refused: JVM Hudi leaves out batches of the new query whose numbers the first query used, and loses rows"
+        ),
+        "change data of a table without it": "the changes are computed from the files: JVM Hudi returns rows",
+    },
     "compaction": {
         "an unknown trigger is refused": _BEFORE,
         "an unknown strategy is refused": _BEFORE,

@@ -27,6 +27,7 @@ NAME = f"{_PACKAGE}.ZookeeperBasedLockProvider"
 IMPLICIT_NAME = f"{_PACKAGE}.ZookeeperBasedImplicitBasePathLockProvider"
 
 _T = TypeVar("_T")
+_PORT = "2181"
 _PREFIX = "_c_"
 _MARK = "-lock-"
 _DATA_BYTES_SHOWN_MAX = 200
@@ -46,6 +47,7 @@ class LockNode:
         hosts = concurrency.LOCK_ZOOKEEPER_URL.get(settings)
         if not hosts:
             raise InvalidConfigError(f"the lock in ZooKeeper needs {concurrency.LOCK_ZOOKEEPER_URL.key}=host:port")
+        _check_port(hosts, concurrency.LOCK_ZOOKEEPER_PORT.get(settings))
         if site.options.provider == IMPLICIT_NAME:
             return cls(hosts, implicit_path(concurrency.LOCK_TABLE_PATH.get(settings) or _table_path(site)))
         folder = concurrency.LOCK_ZOOKEEPER_PATH.get(settings)
@@ -57,6 +59,21 @@ class LockNode:
                 f"provider {IMPLICIT_NAME}"
             )
         return cls(hosts, "/" + "/".join(part for part in f"{folder}/{key}".split("/") if part))
+
+
+def _check_port(hosts: str, port: int) -> None:
+    """Check a port that is given beside the servers: a JVM connects to the ports of the servers only.
+
+    Raises: InvalidConfigError if it is another one.
+    """
+    servers = hosts.partition("/")[0].split(",")
+    found = {server.rpartition(":")[2] if ":" in server else _PORT for server in servers}
+    if port and found != {str(port)}:
+        raise InvalidConfigError(
+            f"{concurrency.LOCK_ZOOKEEPER_PORT.key}={port}, but {concurrency.LOCK_ZOOKEEPER_URL.key}={hosts!r}: "
+            f"expected the ports of the servers, {_PORT} without one. JVM Hudi reads them from the url only, so that "
+            "its lock would be elsewhere: write the port behind each host"
+        )
 
 
 class ZooKeeperLock:

@@ -193,6 +193,12 @@ def test_options_that_zookeeper_needs() -> None:
     assert found._provider.place == "zookeeper://h:1/locks/t"
     wanted = lock_of(MemoryStore(), zookeeper.IMPLICIT_NAME, **{url: "h:1", "hoodie.base.path": "/tmp/x"})
     assert wanted._provider.place == "zookeeper://h:1/tmp/11A474BD7A470A85/lock_key"
+    port = "hoodie.write.lock.zookeeper.port"  # a JVM does not read it
+    for hosts, same, other in (("h:1,i:1/root", "1", "2181"), ("h,i", "2181", "1"), ("h:1,i", "", "1")):
+        given = {url: hosts, base: "/locks", "hoodie.table.name": "t"}
+        assert not same or lock_of(MemoryStore(), zookeeper.NAME, **given, **{port: same})
+        with pytest.raises(InvalidConfigError, match="behind each host"):
+            lock_of(MemoryStore(), zookeeper.NAME, **given, **{port: other})
 
 
 def test_spellings_of_one_table_have_one_in_process_lock(tmp_path: Path) -> None:
