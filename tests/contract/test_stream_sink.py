@@ -105,8 +105,9 @@ def test_the_data_source_writes_each_batch_once(spark: SparkSession, tmp_path: P
     put(source, 3, range(9, 10), ts=4)
     with pytest.raises(Exception, match="unknown options"):
         run(no_such_option="1")
+    several: dict[str, Any] = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
     with pytest.raises(Exception, match="announces several writers"):
-        run(**{"hoodie.write.concurrency.mode": "optimistic_concurrency_control"})
+        run(**several)
     whole = files(spark, source).groupBy("ts").count().selectExpr("concat('t', ts) AS id", "ts")
     run(tmp_path / "whole", "complete", whole, **{"hoodie.datasource.write.streaming.checkpoint.identifier": "w"})
     assert rows(table) == {"t1": 1, "t2": 2, "t3": 3, "t4": 4}
