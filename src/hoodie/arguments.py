@@ -192,6 +192,12 @@ def _time(value: Any) -> Any:
     return _text(value)
 
 
+def _expression(value: Any) -> Any:
+    """Return an expression of pyarrow, which is not imported for this."""
+    kind = type(value)
+    return value if (kind.__module__, kind.__name__) == ("pyarrow._compute", "Expression") else _UNREAD
+
+
 def _path(value: Any) -> Any:
     return value if isinstance(value, os.PathLike) else _UNREAD
 
@@ -277,6 +283,7 @@ _KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], str, str]]] = {
     "Assignments": (_assignments, "a dict of Spark SQL expressions by column", '{"fare": "fare + 1"}'),
     "Mapping[str, Any]": (_any_by_name, "a dict by name", '{"name": …}'),
     "dict": (_any_by_name, "a dict by name", '{"availableNow": True}'),
+    "Expression": (_expression, "an expression of pyarrow.compute", 'pc.field("fare") > 2'),
     "Callable": (_callable, "a function", "print"),
     "MergeFunction": (_callable, "a function of two Arrow tables", "merge_rows"),
     "Session": (_session_or_none, "a Spark session, None, or False to use none", "None"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import hoodie
-from hoodie.statements.parameters import literal
+from hoodie.records.sql.quoting import literal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -168,7 +168,7 @@ def test_literals_of_arguments_are_the_values_of_pyspark(spark: SparkSession) ->
     values += [moment, moment.replace(tzinfo=UTC)]
     for value in values:
         expected = spark.sql("SELECT :v AS v", args={"v": value})
-        found = spark.sql(f"SELECT {literal(value)} AS v")
+        found = spark.sql(f"SELECT {literal_of(value)} AS v")
         assert (found.first(), found.dtypes) == (expected.first(), expected.dtypes), value
 
 

@@ -91,7 +91,8 @@ def _path_and_key(rows: pa.Table) -> pa.ChunkedArray:
 class SliceScan:
     """The rules by which each file slice of a scan is read. Picklable.
 
-    `exact` is None too if the caller applies the exact condition. `merge` is None if no slice has log files.
+    `exact` is None too if the caller applies the exact condition. `merge` is None if no slice has log files. `also`
+    filters rows only: pyarrow skips row groups with NaN that match an expression.
     """
 
     schema: pa.Schema
@@ -102,6 +103,7 @@ class SliceScan:
     keys: KeySet | None
     merge: SliceRead | None
     stored: StoredColumns
+    also: pc.Expression | None = None
 
     @classmethod
     def of(cls, plan: ScanPlan) -> SliceScan:
@@ -154,7 +156,8 @@ class SliceScan:
     @property
     def filters_rows(self) -> bool:
         """Whether rows are filtered. If so, the number of rows in a file is not the number of rows returned."""
-        return self.coarse is not None or self.exact is not None or self.instants is not None or self.keys is not None
+        filters = (self.coarse, self.exact, self.also, self.instants, self.keys)
+        return any(found is not None for found in filters)
 
     def batches(self, store: Store, found: FileSlice) -> Iterator[pa.RecordBatch]:
         """Read the slice's rows that match, with the plan's columns.
@@ -182,6 +185,8 @@ class SliceScan:
                 kept = self.exact.matching(kept)
             elif self.coarse is not None:
                 kept = kept.filter(self.coarse)
+            if self.also is not None:
+                kept = kept.filter(self.also)
             yield from kept.select(list(self.columns)).to_batches()
 
     def _rows(self, store: Store, found: FileSlice) -> Iterator[pa.Table]:

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from hoodie.errors import UnsupportedError
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.records.sql.quoting import quoted
+from hoodie.records.sql.quoting import literal_of, quoted
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 
 _EXTERNAL: Final = "hoodie table "
@@ -85,10 +85,10 @@ class Catalog:
         self.check_has_tables()
         comment = (_MANAGED if is_managed else _EXTERNAL) + uri
         columns = [_column(field) for field in spark_schema_of(with_meta_fields(schema))]
-        columns[0] += f" COMMENT {_literal(comment)}"
+        columns[0] += f" COMMENT {literal_of(comment)}"
         plain_sql(
             self._session,
-            f"CREATE TABLE {name} ({', '.join(columns)}) USING hoodie LOCATION {_literal(uri)}",
+            f"CREATE TABLE {name} ({', '.join(columns)}) USING hoodie LOCATION {literal_of(uri)}",
         )
 
     def remove(self, name: str) -> None:
@@ -141,11 +141,6 @@ def _type(kind: T.DataType) -> str:
     if isinstance(kind, T.MapType):
         return f"MAP<{_type(kind.keyType)}, {_type(kind.valueType)}>"
     return kind.simpleString()
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _path(location: str) -> str:

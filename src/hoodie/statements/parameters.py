@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
-from math import isfinite
 from string import Formatter
 from typing import Any, Final
 
@@ -13,6 +10,7 @@ from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
 
 from hoodie.records.sql.parse import tokens_of
+from hoodie.records.sql.quoting import literal_of
 
 _FRAME: Final = "hoodie_argument_"
 
@@ -39,40 +37,12 @@ def bound(
     try:
         filled = _filled(text, named, frames) if named else text
         return _with_values(filled, args or {}), {_FRAME + name: frame for name, frame in frames.items()}
-    except (_NoLiteralError, TokenError):
+    except (_OtherNameError, TokenError, TypeError):
         return None
 
 
-def literal(value: object) -> str:
-    """Return a value as a literal of Spark's SQL. A datetime without a zone has the zone of this process, as in `lit`.
-
-    Raises: an error that `bound` understands, for a value of another type.
-    """
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value).lower()
-        case int():
-            return str(value) if -(2**31) <= value < 2**31 else f"{value}L"
-        case float():
-            return f"{value!r}D" if isfinite(value) else f"CAST('{value!r}' AS DOUBLE)"
-        case Decimal() if value.is_finite():
-            return f"{value:f}BD"
-        case str():
-            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-            return f"'{escaped}'"
-        case datetime():
-            return f"TIMESTAMP'{value.astimezone().isoformat(sep=' ')}'"
-        case date():
-            return f"DATE'{value.isoformat()}'"
-        case bytes() | bytearray():
-            return f"X'{value.hex()}'"
-    raise _NoLiteralError(type(value).__name__)
-
-
-class _NoLiteralError(Exception):
-    """SQL has no literal of the value, or the text has names in braces that are no plain names."""
+class _OtherNameError(Exception):
+    """A name in braces is no plain name."""
 
 
 def _filled(text: str, named: Mapping[str, Any], frames: Mapping[str, Any]) -> str:
@@ -83,8 +53,8 @@ def _filled(text: str, named: Mapping[str, Any], frames: Mapping[str, Any]) -> s
         if name is None:
             continue
         if spec or conversion or name not in named:
-            raise _NoLiteralError(name)
-        parts.append(_FRAME + name if name in frames else literal(named[name]))
+            raise _OtherNameError(name)
+        parts.append(_FRAME + name if name in frames else literal_of(named[name]))
     return "".join(parts)
 
 
@@ -100,7 +70,7 @@ def _with_values(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:
             value, behind = args[following.text], following.end + 1
         else:
             continue
-        parts += [text[end : token.start], literal(value)]
+        parts += [text[end : token.start], literal_of(value)]
         end = behind
     return "".join((*parts, text[end:]))
 

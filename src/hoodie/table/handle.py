@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hoodie.arguments import check_methods
 from hoodie.display import html_facts
 from hoodie.table.context import TableContext
+from hoodie.table.frames import TableFrames
 from hoodie.table.reads import TableReads
 from hoodie.table.services import TableServices
 from hoodie.table.streams import TableStreams
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @check_methods
-class Table(TableReads, TableWrites, TableStreams, TableServices):
+class Table(TableReads, TableFrames, TableWrites, TableStreams, TableServices):
     """A handle of one Hudi table: cheap to create, safe to share between threads. Calls use the newest commit.
 
     Each write is one commit: all of it, or nothing. All errors are `hoodie.HoodieError`.

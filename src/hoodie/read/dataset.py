@@ -1,0 +1,159 @@
+"""A snapshot of a table as a dataset of pyarrow: DuckDB and Polars hand it columns and filters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow.compute import Expression
+
+from hoodie.arguments import check_methods
+from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.read.arrow_filter import columns_of, translated
+from hoodie.read.batches import read_batches
+from hoodie.read.local import SliceScan, count_rows
+from hoodie.read.plan import ScanPlan, checked_columns, plan_scan
+from hoodie.read.times import When
+from hoodie.view.table_view import TableView
+
+
+@check_methods
+class TableScanner:
+    """Rows of a `TableDataset`: some columns, and the rows that match a filter. Each call reads them anew."""
+
+    def __init__(self, plan: ScanPlan, scan: SliceScan, columns: Sequence[str], batch_rows: int | None) -> None:
+        self._plan, self._scan, self._columns, self._batch_rows = plan, scan, list(columns), batch_rows
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """Schema of the rows."""
+        return pa.schema([self._plan.schema.field(name) for name in self._columns])
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream, in no defined order. Memory and errors: as `read_batches`."""
+        found = read_batches(self._plan, self._batch_rows, scan=self._scan)
+        if self._columns:
+            return found
+        return pa.RecordBatchReader.from_batches(pa.schema([]), (batch.select([]) for batch in found))
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Return the rows batch by batch, as `to_reader`."""
+        return iter(self.to_reader())
+
+    def to_table(self) -> pa.Table:
+        """Return all rows. Memory: all of them."""
+        return pa.Table.from_batches(self.to_batches(), self.projected_schema)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """Return at most `num_rows` rows; the read stops when it has them."""
+        kept: list[pa.RecordBatch] = []
+        left = num_rows
+        for batch in self.to_batches() if num_rows > 0 else ():
+            kept.append(batch.slice(0, left))
+            left -= kept[-1].num_rows
+            if left == 0:
+                break
+        return pa.Table.from_batches(kept, self.projected_schema)
+
+    def count_rows(self) -> int:
+        """Return the number of rows; without a filter it comes from the footers of base files."""
+        if self._scan.filters_rows:
+            return sum(batch.num_rows for batch in self.to_batches())
+        return count_rows(self._plan)
+
+
+@check_methods
+class TableDataset(ds.Dataset):  # type: ignore[misc]
+    """The rows of one snapshot of a table, which later commits do not change.
+
+    It plans each scan: partitions, file groups and row groups that a filter excludes are not read. It has no fragments.
+    """
+
+    def __init__(self, view: TableView, *, as_of: When | None = None, kind: str = "snapshot") -> None:
+        # pyarrow's class has no constructor: its methods that need one are overridden below.
+        self._view, self._as_of, self._kind = view, as_of, kind
+        self._whole = self._planned(None, None)
+
+    def __repr__(self) -> str:
+        return f"<TableDataset of {self._view.store.uri('')}>"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the rows: the five `_hoodie_*` columns, then the table's columns."""
+        return self._whole.schema
+
+    def scanner(
+        self,
+        columns: str | Sequence[str] | None = None,
+        filter: Expression | None = None,
+        batch_size: int | None = None,
+        **_: Any,
+    ) -> TableScanner:
+        """Return a scan.
+
+        Args:
+            columns: names of columns, in order; default all.
+            filter: an expression over any columns. Comparisons of columns with values, IN, IS NULL, AND, OR and NOT
+                prune partitions, file groups and row groups; every part filters rows.
+            batch_size: the most rows of a batch.
+
+        Other arguments of pyarrow's method say how it reads files; they have no effect here.
+
+        Raises: SchemaMismatchError for unknown columns, and a filter that does not fit them; InvalidConfigError for
+        columns that are expressions.
+        """
+        no_columns = columns is not None and not columns
+        names = () if no_columns else checked_columns(self.schema, columns)
+        plan = self._whole if filter is None else self._planned(filter, names)
+        # A scan has at least one column: batches without columns are made of it.
+        kept = names or plan.columns[:1]
+        if filter is None:
+            plan = plan.with_columns(kept)
+            return TableScanner(plan, SliceScan.of(plan), names, batch_size)
+        scan = replace(SliceScan.of(plan), columns=kept, exact=None, also=filter)
+        return TableScanner(plan, scan, names, batch_size)
+
+    def _planned(self, filter: Expression | None, names: Sequence[str] | None) -> ScanPlan:
+        columns, where = None, None
+        if filter is not None:
+            _check_filter(filter, self.schema)
+            from hoodie.records.condition import Condition
+
+            columns = list(dict.fromkeys([*(names or ()), *columns_of(filter, self.schema)])) or self.schema.names[:1]
+            text = translated(filter, self.schema).where
+            where = None if text is None else Condition.parse(text)
+        return plan_scan(self._view, columns=columns, where=where, as_of=self._as_of, kind=self._kind)
+
+    def to_batches(self, *args: Any, **kwargs: Any) -> Iterator[pa.RecordBatch]:
+        """Return the rows batch by batch; arguments as `scanner`."""
+        return self.scanner(*args, **kwargs).to_batches()
+
+    def to_table(self, *args: Any, **kwargs: Any) -> pa.Table:
+        """Return all rows; arguments as `scanner`. Memory: all of them."""
+        return self.scanner(*args, **kwargs).to_table()
+
+    def head(self, num_rows: int, *args: Any, **kwargs: Any) -> pa.Table:
+        """Return at most `num_rows` rows; other arguments as `scanner`."""
+        return self.scanner(*args, **kwargs).head(num_rows)
+
+    def count_rows(self, filter: Expression | None = None, **_: Any) -> int:
+        """Return the number of rows that match."""
+        return self.scanner([], filter).count_rows()
+
+    def _without_fragments(self, *_: Any, **__: Any) -> NoReturn:
+        """Raises: UnsupportedError."""
+        raise UnsupportedError("a dataset of a Hudi table has no fragments: use scanner, to_batches or to_table")
+
+    get_fragments = take = filter = join = join_asof = sort_by = replace_schema = __reduce__ = _without_fragments
+    partition_expression = property(_without_fragments)
+
+
+def _check_filter(filter: Expression, schema: pa.Schema) -> None:
+    """Raises: SchemaMismatchError for an expression that pyarrow cannot evaluate on the columns."""
+    try:
+        schema.empty_table().filter(filter)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise SchemaMismatchError(f"filter={filter}: expected an expression over {schema.names} ({error})") from error

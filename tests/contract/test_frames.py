@@ -1,0 +1,169 @@
+"""Rows of a table in other libraries: streams of batches, pandas, Polars, DuckDB, datasets of pyarrow."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hoodie
+from tests.support.rows import assert_same_rows
+
+_numbers = itertools.count()
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("n", pa.int64()), ("city", pa.string())])
+ROWS = pa.table(
+    {"id": [f"k{at:03}" for at in range(300)], "ts": [1] * 300, "n": range(300), "city": ["sf", "nyc", "la"] * 100},
+    schema=SCHEMA,
+)
+
+
+@pytest.fixture(params=["copy_on_write", "merge_on_read"])
+def trips(request: pytest.FixtureRequest, tmp_path: Path) -> hoodie.Table:
+    """A table of three partitions, of which two rows were updated and one was deleted."""
+    made = hoodie.create(
+        tmp_path / "trips", SCHEMA, record_key="id", partition_by="city", ordering="ts", type=request.param, spark=False
+    )
+    made.upsert(ROWS)
+    made.upsert({"id": ["k000", "k001"], "ts": [2, 2], "n": [None, 2**53 + 1], "city": ["sf", "nyc"]})
+    made.delete(["k002"])
+    return made
+
+
+def first_commit(table: hoodie.Table) -> str:
+    return table.timeline.instants[0].requested_time
+
+
+def test_a_stream_has_the_rows_of_to_arrow(trips: hoodie.Table) -> None:
+    assert_same_rows(trips.to_batches().read_all(), trips.to_arrow(), meta=True)
+    batches = list(trips.to_batches(["n", "id"], where="n > 10", batch_rows=7))
+    assert max(batch.num_rows for batch in batches) == 7
+    assert_same_rows(pa.Table.from_batches(batches), trips.to_arrow(["n", "id"], where="n > 10"))
+    past = trips.to_batches(SCHEMA.names, as_of=first_commit(trips)).read_all()
+    assert_same_rows(past, ROWS)
+    with pytest.raises(hoodie.InvalidConfigError, match="batch_rows=0"):
+        trips.to_batches(batch_rows=0)
+    with pytest.raises(hoodie.SchemaMismatchError, match="not in the table"):
+        trips.to_batches("nothing")
+
+
+def test_a_table_without_rows_is_an_empty_stream(tmp_path: Path) -> None:
+    table = hoodie.create(tmp_path / "empty", SCHEMA, record_key="id", spark=False)
+    assert pa.table(table) == SCHEMA.empty_table()
+    assert table.to_polars().collect().shape == (0, len(SCHEMA) + 5)
+    assert table.to_duckdb().aggregate("count(*)").fetchall() == [(0,)]
+    assert len(table.to_pandas()) == 0
+
+
+def test_an_error_of_a_file_comes_while_the_stream_is_read(trips: hoodie.Table) -> None:
+    reader = trips.to_batches()
+    for file in Path(trips.path.removeprefix("file://")).glob("city=*/*.parquet"):
+        os.truncate(file, 50)
+    with pytest.raises(hoodie.CorruptFileError, match="expected a whole Parquet file"):
+        reader.read_all()
+
+
+def test_a_handle_is_a_stream_of_its_columns(trips: hoodie.Table) -> None:
+    expected = trips.to_arrow(SCHEMA.names)
+    assert_same_rows(pa.table(trips), expected)
+    assert pl.DataFrame(trips).columns == SCHEMA.names
+    sql: Any = duckdb.sql
+    assert sql("SELECT count(*), max(n) FROM trips").fetchall() == [(299, 2**53 + 1)]
+    copy = hoodie.create(f"memory://frames-{next(_numbers)}", trips, record_key="id", spark=False)
+    assert copy.upsert(trips).inserted == 299
+    assert_same_rows(copy.to_arrow(SCHEMA.names), expected)
+
+
+def test_pandas_keeps_the_values_of_integers_with_nulls(trips: hoodie.Table) -> None:
+    frame = trips.to_pandas(["id", "n", "ts"], where="id < 'k005'").sort_values("id")
+    assert frame["n"].tolist()[1:] == [2**53 + 1, 3, 4]
+    assert (str(frame["n"].dtype), frame["ts"].dtype) == ("Int64", np.dtype("int64"))
+    assert frame["n"].isna().tolist() == [True, False, False, False]
+
+
+QUERIES: dict[str, Any] = {
+    "SELECT count(*) FROM t": lambda t: t.select(pl.len()),
+    "SELECT sum(n) FROM t WHERE city = 'sf' AND n < 100": lambda t: t.filter(
+        (pl.col("city") == "sf") & (pl.col("n") < 100)
+    ).select(pl.col("n").sum()),
+    "SELECT n FROM t WHERE id IN ('k001', 'k007') ORDER BY n": lambda t: (
+        t.filter(pl.col("id").is_in(["k001", "k007"])).select("n").sort("n")
+    ),
+    "SELECT count(*) FROM t WHERE n IS NULL OR n >= 298": lambda t: t.filter(
+        pl.col("n").is_null() | (pl.col("n") >= 298)
+    ).select(pl.len()),
+    "SELECT city, count(*) FROM t GROUP BY city ORDER BY city": lambda t: t.group_by("city").len().sort("city"),
+    "SELECT id FROM t WHERE id LIKE 'k29%' ORDER BY id": lambda t: (
+        t.filter(pl.col("id").str.starts_with("k29")).select("id").sort("id")
+    ),
+    "SELECT count(*) FROM (SELECT * FROM t LIMIT 5)": lambda t: t.head(5).select(pl.len()),
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_duckdb_and_polars_query_a_table(trips: hoodie.Table, query: str) -> None:
+    con: Any = duckdb.connect()
+    con.register("t", trips.to_arrow())
+    expected = con.sql(query).fetchall()
+    relation = trips.to_duckdb()
+    own: Any = duckdb.connect()
+    trips.to_duckdb(own).create_view("t")
+    assert own.sql(query).fetchall() == expected
+    assert QUERIES[query](trips.to_polars()).collect().rows() == expected
+    assert relation.columns == trips.to_arrow().column_names
+
+
+def test_a_query_reads_the_files_that_its_filter_leaves(trips: hoodie.Table) -> None:
+    """Files of other partitions and file groups are gone, and nothing notices."""
+    folder = Path(trips.path.removeprefix("file://"))
+    kept = trips.to_arrow("_hoodie_file_name", where="id = 'k003'")["_hoodie_file_name"][0].as_py()
+    dataset, frame, relation = trips.to_dataset(), trips.to_polars(), trips.to_duckdb()
+    for file in folder.glob("city=*/*"):
+        if file.parent.name != f"city={ROWS['city'][3].as_py()}" and file.name != kept:
+            file.unlink()
+    where = pc.field("city") == ROWS["city"][3]
+    assert dataset.count_rows(where & (pc.field("id") == "k003")) == 1
+    assert frame.filter((pl.col("city") == "sf") & (pl.col("id") == "k003")).collect().height == 1
+    assert relation.filter("city = 'sf' AND id = 'k003'").project("n").fetchall() == [(3,)]
+    with pytest.raises(hoodie.MissingFileError):
+        dataset.to_table(filter=pc.field("city") == "nyc")
+
+
+def test_a_dataset_is_a_snapshot_and_time_travels(trips: hoodie.Table) -> None:
+    dataset = trips.to_dataset()
+    before = dataset.count_rows()
+    trips.delete(["k010", "k011"])
+    assert (dataset.count_rows(), trips.to_dataset().count_rows()) == (before, before - 2)
+    past = trips.to_dataset(as_of=first_commit(trips))
+    assert past.to_table(["n"], filter=pc.field("id") == "k001").to_pylist() == [{"n": 1}]
+    assert trips.to_polars(as_of=first_commit(trips)).select(pl.len()).collect().item() == 300
+    assert past.head(3, ["id"]).num_rows == 3
+    assert past.to_table([]).num_rows == 300
+    assert trips.to_dataset(view="read_optimized").count_rows() <= 300
+
+
+def test_what_a_dataset_has_not_is_refused_by_name(trips: hoodie.Table) -> None:
+    dataset: Any = trips.to_dataset()
+    for call in (dataset.get_fragments, lambda: dataset.take([0]), lambda: dataset.filter(pc.field("n") > 1)):
+        with pytest.raises(hoodie.UnsupportedError, match="no fragments"):
+            call()
+    with pytest.raises(hoodie.UnsupportedError, match="no fragments"):
+        _ = dataset.partition_expression
+    with pytest.raises(hoodie.InvalidConfigError, match="columns: expected"):
+        dataset.to_table({"m": pc.field("n")})
+    with pytest.raises(hoodie.SchemaMismatchError, match="not in the table"):
+        dataset.to_table(["nothing"])
+    with pytest.raises(hoodie.SchemaMismatchError, match="expected an expression over"):
+        dataset.to_table(filter=pc.field("nothing") == 1)
+    with pytest.raises(hoodie.SchemaMismatchError, match="expected an expression over"):
+        dataset.count_rows(pc.field("n") == "text")
+    with pytest.raises(hoodie.UnsupportedError):
+        pickle.dumps(dataset)
