@@ -14,7 +14,7 @@ import json
 import posixpath
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,11 +22,13 @@ import pyarrow as pa
 from hoodie.config import concurrency, writes
 from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError, UnsupportedError
 from hoodie.files.staging.row_files import RowFiles, new_row_folder, write_row_file
+from hoodie.files.table_properties import read_table_config
 from hoodie.spark.one_line import one_line
 from hoodie.spark.types import arrow_schema_of
-from hoodie.storage import StoreSpec, open_store
+from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.table import Table
 from hoodie.table.save import Save
+from hoodie.timeline.locks import file_system, in_process
 from hoodie.write.result import WriteResult
 
 if TYPE_CHECKING:
@@ -67,7 +69,8 @@ class TableWriter(DataSourceArrowWriter):
         columns = arrow_schema_of(schema)
         if store.is_private:
             raise UnsupportedError(f"{store.uri} is in one process, and Spark's workers cannot write to it")
-        return cls(store, columns, save.checked(open_store(store), columns, RowFiles(store, columns, ())))
+        checked = save.checked(open_store(store), columns, RowFiles(store, columns, ()))
+        return cls(store, columns, _with_lock_of_processes(checked, open_store(store)))
 
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
@@ -97,6 +100,17 @@ class TableWriter(DataSourceArrowWriter):
 
     def _remove(self) -> None:
         open_store(self.store).delete_folder(self._folder)
+
+
+def _with_lock_of_processes(save: Save, store: Store) -> Save:
+    """Return a save whose commit excludes those of other processes: Spark commits each write in one of its own.
+
+    The in-process lock of JVM Hudi excludes the writers of a driver, so the file-system lock is taken in its place.
+    """
+    key = concurrency.LOCK_PROVIDER.key
+    if save.properties.get(key, read_table_config(store).raw.get(key)) != in_process.NAME:
+        return save
+    return replace(save, properties={**save.properties, key: file_system.NAME})
 
 
 def warn_notes(result: WriteResult) -> None:

@@ -15,6 +15,7 @@ from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.spark.datasource import TableSource
 from hoodie.spark.datasource_writer import StagedRows, TableWriter
 from hoodie.spark.types import spark_schema_of
+from hoodie.timeline.locks import file_system, in_process
 
 SCHEMA = pa.schema([("id", pa.string()), ("x", pa.int64())])
 DAY_MS = 24 * 60 * 60 * 1000
@@ -114,3 +115,15 @@ def test_tables_of_one_process_are_refused() -> None:
     table = hoodie.create("memory://datasource-writer", SCHEMA, record_key="id", spark=False)
     with pytest.raises(hoodie.UnsupportedError, match="Spark's workers cannot write to it"):
         writer_of(table, operation="insert")
+
+
+def test_a_commit_in_a_process_of_its_own_takes_a_lock_that_other_processes_see(table: hoodie.Table) -> None:
+    key = "hoodie.write.lock.provider"
+    writer = writer_of(table, **{key: in_process.NAME})
+    assert writer.save.properties == {key: file_system.NAME}
+    writer.commit([writer.write(iter([batch(("a", 1))]))])
+    assert table.count() == 1
+    with_key = hoodie.create(f"{table.path}-2", SCHEMA, record_key="id", properties={key: in_process.NAME}, spark=False)
+    assert writer_of(with_key).save.properties == {key: file_system.NAME}
+    zookeeper = {key: "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"}
+    assert writer_of(with_key, **zookeeper).save.properties == zookeeper
