@@ -111,15 +111,15 @@ class Save:
         is_created = self.table.ensure(store, schema, self.properties, may_create=may_create, compares=not replaces)
         found = self._for_table(store, schema, is_replaced=replaces and not is_created)
         if found.is_new:
-            found._check(found.table.scratch(schema), rows)
+            found._check(found.table.scratch(schema, self.properties), rows)
         else:
             found._check(store, rows)
         return found
 
     def _for_table(self, store: Store, schema: pa.Schema, *, is_replaced: bool) -> Save:
         """Return the save with an operation, and with what mode overwrite does to this table."""
-        is_new = is_replaced and not self.table.defines(store, schema)
-        config = read_table_config(self.table.scratch(schema) if is_new else store)
+        is_new = is_replaced and not self.table.defines(store, schema, self.properties)
+        config = read_table_config(self.table.scratch(schema, self.properties) if is_new else store)
         has_keys, names_rows = bool(config.record_key_fields), RECORD_KEY in schema.names
         operation = self.operation or ("upsert" if has_keys or names_rows else "insert")
         if operation == "upsert" and not has_keys and (not names_rows or self.overwrites):
@@ -165,7 +165,11 @@ class Save:
 
     def _check_rows(self, rows: Dataset) -> None:
         """Raise the errors of wrong rows, which a write finds when it stages them: keys, partition paths, values."""
-        call = Call(state=TableState(self.table.scratch(rows.schema)), engine=LocalEngine(), properties=self.properties)
+        call = Call(
+            state=TableState(self.table.scratch(rows.schema, self.properties)),
+            engine=LocalEngine(),
+            properties=self.properties,
+        )
         setup = WriteSetup.without_repair(call, rows)
         operation = WriteOperation.UPSERT if self.operation == "upsert" else WriteOperation.INSERT
         preparation = setup.preparation(key_source=setup.key_source(operation))

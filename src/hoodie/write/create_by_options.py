@@ -14,7 +14,7 @@ from hoodie.errors import InvalidConfigError, TableExistsError, TableNotFoundErr
 from hoodie.files.table_properties import read_table_config, table_exists
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import check_call_options, is_table_property
-from hoodie.index import table_index
+from hoodie.index import index_kind, table_index
 from hoodie.storage import Store
 from hoodie.storage.memory import MemoryStore
 from hoodie.view.table_state import TableState
@@ -125,28 +125,36 @@ class TableOptions:
             self._compare(store)
         return False
 
-    def scratch(self, schema: pa.Schema) -> Store:
-        """Return a store in memory with a new table of the arguments: what they mean. Raises: as `create_table`."""
-        store = MemoryStore()
-        create_table(store, schema, replace(self._new_table({}), name=self.arguments.get("name", "table")))
-        return store
-
-    def defines(self, store: Store, schema: pa.Schema) -> bool:
-        """Return whether a new table of the arguments and the schema would be as the table is; True without arguments.
+    def scratch(self, schema: pa.Schema, call: Mapping[str, str]) -> Store:
+        """Return a store in memory with a new table of the arguments, and of the index that `call` chooses.
 
         Raises: as `create_table`.
         """
+        store = MemoryStore()
+        create_table(store, schema, replace(self._new_table(call), name=self.arguments.get("name", "table")))
+        return store
+
+    def defines(self, store: Store, schema: pa.Schema, call: Mapping[str, str]) -> bool:
+        """Return whether a new table of the arguments and the schema would be as the table is; True without arguments.
+
+        `call`: as for `ensure`. Raises: as `create_table`.
+        """
         if not self.arguments:
             return True
-        table, wanted = TableView.load(TableState(store)), TableView.load(TableState(self.scratch(schema)))
+        table, wanted = TableView.load(TableState(store)), TableView.load(TableState(self.scratch(schema, call)))
         columns = [[(found.name, found.type) for found in view.schema().arrow] for view in (table, wanted)]
         told = (key for key in _DEFINITION if key != keys.NAME or "name" in self.arguments)
         same = all(table.config.raw.get(key, "") == wanted.config.raw.get(key, "") for key in told)
-        return same and columns[0] == columns[1] and table_index(table.config) is table_index(wanted.config)
+        index = table_index(wanted.config)
+        fixed = [option.key for option in index.own_options if option.key in call]
+        same = same and all(table.config.raw.get(key) == wanted.config.raw.get(key) for key in fixed)
+        return same and columns[0] == columns[1] and table_index(table.config) is index
 
     def _new_table(self, call: Mapping[str, str]) -> CreateOptions:
-        index = {"index": call[INDEX_TYPE_KEY]} if INDEX_TYPE_KEY in call else {}
-        return CreateOptions(**{**index, **self.arguments}, properties={**self.defaults, **self.properties})
+        arguments = {**({"index": call[INDEX_TYPE_KEY]} if INDEX_TYPE_KEY in call else {}), **self.arguments}
+        fixed = index_kind(arguments["index"]).own_options if "index" in arguments else ()
+        of_index = {option.key: call[option.key] for option in fixed if option.key in call}
+        return CreateOptions(**arguments, properties={**self.defaults, **of_index, **self.properties})
 
     def _compare(self, store: Store) -> None:
         config = read_table_config(store)

@@ -103,6 +103,12 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         ),
         "a schema of the caller's": "columns can be chosen by the schema: JVM Hudi fails without the partition column",
     },
+    "concurrency": {
+        "optimistic concurrency control without a lock provider": (
+            "it works, with the file-system lock: JVM Hudi fails with a NullPointerException"
+        ),
+        "the file-system lock in a folder of its own": "refused: the lock file is in the folder of the table",
+    },
     "streaming": {
         "another checkpoint, under the identifier of the first query": (
             "refused: JVM Hudi leaves out batches of the new query whose numbers the first query used, and loses rows"
@@ -119,6 +125,10 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "hoodie.metadata.record.index.enable": "",
     "hoodie.metadata.global.record.level.index.enable": "",
     "hoodie.record.index.update.partition.path": "",
+    "hoodie.index.bucket.engine": "the bucket index of a table is stored",
+    "hoodie.bucket.index.num.buckets": "",
+    "hoodie.bucket.index.hash.field": "",
+    "hoodie.datasource.write.recordkey.field": "",
     "hoodie.table.metadata.partitions": "statistics are built on demand, the record index by default",
     "hoodie.table.metadata.partitions.inflight": "",
     "hoodie.table.index.defs.path": "",

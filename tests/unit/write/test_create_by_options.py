@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.files.table_properties import read_table_config
 from hoodie.storage import MemoryStore
 from hoodie.write.create_by_options import TableOptions
 
@@ -75,3 +76,15 @@ def test_the_second_of_two_first_writes_compares(monkeypatch: pytest.MonkeyPatch
     ensure(store, {"record_key": "id"})
     with pytest.raises(hoodie.InvalidConfigError, match="the table exists with record_key"):
         ensure(store, {"record_key": "ts"})
+
+
+def test_the_index_of_the_call_decides_the_new_table() -> None:
+    store = MemoryStore()
+    given = {"record_key": "id", "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}
+    for _ in range(2):
+        ensure(store, given)
+    assert read_table_config(store).raw["hoodie.bucket.index.num.buckets"] == "3"
+    wanted, call = TableOptions.split(given)
+    assert wanted.defines(store, SCHEMA, call)
+    assert not wanted.defines(store, SCHEMA, {**call, "hoodie.bucket.index.num.buckets": "4"})
+    assert not wanted.defines(store, SCHEMA, {"hoodie.index.type": "SIMPLE"})
