@@ -115,3 +115,26 @@ def test_other_formats_and_sessions_are_those_of_spark(lane: Lane, tmp_path: Pat
     hoodie.register(lane.session)
     hoodie.register(lane.session)
     assert type(lane.session.read) is before
+
+
+def test_the_session_of_a_batch_of_a_stream_is_served_too(lane: Lane, tmp_path: Path) -> None:
+    if not hasattr(lane.session, "_jvm"):  # Spark Connect runs the function in a process of the server
+        assert type(lane.session.range(0).writeStream).__mro__[1] is object
+        return
+    save(lane, ROWS, **CREATED)
+    source = tmp_path / "in"
+    lane.data(trips(("a", 9, 9.0, "sf"), ("d", 1, 4.0, "nyc"))).write.parquet(str(source))
+    changes = lane.session.readStream.schema("id string, ts long, fare double, city string").parquet(str(source))
+    path = str(lane.path)
+
+    def merge(batch: Any, _number: int) -> None:
+        batch.write.format("hoodie").mode("ignore").save(path)
+        batch.createOrReplaceTempView("changes")
+        batch.sparkSession.sql(
+            f"MERGE INTO hoodie.`{path}` AS t USING changes AS s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+
+    writer = changes.writeStream.foreachBatch(merge).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert ids(lane) == ["a", "b", "c", "d"]

@@ -14,7 +14,17 @@ from tests.interop.judges import Jvm
 from tests.interop.steps.differences import DIFFERENCES, comparable
 from tests.interop.steps.run import NATIVE, page_of, run_page
 
-PAGES = ("quick_start", "writing", "reading", "sql_ddl", "sql_dml", "compaction", "procedures", "streaming")
+PAGES = (
+    "quick_start",
+    "writing",
+    "reading",
+    "sql_ddl",
+    "sql_dml",
+    "compaction",
+    "procedures",
+    "streaming",
+    "concurrency",
+)
 
 
 @pytest.fixture(scope="module")

@@ -75,19 +75,28 @@ def register(session: Any) -> None:
             register_source(session, "hoodie")
             if not has_jar:
                 register_source(session, "hudi")
-    session.sql = functools.partial(_sql, session)
-    session.table = functools.partial(_table, session)
     _patch(type(session), "read", _reader)
     _patch(type(session.range(0)), "write", _writer)
+    _patch(type(session.range(0)), "writeStream", _stream_writer)
+    _serve(session)
+
+
+def _serve(session: Any) -> None:
+    session.sql = functools.partial(_sql, session)
+    session.table = functools.partial(_table, session)
     _sessions.add(session)
 
 
-def unregister(session: Any) -> None:
-    """Undo what `register` changed in PySpark, which is as it was when no session is registered any more."""
+def _leave(session: Any) -> None:
     if session in _sessions:
         del session.sql, session.table
     _sessions.discard(session)
     _with_jar.discard(session)
+
+
+def unregister(session: Any) -> None:
+    """Undo what `register` changed in PySpark, which is as it was when no session is registered any more."""
+    _leave(session)
     if not _sessions:
         for (owner, name), original in _patched.items():
             setattr(owner, name, original)
@@ -154,6 +163,13 @@ def _reader(session: Any, reader: Any) -> Any:
 def _writer(frame: Any, writer: Any) -> Any:
     session = frame.sparkSession
     return _recording(writer, _Writer, session, frame) if session in _sessions else writer
+
+
+def _stream_writer(frame: Any, writer: Any) -> Any:
+    session = frame.sparkSession
+    # On Spark Connect the function runs in a process of the server, where nothing is registered.
+    is_served = session in _sessions and session not in _with_jar and hasattr(session, "_jvm")
+    return _recording(writer, _StreamWriter, session, frame) if is_served else writer
 
 
 def _recording(found: Any, mixin: type[Any], session: Any, source: Any) -> Any:
@@ -240,6 +256,26 @@ class _Reader(_Recorder):
         if entry is None:
             return super().table(tableName)  # type: ignore[misc]
         return _load(self._given, self._given.with_path(entry.uri))
+
+
+class _StreamWriter:
+    """Above PySpark's DataStreamWriter."""
+
+    def foreachBatch(self, func: Any) -> Any:
+        """Register the session of each batch while its function runs: Spark clones the session for the query."""
+
+        def in_served_session(batch: Any, number: int) -> None:
+            session = batch.sparkSession
+            if session in _sessions:
+                func(batch, number)
+                return
+            _serve(session)
+            try:
+                func(batch, number)
+            finally:
+                _leave(session)
+
+        return super().foreachBatch(in_served_session)  # type: ignore[misc]
 
 
 def load(session: Any, store: StoreSpec, options: Mapping[str, str]) -> Any:

@@ -108,6 +108,7 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
             "it works, with the file-system lock: JVM Hudi fails with a NullPointerException"
         ),
         "the file-system lock in a folder of its own": "refused: the lock file is in the folder of the table",
+        "non-blocking: a merge-on-read table without a bucket index": "it works with the record index too",
     },
     "streaming": {
         "another checkpoint, under the identifier of the first query": (
