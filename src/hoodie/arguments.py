@@ -24,6 +24,7 @@ from hoodie.errors import HoodieWarning, InvalidConfigError
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type[Any])
 _SHOWN_MAX: Final = 80
+_INSTANT_DIGITS: Final = (14, 17)
 _UNREAD: Final = object()
 """What a reader returns for a value that it does not accept."""
 _INSTANT: Final = ("the requested time of an instant as text", '"20261125120000000"')
@@ -116,6 +117,8 @@ def _kinds(annotation: str) -> tuple[str, ...]:
 
 
 def _read(name: str, kinds: tuple[str, ...], value: Any) -> Any:
+    if _EXPECTED.get(name) is _INSTANT and (found := _instant(value)) is not _UNREAD:
+        return found
     for kind in kinds:
         found = _KINDS[kind][0](value)
         if found is not _UNREAD:
@@ -189,13 +192,33 @@ def _is_finite(value: float) -> bool:
 def _time(value: Any) -> Any:
     if isinstance(value, date):
         return _UNREAD if value != value else value  # pandas' NaT equals nothing
-    return _text(value)
+    return _instant(value)
+
+
+def _instant(value: Any) -> Any:
+    """Return a text, or the digits of an instant that is given as a number."""
+    found = _integer(value)
+    if found is _UNREAD:
+        return _text(value)
+    return str(found) if len(str(found)) in _INSTANT_DIGITS and found > 0 else _UNREAD
 
 
 def _expression(value: Any) -> Any:
     """Return an expression of pyarrow, which is not imported for this."""
     kind = type(value)
     return value if (kind.__module__, kind.__name__) == ("pyarrow._compute", "Expression") else _UNREAD
+
+
+def _where(value: Any) -> Any:
+    found = _text(value)
+    return _expression(value) if found is _UNREAD else found
+
+
+def _partitions(value: Any) -> Any:
+    found = _texts_or_set(value)
+    if found is _UNREAD and isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value):
+        return [dict(item) for item in value]
+    return found
 
 
 def _path(value: Any) -> Any:
@@ -284,6 +307,8 @@ _KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], str, str]]] = {
     "Mapping[str, Any]": (_any_by_name, "a dict by name", '{"name": …}'),
     "dict": (_any_by_name, "a dict by name", '{"availableNow": True}'),
     "Expression": (_expression, "an expression of pyarrow.compute", 'pc.field("fare") > 2'),
+    "Where": (_where, *_CONDITION),
+    "Partitions": (_partitions, "a list of partition paths, or of dicts of partition columns", '["city=sf"]'),
     "Callable": (_callable, "a function", "print"),
     "MergeFunction": (_callable, "a function of two Arrow tables", "merge_rows"),
     "Session": (_session_or_none, "a Spark session, None, or False to use none", "None"),

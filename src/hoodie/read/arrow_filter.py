@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.errors import UnsupportedError
 from hoodie.records.sql.quoting import literal_of, quoted
 
 _TOKEN: Final = re.compile(r'\s*("(?:[^"\\]|\\.)*"|==|!=|<=|>=|[<>(){}\[\],=]|[^\s"(){}\[\],=<>!]+)')
@@ -20,6 +21,7 @@ _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"'}
+_TIME: Final = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6})?Z?")
 _COMPARED: Final = {"==": "=", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _OTHER_WORDS: Final = frozenset({"and", "or", "true", "false", "null", "nan", "inf", "invert", "if_else"})
 
@@ -54,6 +56,23 @@ def translated(expression: pc.Expression, schema: pa.Schema) -> Translated:
     except _UnknownError:
         return _NOTHING
     return found if parser.is_at_end else _NOTHING
+
+
+def sql_of(expression: pc.Expression, schema: pa.Schema) -> str:
+    """Return an expression as a condition in SQL.
+
+    Raises: UnsupportedError if a part of it has no form in SQL.
+
+    >>> sql_of(pc.field("n") > 2, pa.schema([("n", pa.int64())]))
+    '(`n` > 2)'
+    """
+    found = translated(expression, schema)
+    if found.where is None or not found.is_complete:
+        raise UnsupportedError(
+            f"where={expression}: expected comparisons of columns with values, is_in, is_null, is_valid, &, | and ~; "
+            "write other conditions in SQL, or filter the rows that are read"
+        )
+    return found.where
 
 
 def columns_of(expression: pc.Expression, schema: pa.Schema) -> list[str]:
@@ -187,6 +206,8 @@ class _Parser:
             return literal_of(float(text))
         if pa.types.is_decimal(kind) and _NUMBER.fullmatch(text):
             return literal_of(Decimal(text))
+        if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us") and _DATE.fullmatch(text):
+            return _timestamp(f"{text} {self._next()}", kind)
         if pa.types.is_date32(kind) and _DATE.fullmatch(text):
             return literal_of(date.fromisoformat(text))
         raise _UnknownError
@@ -219,6 +240,12 @@ class _Parser:
             if depth == 0 and not (place == start and self._tokens[start + 1 : start + 2] == ["("]):
                 return place + 1
         raise _UnknownError
+
+
+def _timestamp(text: str, kind: pa.TimestampType) -> str:
+    if not _TIME.fullmatch(text[11:]) or text.endswith("Z") != (kind.tz is not None):
+        raise _UnknownError
+    return f"TIMESTAMP{'' if kind.tz else '_NTZ'}'{text}'"
 
 
 def _unescaped(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hoodie.merge_into.run import ComputedWrite
     from hoodie.read.plan import ScanPlan
     from hoodie.read.times import When
+    from hoodie.records.condition import Condition
     from hoodie.storage import Store, StoreSpec
     from hoodie.view.table_view import TableView
 
@@ -21,6 +22,10 @@ Text = Mapping[str, Any]
 """Options or metadata: text by name; numbers and truth values are written as text."""
 Assignments = Mapping[str, Any]
 """Spark SQL expressions by column; numbers, truth values and None stand for literals."""
+Where = str | Any
+"""A condition in Spark SQL, or an expression of pyarrow."""
+Partitions = Collection[str | Mapping[str, Any]]
+"""Partition paths, or values by partition column."""
 Session = Any
 """A Spark session, classic or Connect. None: the active session; False: no session."""
 Spark = Any
@@ -88,7 +93,7 @@ class TableContext:
     def scan(
         self,
         columns: str | Sequence[str] | None,
-        where: str | None,
+        where: Where | None,
         as_of: When | None,
         kind: str = "snapshot",
     ) -> ScanPlan:
@@ -98,20 +103,43 @@ class TableContext:
     def scan_of(
         self,
         columns: str | Sequence[str] | None,
-        where: str | None,
+        where: Where | None,
         as_of: When | None,
         kind: str,
     ) -> Callable[[TableView], ScanPlan]:
         """Return the function that plans a read of a view, with the errors of `plan_scan`."""
         from hoodie.read.plan import plan_scan
 
-        condition = None
-        if where is not None:
-            # Loaded only for a condition: the parser takes as long to load as a small read takes.
-            from hoodie.records.condition import Condition
-
-            condition = Condition.parse(where)
+        condition = self.condition(where)
         return lambda view: plan_scan(view, columns=columns, where=condition, as_of=as_of, kind=kind)
+
+    def condition(self, where: Where | None) -> Condition | None:
+        """Return a condition that is a text of SQL or an expression of pyarrow; None for None.
+
+        Raises: InvalidConfigError for a text that is no SQL; UnsupportedError for an expression without a form in SQL.
+        """
+        if where is None:
+            return None
+        # Loaded only for a condition: the parser takes as long to load as a small read takes.
+        from hoodie.records.condition import Condition
+
+        if isinstance(where, str):
+            return Condition.parse(where)
+        from hoodie.format.schema.table_schema import with_meta_fields
+        from hoodie.read.arrow_filter import sql_of
+
+        return Condition.parse(sql_of(where, with_meta_fields(self.view().schema().arrow)))
+
+    def partition_paths(self, partitions: Partitions) -> Collection[str]:
+        """Return partition paths, also of dicts of partition columns. Raises: as `partitions_of`."""
+        rows = [found for found in partitions if not isinstance(found, str)]
+        if not rows:
+            return [found for found in partitions if isinstance(found, str)]
+        from hoodie.engine import ArrowDataset
+        from hoodie.engine.inputs import table_in_memory
+        from hoodie.write.delete_partitions import partitions_of
+
+        return partitions_of(self.view(), ArrowDataset(table_in_memory(rows)))
 
     def planned(self, plan: Callable[[TableView], _T], view: TableView | None = None) -> _T:
         """Return `plan(view)`; it is called again with a new view if a clean took files of the first one.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie.arguments import check_methods, shown
 from hoodie.errors import InvalidConfigError
-from hoodie.table.context import TableContext
+from hoodie.table.context import TableContext, Where
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,7 @@ class TableFrames:
     def to_batches(
         self,
         columns: str | Sequence[str] | None = None,
-        where: str | None = None,
+        where: Where | None = None,
         as_of: When | None = None,
         view: str = "snapshot",
         batch_rows: int | None = None,
@@ -71,7 +71,7 @@ class TableFrames:
     def to_pandas(
         self,
         columns: str | Sequence[str] | None = None,
-        where: str | None = None,
+        where: Where | None = None,
         as_of: When | None = None,
         view: str = "snapshot",
     ) -> pd.DataFrame:

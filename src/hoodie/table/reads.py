@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from hoodie.arguments import check_methods
-from hoodie.table.context import TableContext
+from hoodie.table.context import TableContext, Where
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ class TableReads:
     def read(
         self,
         columns: str | Sequence[str] | None = None,
-        where: str | None = None,
+        where: Where | None = None,
         as_of: When | None = None,
         view: str = "snapshot",
     ) -> DataFrame:
@@ -50,7 +50,7 @@ class TableReads:
     def to_arrow(
         self,
         columns: str | Sequence[str] | None = None,
-        where: str | None = None,
+        where: Where | None = None,
         as_of: When | None = None,
         view: str = "snapshot",
     ) -> pa.Table:
@@ -59,7 +59,8 @@ class TableReads:
         Args:
             columns: the columns to return, in order; default is the five `_hoodie_*` columns, then the table's columns.
                 The case of a name does not matter.
-            where: condition in Spark SQL; partitions and row groups that cannot match are not read.
+            where: condition in Spark SQL, or an expression of pyarrow that SQL can say; partitions and row groups that
+                cannot match are not read.
             as_of: read the table as of this instant (inclusive), datetime or ISO date. Commits that completed later do
                 not count; with `requested:` before a text, commits that were requested later (Hudi's rule).
             view: query type: `snapshot`, or `read_optimized`, which skips log files.
@@ -87,7 +88,9 @@ class TableReads:
 
         return read_table(self._context.scan(columns, where, as_of, view))
 
-    def explain(self, where: str | None = None, *, as_of: When | None = None, view: str = "snapshot") -> ReadExplained:
+    def explain(
+        self, where: Where | None = None, *, as_of: When | None = None, view: str = "snapshot"
+    ) -> ReadExplained:
         """Return how many file slices a read with this condition opens, and what leaves out the others.
 
         >>> import hoodie, pyarrow as pa
@@ -107,7 +110,7 @@ class TableReads:
         limit: int = 10,
         *,
         columns: str | Sequence[str] | None = None,
-        where: str | None = None,
+        where: Where | None = None,
         as_of: When | None = None,
     ) -> pa.Table:
         """Read at most `limit` rows, in no defined order; the read stops when it has enough rows. See `to_arrow`."""
@@ -115,7 +118,7 @@ class TableReads:
 
         return first_rows(self._context.scan(columns, where, as_of), limit)
 
-    def count(self, where: str | None = None, *, as_of: When | None = None) -> int:
+    def count(self, where: Where | None = None, *, as_of: When | None = None) -> int:
         """Count the rows, or the rows that match a condition, in this process.
 
         Without a condition the counts come from Parquet footers; of file slices with log files the keys are read too.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie.arguments import check_methods
-from hoodie.table.context import Assignments, TableContext, Text
+from hoodie.table.context import Assignments, Partitions, TableContext, Text, Where
 
 if TYPE_CHECKING:
     from hoodie.table.merge import TableMerger
@@ -211,7 +211,7 @@ class TableWrites:
         return delete(call, with_types(dataset))
 
     def delete_where(
-        self, where: str, *, extra_metadata: Text | None = None, properties: Text | None = None
+        self, where: Where, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
         """Delete the records that match a condition.
 
@@ -219,7 +219,7 @@ class TableWrites:
         one of these rows matches, all of them are deleted.
 
         Args:
-            where: condition in Spark SQL.
+            where: condition in Spark SQL, or an expression of pyarrow that SQL can say.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -241,18 +241,18 @@ class TableWrites:
         >>> t.delete_where("fare > 1.5").deleted
         1
         """
-        from hoodie.records.condition import Condition
-
-        condition = Condition.parse(where)
+        condition = self._context.condition(where)
+        assert condition is not None
         return self._context.computed_write(extra_metadata, properties).delete_where(condition, self._context.result)
 
     def delete_partitions(
-        self, partitions: Collection[str], *, extra_metadata: Text | None = None, properties: Text | None = None
+        self, partitions: Partitions, *, extra_metadata: Text | None = None, properties: Text | None = None
     ) -> WriteResult:
         """Remove whole partitions from the table.
 
         Args:
-            partitions: partition paths, such as `["city=sf"]`.
+            partitions: partition paths, such as `["city=sf"]`, or values of the partition columns, such as
+                `[{"city": "sf"}]`.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -279,7 +279,7 @@ class TableWrites:
 
         state = self._context.state.for_call(properties)
         call = Call(state=state, engine=LocalEngine(), extra_metadata=extra_metadata or {}, properties=properties or {})
-        return delete_partitions(call, partitions)
+        return delete_partitions(call, self._context.partition_paths(partitions))
 
     def insert_overwrite(
         self,
@@ -376,7 +376,7 @@ class TableWrites:
     def update(
         self,
         assignments: Assignments,
-        where: str | None = None,
+        where: Where | None = None,
         *,
         extra_metadata: Text | None = None,
         properties: Text | None = None,
@@ -390,7 +390,7 @@ class TableWrites:
         Args:
             assignments: an expression for each column to set; the case of column names does not matter. Numbers, truth
                 values and None stand for themselves.
-            where: condition in Spark SQL.
+            where: condition in Spark SQL, or an expression of pyarrow that SQL can say.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -411,9 +411,7 @@ class TableWrites:
         >>> t.update({"fare": "fare * 2"}, where="city = 'sf'").updated
         1
         """
-        from hoodie.records.condition import Condition
-
-        condition = Condition.parse_optional(where)
+        condition = self._context.condition(where)
         write = self._context.computed_write(extra_metadata, properties)
         return write.update(assignments, condition, self._context.assigned)
 
