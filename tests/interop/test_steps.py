@@ -24,6 +24,9 @@ PAGES = (
     "procedures",
     "streaming",
     "concurrency",
+    "clustering",
+    "cleaning",
+    "indexes",
 )
 
 
@@ -36,13 +39,13 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, An
     out = tmp_path_factory.mktemp("steps") / "own.json"
     command = [python, "-m", "tests.interop.steps.run", str(out), *PAGES]
     environment = {name: text for name, text in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1200, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=2400, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, list[dict[str, Any]]] = json.loads(out.read_text())
     return found
 
 
-@pytest.mark.timeout(1500)  # the first test waits until the steps have run with hoodie
+@pytest.mark.timeout(2700)  # the first test waits until the steps have run with hoodie
 @pytest.mark.matrix(keep=len(PAGES))
 @pytest.mark.parametrize("name", PAGES)
 def test_each_step_leaves_the_same_table(

@@ -117,3 +117,23 @@ def test_refused(table: hoodie.Table, trips: pa.Table, properties: dict[str, str
 def test_two_names_with_one_value(table: hoodie.Table, trips: pa.Table) -> None:
     both = {"hoodie.cleaner.commits.retained": "3", "hoodie.clean.commits.retained": "3"}
     assert table.upsert(trips, properties=both).notes == ()
+
+
+def test_strategy_classes_of_clustering_choose_partitions() -> None:
+    key, package = "hoodie.clustering.plan.strategy.class", "org.apache.hudi.client.clustering.plan.strategy."
+    mode = "hoodie.clustering.plan.partition.filter.mode"
+    by_days = translated({key: f"{package}SparkRecentDaysClusteringPlanStrategy"})
+    assert by_days.properties == {mode: "RECENT_DAYS"}
+    # The default leaves the choice to the mode.
+    by_size = translated({key: f"{package}SparkSizeBasedClusteringPlanStrategy", mode: "DAY_ROLLING"})
+    assert by_size.properties == {mode: "DAY_ROLLING"}
+    with pytest.raises(InvalidConfigError, match="SparkSizeBasedClusteringPlanStrategy"):
+        translated({key: "com.example.Mine"})
+
+
+def test_an_asynchronous_clean_runs_after_the_commit(table: hoodie.Table, trips: pa.Table) -> None:
+    options = {"hoodie.clean.async": "true", "hoodie.clean.commits.retained": "1"}
+    for turn in range(4):
+        result = table.upsert(trips.set_column(2, "ts", pa.array([turn, turn])), properties=options)
+    assert [service.operation for service in result.services] == ["clean"]
+    assert "hoodie.clean.async" in str(result.notes)

@@ -73,9 +73,14 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
         "DefaultHoodieRecordPayload": "EVENT_TIME_ORDERING",
         "EventTimeAvroPayload": "EVENT_TIME_ORDERING",
     },
+    "hoodie.clustering.plan.strategy.class": {
+        "SparkSizeBasedClusteringPlanStrategy": "",
+        "SparkRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
+        "SparkSelectedPartitionsClusteringPlanStrategy": "SELECTED_PARTITIONS",
+    },
     "hoodie.datasource.write.insert.drop.duplicates": {"true": "drop", "false": "none"},
 }
-"""Values of options by the simple names of Java classes, or by values of JVM Hudi."""
+"""Values of options by the simple names of Java classes, or by values of JVM Hudi; an empty one is the default."""
 _AS_HERE: Final[Mapping[str, tuple[str, ...]]] = {
     "hoodie.write.lock.conflict.resolution.strategy": (
         "SimpleConcurrentFileWritesConflictResolutionStrategy",
@@ -138,7 +143,8 @@ def _meaning(option: HudiOption, value: str) -> tuple[str | None, str]:
             target = hudi_options().get(option.text)
             return (option.text, value) if target is None else _meaning(target, value)
         case Fate.CLASS:
-            return option.text, _value_of_class(option, value)
+            meaning = _value_of_class(option, value)
+            return (option.text, meaning) if meaning else (None, value)
         case Fate.CALL | Fate.REFUSED if not option.asks_for_nothing(value):
             raise InvalidConfigError(f"{option.key}={value!r} is not supported: {option.text}")
         case Fate.IDLE | Fate.CALL | Fate.REFUSED:

@@ -61,13 +61,6 @@ CLEAN_FAILED_WRITES: Final = Option(
     "Who rolls back writes whose process died. Both values mean the same: the next write, clean that is called, or "
     "round of services does, once no heartbeat is live. `never` is refused.",
 )
-CLEAN_ASYNC: Final = Option(
-    "hoodie.clean.async.enabled",
-    False,
-    off,
-    "0.6",
-    "Only false: a clean runs after the commit. To clean beside writers, run `hoodie services run TABLE --clean`.",
-)
 CLEAN_SEVERAL: Final = Option(
     "hoodie.clean.multiple.enabled",
     False,

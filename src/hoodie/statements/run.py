@@ -14,6 +14,7 @@ from hoodie.records.sql.parse import other_clauses, parse_statement, to_sql
 from hoodie.statements.call import run_call
 from hoodie.statements.create import is_ours, run_create
 from hoodie.statements.definition import SHOW, run_alter, run_describe, run_drop, run_show, run_truncate
+from hoodie.statements.indexes import INDEX, run_index, table_named
 from hoodie.statements.insert import run_insert
 from hoodie.statements.merge import run_merge
 from hoodie.statements.names import Names, assignments, without_qualifier
@@ -77,6 +78,8 @@ def run(statement: str, names: Names, properties: Text | None = None) -> Any:
         return names.rows(run_call(called.group(1), names, properties))
     if SHOW.match(statement):
         return run_show(statement, names)
+    if INDEX.match(statement):
+        return run_index(statement, names)
     if names.session is not None and not _OURS.match(statement):
         return names.catalog.query(statement, {})
     return _run_tree(statement, parse_statement(statement), names, properties)
@@ -116,6 +119,8 @@ def concerns(statement: str, names: Names) -> bool:
     """Return whether a statement is about a table of ours; False for text that is not understood."""
     if called := _CALL.match(statement):
         return called.group(1).partition("(")[0].strip().rpartition(".")[2].lower() in NAMES
+    if indexed := INDEX.match(statement):
+        return names.is_known(table_named(indexed))
     if shown := SHOW.match(statement):
         statement = f"TRUNCATE TABLE {shown['rest']}"
     if not _OURS.match(statement):

@@ -9,12 +9,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.config.hudi_options import translated
-from hoodie.config.indexes import INDEX_TYPE_KEY
+from hoodie.config.indexes import INDEX_TYPE_KEY, RECORD_UPDATE_PARTITION_PATH
 from hoodie.errors import InvalidConfigError, TableExistsError, TableNotFoundError
 from hoodie.files.table_properties import read_table_config, table_exists
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import check_call_options, is_table_property
-from hoodie.index import index_kind, table_index
+from hoodie.index import RECORD, IndexKind, index_kind, table_index
 from hoodie.storage import Store
 from hoodie.storage.memory import MemoryStore
 from hoodie.view.table_state import TableState
@@ -151,10 +151,22 @@ class TableOptions:
         return same and columns[0] == columns[1] and table_index(table.config) is index
 
     def _new_table(self, call: Mapping[str, str]) -> CreateOptions:
-        arguments = {**({"index": call[INDEX_TYPE_KEY]} if INDEX_TYPE_KEY in call else {}), **self.arguments}
-        fixed = index_kind(arguments["index"]).own_options if "index" in arguments else ()
-        of_index = {option.key: call[option.key] for option in fixed if option.key in call}
-        return CreateOptions(**arguments, properties={**self.defaults, **of_index, **self.properties})
+        named = self.arguments.get("index", call.get(INDEX_TYPE_KEY))
+        if named is None:
+            return CreateOptions(**self.arguments, properties={**self.defaults, **self.properties})
+        properties = {**self.defaults, **self._index_options(index_kind(named), call), **self.properties}
+        return CreateOptions(**{**self.arguments, "index": named}, properties=properties)
+
+    def _index_options(self, kind: IndexKind, call: Mapping[str, str]) -> dict[str, str]:
+        """Return the options of the call that its index stores in a new table.
+
+        As in JVM Hudi, records of a record index that the options name and enable stay in their partition.
+        """
+        stored = [*kind.own_options, *filter(None, (kind.moves_option,))]
+        found = {option.key: call[option.key] for option in stored if option.key in call}
+        if self.defaults and kind is RECORD and any(switch.get(call) for switch in kind.switches):
+            found.setdefault(RECORD_UPDATE_PARTITION_PATH.key, "false")
+        return found
 
     def _compare(self, store: Store) -> None:
         config = read_table_config(store)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from hoodie import config as options
-from hoodie.config import compaction, concurrency, writes
+from hoodie.config import compaction, concurrency, retention, writes
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import (
     InvalidConfigError,
@@ -27,6 +27,7 @@ from hoodie.index import (
 from hoodie.metadata.kinds.bloom_filters import filter_options
 from hoodie.records.change import IS_DELETED, flags_deletes
 from hoodie.records.merging.merge import RecordMerger
+from hoodie.services.archiving import ArchiveRules
 from hoodie.view.table_view import TableSchema, TableView
 
 
@@ -62,6 +63,8 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
     stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
     effective = {**stored, **properties}
     options.check_sizes(effective)
+    if properties.keys() & {retention.KEEP_COMMITS_MIN.key, retention.KEEP_COMMITS_MAX.key}:
+        ArchiveRules.of(effective)
     filter_options(effective)
     return effective
 

@@ -11,6 +11,11 @@ _NO_ALTER: Final = "ALTER TABLE changes no columns and no properties in this rel
 _BEFORE: Final = "refused before anything is written: JVM Hudi commits the rows, and then fails"
 _NO_METADATA: Final = "the table function is not there; t.inspect has the files"
 _NO_PROCEDURE: Final = "the procedure is not there: it is refused with what to use instead"
+_STAYS: Final = (
+    "the row stays in its partition, and its partition column has the value that was written: JVM Hudi shows the "
+    "value of the folder"
+)
+_NO_INDEX: Final = "refused: secondary and expression indexes are not built; queries return the same rows without"
 DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "quick_start": {
         "incremental query from the first commit": (
@@ -120,13 +125,47 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "an unknown trigger is refused": _BEFORE,
         "an unknown strategy is refused": _BEFORE,
     },
+    "clustering": {
+        "one file alone, without sort columns": "it stays: JVM Hudi copies it",
+        "an unknown plan strategy is refused": _BEFORE,
+        "an unknown layout is refused": _BEFORE,
+        "a sort column that the table lacks": (
+            "the write succeeds, and a warning names the column: JVM Hudi commits the rows, and then fails"
+        ),
+    },
+    "cleaning": {
+        "an unknown trigger strategy is refused": _BEFORE,
+    },
+    "indexes": {
+        "GLOBAL_SIMPLE with hoodie.simple.index.update.partition.path off: a row stays": _STAYS,
+        "GLOBAL_BLOOM with hoodie.bloom.index.update.partition.path off": _STAYS,
+        "RECORD_INDEX": _STAYS,
+        "GLOBAL_RECORD_LEVEL_INDEX": _STAYS,
+        "another number of buckets": "refused: JVM Hudi writes the keys a second time",
+        "BUCKET with consistent hashing, merge-on-read": (
+            "refused: tables with consistent hashing can be read only; use hoodie.index.bucket.engine=SIMPLE"
+        ),
+        "INMEMORY": "refused: an index in memory finds no keys of other processes; omit it, or use SIMPLE",
+        "an unknown index is refused": "no table is left behind: JVM Hudi leaves an empty table",
+        "hoodie.metadata.record.index.enable without an index type": (
+            "the record index finds keys in all partitions, so that a row moves: JVM Hudi writes by the simple index"
+        ),
+        "CREATE INDEX IF NOT EXISTS": "nothing to do: JVM Hudi fails",
+        "CREATE INDEX of a column: a secondary index": _NO_INDEX,
+        "CREATE INDEX USING column_stats with an expression": _NO_INDEX,
+        "CREATE INDEX USING bloom_filters with an expression": _NO_INDEX,
+        "DROP INDEX of a secondary index and of expression indexes": _NO_INDEX,
+    },
 }
 PROPERTIES: Final[Mapping[str, str]] = {
-    "hoodie.index.type": "the index of new tables is the record index; it is stored",
+    "hoodie.index.type": "the index of new tables is the record index; an index is stored with its options",
     "hoodie.metadata.record.index.enable": "",
     "hoodie.metadata.global.record.level.index.enable": "",
+    "hoodie.metadata.record.level.index.enable": "",
     "hoodie.record.index.update.partition.path": "",
-    "hoodie.index.bucket.engine": "the bucket index of a table is stored",
+    "hoodie.simple.index.update.partition.path": "",
+    "hoodie.bloom.index.update.partition.path": "",
+    "hoodie.index.bucket.engine": "",
     "hoodie.bucket.index.num.buckets": "",
     "hoodie.bucket.index.hash.field": "",
     "hoodie.datasource.write.recordkey.field": "",

@@ -174,6 +174,10 @@ def test_the_minimum_is_below_the_maximum(store: MemoryStore) -> None:
     write(store, 1)
     with pytest.raises(InvalidConfigError, match="must be below"):
         Table(store).archive(properties={"hoodie.keep.min.commits": "4"})
+    before = active_times(store)
+    with pytest.raises(InvalidConfigError, match="must be below"):
+        write(store, 1, options={"hoodie.keep.min.commits": "4"})
+    assert active_times(store) == before
 
 
 def test_tables_of_other_versions_are_refused(golden_tables: Iterator[object]) -> None:

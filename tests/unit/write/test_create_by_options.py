@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.files.table_properties import read_table_config
 from hoodie.storage import MemoryStore
-from hoodie.write.create_by_options import TableOptions
+from hoodie.write.create_by_options import JVM_DEFAULTS, TableOptions
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 WRITE = "hoodie.datasource.write"
@@ -88,3 +90,42 @@ def test_the_index_of_the_call_decides_the_new_table() -> None:
     assert wanted.defines(store, SCHEMA, call)
     assert not wanted.defines(store, SCHEMA, {**call, "hoodie.bucket.index.num.buckets": "4"})
     assert not wanted.defines(store, SCHEMA, {"hoodie.index.type": "SIMPLE"})
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (
+            {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+            {"hoodie.bucket.index.num.buckets": "2"},
+        ),
+        (
+            {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"},
+            {"hoodie.simple.index.update.partition.path": "false"},
+        ),
+        # As in the JVM: records of a record index that the options enable stay in their partition.
+        (
+            {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"},
+            {"hoodie.record.index.update.partition.path": "false"},
+        ),
+        (
+            {
+                "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
+                "hoodie.metadata.global.record.level.index.enable": "true",
+                "hoodie.record.index.update.partition.path": "true",
+            },
+            {"hoodie.record.index.update.partition.path": "true"},
+        ),
+        ({"hoodie.index.type": "RECORD_INDEX"}, {"hoodie.record.index.update.partition.path": "true"}),
+        ({}, {"hoodie.record.index.update.partition.path": "true"}),
+    ],
+)
+def test_options_of_the_index_are_those_of_the_new_table(given: dict[str, str], stored: dict[str, str]) -> None:
+    store = MemoryStore()
+    keyed = {f"{WRITE}.recordkey.field": "id", f"{WRITE}.partitionpath.field": "city"}
+    wanted, rest = TableOptions.split({**keyed, **given})
+    options = replace(wanted, defaults=JVM_DEFAULTS)
+    for _ in range(2):
+        options.ensure(store, SCHEMA, rest, may_create=True)
+    found = read_table_config(store).raw
+    assert {key: found.get(key) for key in stored} == stored

@@ -47,7 +47,6 @@ _RETAINED = {
 _ONE_WAY = (
     retention.CLEAN_TRIGGER,
     retention.CLEAN_FAILED_WRITES,
-    retention.CLEAN_ASYNC,
     retention.CLEAN_SEVERAL,
     retention.CLEAN_BOOTSTRAP_FILES,
 )

@@ -333,7 +333,6 @@ def test_savepoints_are_read_once() -> None:
     ("key", "accepted", "refused", "advice"),
     [
         ("hoodie.clean.failed.writes.policy", "LAZY", "NEVER", "eager, lazy expected"),
-        ("hoodie.clean.async.enabled", "false", "true", "services run TABLE --clean"),
         ("hoodie.clean.multiple.enabled", "false", "true", "while another is pending"),
         ("hoodie.clean.delete.bootstrap.base.file", "false", "true", "never deleted"),
     ],
