@@ -192,3 +192,32 @@ def test_insert_into_and_read_table_are_native(
     assert rows(older.select("id")) == [(1,), (2,)]
     frame.write.mode("overwrite").insertInto("sqlt_i")
     assert rows(spark.read.table("sqlt_i").select("id")) == [(3,)]
+
+
+@BOTH
+def test_copies_of_a_table_with_an_index_of_its_properties(run: Callable[[str], Any], spark: SparkSession) -> None:
+    properties = "primaryKey = 'id', 'hoodie.index.type' = 'BUCKET', 'hoodie.bucket.index.num.buckets' = '1'"
+    run(f"CREATE TABLE sqlt_b (id int, v string) USING hudi TBLPROPERTIES ({properties})")
+    assert ("hoodie.index.type", "BUCKET") in rows(run("SHOW TBLPROPERTIES sqlt_b"))
+    run("INSERT INTO sqlt_b VALUES (1, 'a'), (2, 'b')")
+    run("UPDATE sqlt_b SET v = 'c' WHERE id = 2")
+    first, second = rows(run("SELECT Completion_Time FROM hudi_query_timeline('sqlt_b')"))
+    span = f"begin_instance_time => '{first[0]}', end_instance_time => '{second[0]}'"
+    try:
+        run(f"CALL copy_to_temp_view('sqlt_b', 'incremental', 'sqlt_view', {span})").collect()
+        assert rows(spark.sql("SELECT id, v FROM sqlt_view")) == [(2, "c")]
+        with pytest.raises(Exception, match="sqlt_view"):
+            run("CALL copy_to_temp_view(table => 'sqlt_b', view_name => 'sqlt_view')").collect()
+        run("CALL copy_to_temp_view(table => 'sqlt_b', view_name => 'sqlt_view', replace => true)").collect()
+        assert rows(spark.sql("SELECT id, v FROM sqlt_view")) == [(1, "a"), (2, "c")]
+    finally:
+        spark.catalog.dropTempView("sqlt_view")
+    copy = "table => 'sqlt_b', new_table => 'sqltcopy', columns => 'id'"
+    try:
+        run(f"CALL copy_to_table({copy})").collect()
+        run(f"CALL copy_to_table({copy}, save_mode => 'append')").collect()
+        assert rows(spark.sql("SELECT * FROM sqltcopy")) == [(1,), (1,), (2,), (2,)]
+    finally:
+        spark.sql("DROP TABLE IF EXISTS sqltcopy")
+    with pytest.raises(hoodie.InvalidConfigError, match="expected overwrite or append"):
+        run(f"CALL copy_to_table({copy}, save_mode => 'ignore')")

@@ -22,6 +22,7 @@ PAGES = (
     "sql_dml",
     "compaction",
     "procedures",
+    "procedure_services",
     "streaming",
     "concurrency",
     "clustering",

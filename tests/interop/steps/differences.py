@@ -84,14 +84,7 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "an unknown argument": "refused: JVM Hudi ignores it",
         "show_metadata_table_stats": _NO_PROCEDURE,
         "show_metadata_column_stats_overlap": _NO_PROCEDURE,
-        "show_fs_path_detail": _NO_PROCEDURE,
-        "run_clustering: schedule, sorted, and the partitions shown": "the plan is returned: JVM Hudi returns no row",
-        "run_clustering of single files, without an order": (
-            "one file alone is rewritten only to sort it: JVM Hudi writes it again as it is"
-        ),
-        "run_ttl": "no partition is expired, so that there is no row: JVM Hudi fails",
-        "repair_add_partition_meta": _NO_PROCEDURE,
-        "repair_corrupted_clean_files": _NO_PROCEDURE,
+        "repair_add_partition_meta": "all partitions are looked at: in JVM Hudi folders three levels down",
         "repair_overwrite_hoodie_props": _NO_PROCEDURE,
         "repair_deduplicate": _NO_PROCEDURE,
         "show_audit_lock_status": _NO_PROCEDURE,
@@ -99,6 +92,13 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "show_logfile_metadata of a delete block": "delete blocks are listed: JVM Hudi fails",
         "delete_metadata_table": _NO_PROCEDURE,
         "downgrade_table": "refused: this release does not change the version of a table",
+    },
+    "procedure_services": {
+        "run_clustering: schedule, sorted, and the partitions shown": "the plan is returned: JVM Hudi returns no row",
+        "run_clustering of single files, without an order": (
+            "one file alone is rewritten only to sort it: JVM Hudi writes it again as it is"
+        ),
+        "run_ttl": "no partition is expired, so that there is no row: JVM Hudi fails",
     },
     "reading": {
         "copy-on-write: incremental from earliest": "all changes: JVM Hudi returns no row",

@@ -1,4 +1,4 @@
-"""SQL procedures: what CALL shows of a table, and the services that it runs."""
+"""SQL procedures: what CALL shows of a table; savepoints, rollbacks and copies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.interop.steps.script import Page, Script
 
-PAGE = Page("SQL procedures")
+PAGE = Page("SQL procedures: commits, files, savepoints and copies")
 COLUMNS: Final = "id int, v string, ts bigint, p string"
 # File groups as JVM Hudi's default makes them: the record index would let inserts go to log files.
 KEYED: Final = "primaryKey = 'id', preCombineField = 'ts', 'hoodie.index.type' = 'SIMPLE'"
@@ -61,9 +61,11 @@ def instant(it: Script, suffix: str) -> str:
     return max(found.name for found in folder.glob(f"*.{suffix}")).partition(".")[0].partition("_")[0]
 
 
-def planned(it: Script) -> str:
-    """Return the requested time of the clustering that is planned."""
-    return instant(it, "clustering.requested")
+def drop(it: Script, *tables: str) -> None:
+    """Drop tables, and go on with none."""
+    it.use("proc_none")
+    for table in tables:
+        it.sql(f"DROP TABLE IF EXISTS {table}")
 
 
 @PAGE.step("a copy-on-write table with partitions: insert, update, delete")
@@ -239,7 +241,7 @@ def _(it: Script) -> Any:
 
 @PAGE.step("show_fs_path_detail")
 def _(it: Script) -> Any:
-    sizes = ("path_num", "file_num", "storage_size", "storage_size(unit)", "storage_path", "space_consumed")
+    sizes = ("path_num", "file_num", "storage_size", "storage_size(unit)", "storage_path", "quota")
     return call(it, f"show_fs_path_detail(path => '{it.path}')", *sizes)
 
 
@@ -315,108 +317,21 @@ def _(it: Script) -> Any:
     return call(it, text, "deleted_file")
 
 
-@PAGE.step("run_clean with nothing to do")
+@PAGE.step("create_savepoint twice of one commit")
 def _(it: Script) -> Any:
-    return call(it, "run_clean(table => '{t}')")
+    call(it, f"create_savepoint('{{t}}', '{newest(it)}')").collect()
+    return call(it, f"create_savepoint('{{t}}', '{newest(it)}')")
 
 
-@PAGE.step("run_clean that keeps one commit")
+@PAGE.step("delete_savepoint of a commit without one is refused")
 def _(it: Script) -> Any:
-    it.sql("UPDATE {t} SET v = 'u1' WHERE id = 1")
-    return call(it, "run_clean(table => '{t}', retain_commits => 1)")
+    return call(it, f"delete_savepoint(table => '{{t}}', instant_time => '{it.instants()[0][0]}')")
 
 
-@PAGE.step("run_clean that keeps one version of the files")
+@PAGE.step("rollback_to_savepoint without an instant")
 def _(it: Script) -> Any:
-    it.sql("UPDATE {t} SET v = 'u2' WHERE id = 1")
-    text = "run_clean(table => '{t}', clean_policy => 'KEEP_LATEST_FILE_VERSIONS', file_versions_retained => 1)"
-    return call(it, text)
-
-
-@PAGE.step("show_cleans")
-def _(it: Script) -> Any:
-    return call(it, "show_cleans(table => '{t}')")
-
-
-@PAGE.step("show_cleans_metadata")
-def _(it: Script) -> Any:
-    return call(it, "show_cleans_metadata(table => '{t}')")
-
-
-@PAGE.step("show_clean_plans")
-def _(it: Script) -> Any:
-    return call(it, "show_clean_plans(table => '{t}')").drop("extra_metadata")
-
-
-@PAGE.step("run_clustering: schedule, sorted, and the partitions shown")
-def _(it: Script) -> Any:
-    it.sql("INSERT INTO {t} VALUES (11, 'k', 5, 'x'), (10, 'l', 5, 'x')")
-    return call(it, "run_clustering(table => '{t}', op => 'schedule', order => 'v', show_involved_partition => true)")
-
-
-@PAGE.step("show_clustering")
-def _(it: Script) -> Any:
-    return call(it, "show_clustering(table => '{t}', show_involved_partition => true)")
-
-
-@PAGE.step("run_clustering: execute")
-def _(it: Script) -> Any:
-    return call(it, "run_clustering(table => '{t}', op => 'execute')")
-
-
-@PAGE.step("run_clustering of the partitions of a predicate")
-def _(it: Script) -> Any:
-    text = """run_clustering(table => '{t}', predicate => "p = 'x'", order => 'id', show_involved_partition => true)"""
-    return call(it, text)
-
-
-@PAGE.step("archive_commits")
-def _(it: Script) -> Any:
-    return call(it, "archive_commits(table => '{t}', min_commits => 4, max_commits => 5, retain_commits => 1)")
-
-
-@PAGE.step("show_archived_commits")
-def _(it: Script) -> Any:
-    return call(it, "show_archived_commits(table => '{t}')")
-
-
-@PAGE.step("show_archived_commits between two times")
-def _(it: Script) -> Any:
-    text = "show_archived_commits(table => '{t}', start_ts => '20200101000000000', end_ts => '20990101000000000')"
-    return call(it, text)
-
-
-@PAGE.step("show_archived_commits_metadata")
-def _(it: Script) -> Any:
-    text = "show_archived_commits_metadata(table => '{t}', start_ts => '2020', end_ts => '2099', limit => 100)"
-    return call(it, text)
-
-
-@PAGE.step("show_timeline with archived instants")
-def _(it: Script) -> Any:
-    times = ("requested_time", "inflight_time", "completed_time")
-    return call(it, "show_timeline(table => '{t}', showArchived => true)", *times)
-
-
-@PAGE.step("export_instants")
-def _(it: Script) -> Any:
-    folder = Path(it.path).parent / "exported"
-    folder.mkdir()
-    found = call(it, f"export_instants(table => '{{t}}', local_folder => '{folder}', actions => 'commit')")
-    found.collect()
-    return it.frame("files int", (len(list(folder.glob("[0-9]*"))),))
-
-
-@PAGE.step("copy_to_temp_view")
-def _(it: Script) -> Any:
-    call(it, "copy_to_temp_view(table => '{t}', view_name => 'proc_view')").collect()
-    return it.sql("SELECT id, v FROM proc_view")
-
-
-@PAGE.step("copy_to_table")
-def _(it: Script) -> Any:
-    call(it, "copy_to_table(table => '{t}', new_table => 'proc_copy')").collect()
-    return it.sql("SELECT id, v FROM proc_copy")
+    it.sql("DELETE FROM {t}")
+    return call(it, "rollback_to_savepoint(table => '{t}')")
 
 
 @PAGE.step("commits_compare")
@@ -424,25 +339,31 @@ def _(it: Script) -> Any:
     return call(it, f"commits_compare(table => '{{t}}', path => '{it.path}')")
 
 
-@PAGE.step("run_clustering of single files, without an order")
+@PAGE.step("show_fsview_all until an instant")
 def _(it: Script) -> Any:
-    return call(it, "run_clustering(table => '{t}', selected_partitions => 'p=y')")
+    until = f"max_instant => '{it.instants()[1][0]}'"
+    return call(it, f"show_fsview_all(table => '{{t}}', {until}, include_max => true, limit => 100)")
 
 
-@PAGE.step("drop_partition")
+@PAGE.step("show_metadata_table_files without a partition")
 def _(it: Script) -> Any:
-    return call(it, "drop_partition(table => '{t}', partition => 'p=y')")
+    return call(it, "show_metadata_table_files(table => '{t}')")
 
 
-@PAGE.step("truncate_table of a partition")
+@PAGE.step("show_commit_files of an unknown commit is refused")
 def _(it: Script) -> Any:
-    it.sql("INSERT INTO {t} VALUES (20, 'a', 5, 'y'), (21, 'b', 5, 'z')")
-    return call(it, "truncate_table(table => '{t}', partitions => 'p=y')")
+    return call(it, "show_commit_files(table => '{t}', instant_time => '20200101000000000')")
 
 
-@PAGE.step("run_ttl")
+@PAGE.step("a filter of the numbers of commits")
 def _(it: Script) -> Any:
-    return call(it, "run_ttl(table => '{t}', retain_days => 1)")
+    wanted = "action = 'commit' AND instant_time > '2000' AND rollback_info IS NULL"
+    return call(it, f'show_timeline(table => "{{t}}", filter => "{wanted}")').select("action", "state")
+
+
+@PAGE.step("a wrong filter is refused")
+def _(it: Script) -> Any:
+    return call(it, "show_timeline(table => '{t}', filter => 'nothing = 1')")
 
 
 @PAGE.step("repair_add_partition_meta")
@@ -489,9 +410,31 @@ def _(it: Script) -> Any:
     return call(it, "show_audit_lock_status(table => '{t}')", "config_path", "audit_folder_path")
 
 
-@PAGE.step("truncate_table")
+@PAGE.step("copy_to_temp_view")
 def _(it: Script) -> Any:
-    return call(it, "truncate_table(table => '{t}')")
+    call(it, "copy_to_temp_view(table => '{t}', view_name => 'proc_view')").collect()
+    return it.sql("SELECT id, v FROM proc_view")
+
+
+@PAGE.step("copy_to_table")
+def _(it: Script) -> Any:
+    call(it, "copy_to_table(table => '{t}', new_table => 'proc_copy')").collect()
+    return it.sql("SELECT id, v FROM proc_copy")
+
+
+@PAGE.step("copy_to_table of chosen columns, as of the first commit")
+def _(it: Script) -> Any:
+    more = f"columns => 'id,v', as_of_instant => '{it.instants()[0][0]}'"
+    call(it, f"copy_to_table(table => '{{t}}', new_table => 'proc_old', {more})").collect()
+    return it.sql("SELECT * FROM proc_old")
+
+
+@PAGE.step("copy_to_temp_view of changes, in place of the view")
+def _(it: Script) -> Any:
+    first, second = (pair[1] for pair in it.instants()[:2])
+    span = f"query_type => 'incremental', begin_instance_time => '{first}', end_instance_time => '{second}'"
+    call(it, f"copy_to_temp_view(table => '{{t}}', view_name => 'proc_view', {span}, replace => true)").collect()
+    return it.sql("SELECT id, v FROM proc_view")
 
 
 @PAGE.step("a merge-on-read table: inserts, an update")
@@ -543,50 +486,6 @@ def _(it: Script) -> Any:
     return call(it, text, "header_metadata", "footer_metadata")
 
 
-@PAGE.step("run_compaction: schedule")
-def _(it: Script) -> Any:
-    return call(
-        it, "run_compaction(op => 'schedule', table => '{t}', options => 'hoodie.compact.inline.max.delta.commits=1')"
-    )
-
-
-@PAGE.step("show_compaction")
-def _(it: Script) -> Any:
-    return call(it, "show_compaction(table => '{t}')")
-
-
-@PAGE.step("run_compaction: run")
-def _(it: Script) -> Any:
-    return call(it, "run_compaction(op => 'run', table => '{t}')")
-
-
-@PAGE.step("show_compaction after it, by path")
-def _(it: Script) -> Any:
-    return call(it, f"show_compaction(path => '{it.path}')")
-
-
-@PAGE.step("run_compaction: scheduleAndExecute with nothing to do")
-def _(it: Script) -> Any:
-    return call(it, "run_compaction(op => 'scheduleAndExecute', table => '{t}')")
-
-
-@PAGE.step("run_rollback_inflight_tableservice of a plan that nobody began")
-def _(it: Script) -> Any:
-    call(it, "run_clustering(table => '{t}', op => 'schedule', order => 'id')").collect()
-    return call(it, f"run_rollback_inflight_tableservice(table => '{{t}}', pending_instant => '{planned(it)}')")
-
-
-@PAGE.step("run_rollback_inflight_tableservice of a plan that somebody began")
-def _(it: Script) -> Any:
-    Path(it.path, ".hoodie", "timeline", f"{planned(it)}.clustering.inflight").touch()
-    return call(it, f"run_rollback_inflight_tableservice(table => '{{t}}', pending_instant => '{planned(it)}')")
-
-
-@PAGE.step("show_clustering after it")
-def _(it: Script) -> Any:
-    return call(it, "show_clustering(table => '{t}')")
-
-
 @PAGE.step("delete_metadata_table")
 def _(it: Script) -> Any:
     return call(it, "delete_metadata_table(table => '{t}')", "result")
@@ -599,7 +498,5 @@ def _(it: Script) -> Any:
 
 @PAGE.step("drop the tables")
 def _(it: Script) -> None:
-    it.use("proc_none")
-    for table in ("proc_cow", "proc_mor", "proc_copy"):
-        it.sql(f"DROP TABLE IF EXISTS {table}")
+    drop(it, "proc_cow", "proc_mor", "proc_copy", "proc_old")
     it.spark.catalog.dropTempView("proc_view")

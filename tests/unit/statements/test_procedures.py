@@ -16,7 +16,7 @@ from hoodie.files.markers import read_markers, write_marker
 from hoodie.format.filenames import IoType
 from hoodie.services.clustering.clustering import CLUSTERING
 from hoodie.statements.procedures.refused import REFUSED
-from hoodie.timeline import Heartbeat, State, create_inflight
+from hoodie.timeline import Action, Heartbeat, State, create_inflight, create_requested
 
 ROWS = {"id": ["a", "b", "c"], "city": ["x", "x", "y"], "fare": [1.0, 2.0, 3.0]}
 Call = Callable[[str], list[dict[str, Any]]]
@@ -247,7 +247,8 @@ def test_a_clustering_that_died_is_rolled_back(trips: Any, call: Call, *, remove
 
 
 def test_rows_and_partitions_are_removed(trips: Any, call: Call) -> None:
-    assert call("drop_partition('t', 'city=y')") == [{"result": "Success"}]
+    assert call("drop_partition('t', 'city=y,city=absent')") == [{"result": "Success"}]
+    assert call("drop_partition('t', 'city=absent')") == [{"result": "Success"}]
     assert sorted(trips.to_arrow(columns=["id"])["id"].to_pylist()) == ["a", "b"]
     trips.upsert(ROWS)
     assert call("truncate_table(table => 't', partitions => 'city=x')") == []
@@ -278,6 +279,13 @@ def test_versions_are_told_and_not_changed(call: Call) -> None:
         call("upgrade_table('t', '9')")
 
 
+def test_a_savepoint_that_exists_and_compactions_of_copy_on_write(call: Call) -> None:
+    assert call("create_savepoint('t')") == [{"create_savepoint_result": True}]
+    assert call("create_savepoint('t')") == [{"create_savepoint_result": False}]
+    with pytest.raises(UnsupportedError, match="no merge-on-read table"):
+        call("show_compaction('t')")
+
+
 def test_copies_need_a_session(call: Call) -> None:
     for text in ("copy_to_table(table => 't', new_table => 'n')", "copy_to_temp_view(table => 't', view_name => 'n')"):
         with pytest.raises(UnsupportedError, match="needs a Spark session"):
@@ -293,6 +301,15 @@ def test_files_on_disk(tmp_path: Path) -> None:
     broken.write_bytes(b"no parquet")
     assert [row["path"] for row in call(f"show_invalid_parquet('{t.path}')")] == [f"file://{broken}"]
     assert call(f"show_invalid_parquet(path => '{t.path}', partitions => 'city=y')") == []
+    (whole,) = call(f"show_fs_path_detail('{t.path}')")
+    parts = call(f"show_fs_path_detail(path => '{t.path}', is_sub => true)")
+    assert {row["storage_path"].rpartition("/")[2] for row in parts} == {".hoodie", "city=x", "city=y"}
+    assert [row["storage_size"] for row in parts] == sorted((row["storage_size"] for row in parts), reverse=True)
+    assert whole["storage_size"] == sum(row["storage_size"] for row in parts) == whole["quota"]
+    assert whole["path_num"] == 1 + sum(row["path_num"] for row in parts)
+    (leaf,) = (row for row in parts if row["storage_path"].endswith("city=y"))
+    assert (leaf["path_num"], leaf["file_num"]) == (1, 2)
+    assert leaf["storage_size(unit)"] == f"{leaf['storage_size'] / 1024:.2f}KB"
     folder = tmp_path / "exported"
     folder.mkdir()
     (told,) = call(f"export_instants('t', '{folder}')")
@@ -300,3 +317,22 @@ def test_files_on_disk(tmp_path: Path) -> None:
     contents = [json.loads(found.read_text()) for found in sorted(folder.iterdir())]
     assert [pa.array(list(content)).to_pylist()[0] for content in contents]
     assert {"savepointedBy", "partitionToWriteStats"} <= {key for content in contents for key in content}
+
+
+def test_partition_files_and_plans_of_cleans_are_mended(trips: Any, call: Call) -> None:
+    view = trips.view()
+    view.store.delete("city=y/.hoodie_partition_metadata")
+
+    def told(more: str = "") -> list[tuple[str, str]]:
+        rows = call(f"repair_add_partition_meta(table => 't'{more})")
+        return [(row["metadata_is_present"], row["action"]) for row in rows]
+
+    assert told() == [("Yes", "None"), ("No", "None")]
+    assert told(", dry_run => false") == [("Yes", "None"), ("No", "Repaired")]
+    assert told() == [("Yes", "None"), ("Yes", "None")]
+    for content in (b"", b"damaged"):
+        time = view.clock.next_time(trips.timeline)
+        create_requested(view.store, view.layout, time, Action.CLEAN, content)
+        assert trips.timeline.get(time, Action.CLEAN) is not None
+        assert call("repair_corrupted_clean_files('t')") == [{"result": True}]
+        assert trips.timeline.get(time, Action.CLEAN) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -28,12 +28,15 @@ from hoodie.statements.procedures.procedure import (
     unsupported,
 )
 from hoodie.statements.procedures.timeline import archived_contents
+from hoodie.storage import FileInfo, Store, open_store
 from hoodie.timeline import Action, read_instant
 from hoodie.view.slices import list_files, with_archived_between, with_archived_logs
 from hoodie.view.table_view import TableView
 
 _ALL: Final = "ALL"
 _EVERYWHERE: Final = "ALL_PARTITIONS"
+_UNIT: Final = 1024
+_UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 _SLICE: Final = (
     "partition string, file_id string, base_instant string, data_file string, data_file_size long, "
     "num_delta_files long, total_delta_file_size long"
@@ -173,16 +176,61 @@ def _show_invalid_parquet(call: Call) -> Iterable[Row]:
         and (not partitions or info.path.rpartition("/")[0] in partitions)
         and (not instants or instant_of_data_file(info.path) in instants)
     )
-    return limited(call, ({"path": store.uri(path)} for path in found if not _has_footer(store.open_input, path)))
+    return limited(call, ({"path": store.uri(path)} for path in found if not _has_footer(store, path)))
 
 
-def _has_footer(open_input: Callable[[str], pa.NativeFile], path: str) -> bool:
-    with open_input(path) as source:
+def _has_footer(store: Store, path: str) -> bool:
+    with store.open_input(path) as source:
         try:
             pq.read_metadata(source)
         except pa.ArrowInvalid:
             return False
     return True
+
+
+def _show_path_detail(call: Call) -> Iterable[Row]:
+    """Yield folders, files and bytes below a path, or below each of its folders and files, the largest first."""
+    store = open_store(call["path"], call.names.storage_options)
+    infos = store.list("", recursive=True)
+    tops = sorted({info.path.partition("/")[0] for info in infos}) if call["is_sub"] else [""]
+    rows = [_below(store, top, [info for info in infos if _is_below(info.path, top)]) for top in tops]
+    if call["sort"]:
+        rows.sort(key=lambda row: row["storage_size"], reverse=True)
+    return limited(call, rows)
+
+
+def _is_below(path: str, top: str) -> bool:
+    return not top or path == top or path.startswith(f"{top}/")
+
+
+def _below(store: Store, top: str, infos: Sequence[FileInfo]) -> dict[str, Any]:
+    size_bytes = sum(info.size_bytes for info in infos)
+    folders = {folder for info in infos for folder in _folders(info.path)}
+    # Hudi has the bytes in the column of the quota too; without a quota the others are -1.
+    return {
+        "path_num": sum(_is_below(folder, top) for folder in folders),
+        "file_num": len(infos),
+        "storage_size": size_bytes,
+        "storage_size(unit)": _in_units(size_bytes),
+        "storage_path": store.uri(top).rstrip("/"),
+        "space_consumed": -1,
+        "quota": size_bytes,
+        "space_quota": -1,
+    }
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders that hold a file; the empty text is the outermost."""
+    parts = path.split("/")
+    return ("/".join(parts[:depth]) for depth in range(len(parts)))
+
+
+def _in_units(size_bytes: int) -> str:
+    size, units = float(size_bytes), iter(_UNITS)
+    unit = next(units)
+    while size >= _UNIT and unit != _UNITS[-1]:
+        size, unit = size / _UNIT, next(units)
+    return f"{size:.2f}{unit}"
 
 
 def _show_file_status(call: Call) -> Iterable[Row]:
@@ -275,6 +323,22 @@ FILES: Final = (
         parameters=(*TABLE_OR_PATH, optional("partition"), required("file"), FILTER),
         columns=columns("status string, action string, instant string, timeline string, full_path string"),
         run=_show_file_status,
+    ),
+    Procedure(
+        name="show_fs_path_detail",
+        about="Tell how many folders, files and bytes are below a path; is_sub: below each entry of it.",
+        parameters=(
+            required("path"),
+            optional("is_sub", False),
+            optional("sort", True),
+            optional("limit", 100),
+            FILTER,
+        ),
+        columns=columns(
+            "path_num long, file_num long, storage_size long, storage_size(unit) string, storage_path string, "
+            "space_consumed long, quota long, space_quota long"
+        ),
+        run=_show_path_detail,
     ),
     Procedure(
         name="show_invalid_parquet",

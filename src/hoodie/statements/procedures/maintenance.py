@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hoodie.config import retention
@@ -21,6 +21,7 @@ from hoodie.statements.procedures.procedure import (
     unsupported,
 )
 from hoodie.timeline import is_live
+from hoodie.view.slices import list_files
 
 _VERSIONS: Final = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
 
@@ -42,15 +43,24 @@ def _archive_commits(call: Call) -> Iterable[Row]:
 
 
 def _drop_partition(call: Call) -> Iterable[Row]:
-    call.table.delete_partitions(names_in(call["partition"]), properties=call.options())
+    _delete(call, names_in(call["partition"]))
     return [{"result": "Success"}]
+
+
+def _delete(call: Call, partitions: Sequence[str]) -> None:
+    """Delete partitions; those that the table does not have are left out, as in JVM Hudi."""
+    table = call.table
+    listing = list_files(table.view())
+    found = [path for path in partitions if path in listing]
+    if found:
+        table.delete_partitions(found, properties=call.options())
 
 
 def _truncate_table(call: Call) -> Iterable[Row]:
     """Delete all rows, or those of the partitions, in one commit; as in Hudi there is no row to return."""
-    table, paths = call.table, names_in(call["partitions"])
-    if paths:
-        table.delete_partitions(paths, properties=call.options())
+    table = call.table
+    if call["partitions"]:
+        _delete(call, names_in(call["partitions"]))
     else:
         table.insert_overwrite_table(table.schema.empty_table(), properties=call.options())
     return []

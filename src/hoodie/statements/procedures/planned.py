@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
-from hoodie.errors import InstantNotFoundError, InvalidConfigError
+from hoodie.errors import InstantNotFoundError, InvalidConfigError, UnsupportedError
 from hoodie.format.instants.service_metadata import ClusteringPlan
+from hoodie.format.table.table_config import TableType
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.records.condition import Condition
 from hoodie.statements.procedures.procedure import (
@@ -86,6 +87,13 @@ def _partitions(plan: ClusteringPlan) -> str:
     return ",".join(sorted({piece.partition_path for group in plan.input_groups for piece in group.slices}))
 
 
+def _show_compaction(call: Call) -> Iterable[Row]:
+    view = call.table.view()
+    if view.config.table_type is not TableType.MERGE_ON_READ:
+        raise UnsupportedError(f"CALL show_compaction: {view.store.uri('')} is no merge-on-read table")
+    return limited(call, _compactions(view))
+
+
 def _run_compaction(call: Call) -> Iterable[Row]:
     table, options = call.table, call.options()
     known = [found.instant for found in table.pending_compactions() if found.action == Action.COMPACTION]
@@ -149,7 +157,7 @@ PLANNED: Final = (
         about="List the compactions of the active timeline, newest first.",
         parameters=(*TABLE_OR_PATH, optional("limit", 20)),
         columns=_PLANS,
-        run=lambda call: limited(call, _compactions(call.table.view())),
+        run=_show_compaction,
     ),
     Procedure(
         name="run_clustering",

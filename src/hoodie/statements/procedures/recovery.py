@@ -27,8 +27,10 @@ _PLANNED: Final = COMPACTION.actions | CLUSTERING.actions
 
 
 def _create_savepoint(call: Call) -> Iterable[Row]:
-    call.table.savepoint(call["commit_time"] or None, user=call["user"], comment=call["comments"])
-    return [{"create_savepoint_result": True}]
+    table = call.table
+    known = {found.instant for found in table.savepoints()}
+    made = table.savepoint(call["commit_time"] or None, user=call["user"], comment=call["comments"]).instant
+    return [{"create_savepoint_result": made not in known}]
 
 
 def _delete_savepoint(call: Call) -> Iterable[Row]:

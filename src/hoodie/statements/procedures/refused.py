@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-_REPAIR: Final = "t.repair(), or `hoodie repair` in a shell"
 _AUDIT: Final = "t.inspect.locks(); the audit of JVM Hudi's storage lock is not kept here"
 _METADATA: Final = "t.repair(), which builds the metadata table anew if it is damaged or missing"
 _BOOTSTRAP: Final = "read the Parquet files with spark.read.parquet, and write them with t.bulk_insert"
@@ -19,8 +18,6 @@ REFUSED: Final = MappingProxyType(
         "hive_sync": _HIVE,
         "init_metadata_table": _METADATA,
         "partition_bucket_index_manager": "JVM Hudi: this release does not change the buckets of partitions",
-        "repair_add_partition_meta": _REPAIR,
-        "repair_corrupted_clean_files": _REPAIR,
         "repair_deduplicate": "MERGE INTO, or t.upsert, which keep one row of each key",
         "repair_migrate_partition_meta": "nothing instead: both kinds of partition metadata files are read",
         "repair_overwrite_hoodie_props": "t.repair() if hoodie.properties is damaged; else restore it from a copy",
@@ -29,7 +26,6 @@ REFUSED: Final = MappingProxyType(
         "show_audit_lock_status": _AUDIT,
         "show_bootstrap_mapping": "JVM Hudi",
         "show_bootstrap_partitions": "JVM Hudi",
-        "show_fs_path_detail": "t.inspect.partitions(), or stats_file_sizes",
         "show_metadata_column_stats_overlap": "show_metadata_table_column_stats",
         "show_metadata_table_stats": "t.inspect, and t.verify() for what the metadata table lacks",
         "sync_validate": _HIVE,

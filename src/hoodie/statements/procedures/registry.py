@@ -18,6 +18,7 @@ from hoodie.statements.procedures.planned import PLANNED
 from hoodie.statements.procedures.procedure import KINDS, TYPES, Call, Procedure, Row, columns, optional
 from hoodie.statements.procedures.recovery import RECOVERY
 from hoodie.statements.procedures.refused import REFUSED
+from hoodie.statements.procedures.repairs import REPAIRS
 from hoodie.statements.procedures.timeline import TIMELINE
 
 _WIDTH: Final = 30
@@ -89,6 +90,7 @@ PROCEDURES: Final = MappingProxyType(
             *RECOVERY,
             *MAINTENANCE,
             *COPIES,
+            *REPAIRS,
             _HELP,
         )
     }
