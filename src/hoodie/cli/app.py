@@ -84,6 +84,7 @@ MODULE_OF: Final = MappingProxyType(
         "restore": "recovery",
         "archive": "services",
         "sql": "writes",
+        "query": "query",
     }
 )
 """The module of each command; a command is the function of its name there, with `_` for `-`."""

@@ -36,8 +36,8 @@ def run_select(text: str, tree: exp.Expression, names: Names) -> Any:
     """Run a query and return its DataFrame. Raises: UnsupportedError without a session."""
     if names.session is None:
         raise UnsupportedError(
-            "SELECT needs a Spark session: hoodie.sql(spark, …). Without Spark, read with t.to_arrow(columns, where), "
-            "and query the Arrow table, by DuckDB say"
+            "SELECT needs a Spark session: hoodie.sql(spark, …). Without Spark use `hoodie query` or t.to_duckdb(), "
+            "or read with t.to_arrow(columns, where)"
         )
     parts: list[str] = []
     frames: dict[str, Any] = {}

@@ -1,0 +1,97 @@
+"""`hoodie query`: SELECT over tables by DuckDB."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pyarrow as pa
+import typer
+
+import hoodie
+from hoodie.cli.options import AsJson, StorageOptions, pairs
+from hoodie.cli.terminal import print_answer, print_note, print_rows
+from hoodie.errors import InvalidConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SHOWN_MAX = 100
+"""Rows printed to a terminal; `--json` and `--csv` print all."""
+
+
+def query(
+    statement: Annotated[str, typer.Argument(help="SQL of DuckDB; tables by name, or by path: FROM 's3://…'.")],
+    table: Annotated[list[str] | None, typer.Option("--table", "-t", help="A name for a table: NAME=PATH.")] = None,
+    as_of: Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="Tables as of this time.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Query tables by DuckDB, which reads the columns, rows and files that a query needs.
+
+    A name is one of --table, or a folder with a table. DuckDB reads other files by itself: FROM 'x.parquet'.
+    """
+    if as_csv and as_json:
+        raise typer.BadParameter("--csv and --json: choose one")
+    try:
+        import duckdb
+    except ImportError:
+        raise InvalidConfigError("hoodie query needs DuckDB: pip install 'hoodie[query]'") from None
+    con: Any = duckdb.connect()
+    known = pairs(table)
+    for name, path in _tables_of(statement, known).items():
+        found = hoodie.open(path, storage_options=pairs(storage_option), spark=False)
+        found.to_duckdb(con, as_of).create_view(name)
+    try:
+        result = con.sql(statement)
+        if result is not None:
+            _print(result.to_arrow_reader(), as_csv, as_json)
+    except duckdb.Error as error:
+        raise InvalidConfigError(f"DuckDB: {error}") from error
+
+
+def _tables_of(statement: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the paths of the tables that a statement names; other names are left to DuckDB."""
+    from sqlglot import exp, parse
+    from sqlglot.errors import SqlglotError
+
+    try:
+        trees = [tree for tree in parse(statement, dialect="duckdb") if tree is not None]
+    except SqlglotError as error:
+        raise InvalidConfigError(f"the query is no SQL: {error}") from error
+    found = {}
+    for node in (node for tree in trees for node in tree.find_all(exp.Table)):
+        name = node.name
+        path = known.get(name, name)
+        if name and not node.db and (name in known or hoodie.exists(path)):
+            found[name] = path
+    return found
+
+
+def _print(rows: pa.RecordBatchReader, as_csv: bool, as_json: bool) -> None:
+    if as_json:
+        print_rows(rows)
+    elif as_csv:
+        from pyarrow import csv
+
+        with csv.CSVWriter(sys.stdout.buffer, rows.schema) as writer:
+            for batch in rows:
+                writer.write_batch(batch)
+    else:
+        shown, more = _first(rows)
+        print_answer(shown, False)
+        if more:
+            print_note(f"the first {_SHOWN_MAX} rows; --json and --csv print all")
+
+
+def _first(rows: pa.RecordBatchReader) -> tuple[pa.Table, bool]:
+    """Return the first rows, and whether there are more."""
+    kept: list[pa.RecordBatch] = []
+    count = 0
+    for batch in rows:
+        kept.append(batch)
+        count += batch.num_rows
+        if count > _SHOWN_MAX:
+            break
+    return pa.Table.from_batches(kept, rows.schema).slice(0, _SHOWN_MAX), count > _SHOWN_MAX
