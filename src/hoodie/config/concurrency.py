@@ -140,7 +140,7 @@ CONCURRENCY_MODE: Final = Option(
     "0.8",
     "Which writes conflict. single_writer and optimistic_concurrency_control mean the same: the table's lock and the "
     "conflict check are always on. non_blocking_concurrency_control: upserts of several writers append to the log "
-    "files of one file group; it requires a merge-on-read table with a record index.",
+    "files of one file group; it requires a merge-on-read table with a record, HBase or bucket index.",
 )
 CONFLICT_RETRIES: Final = Option(
     "hoodie.write.num.retries.on.conflict.failures",

@@ -97,7 +97,7 @@ def check_concurrency(view: TableView, index: Index, properties: Mapping[str, st
     if view.config.table_type is not TableType.MERGE_ON_READ or not index.indexes_logs:
         raise UnsupportedError(
             f"{mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL requires a merge-on-read table with a record index (or HBase "
-            f"index), so that all changes are appended to log files; {view.store.uri('')} is "
+            f"or bucket index), so that all changes are appended to log files; {view.store.uri('')} is "
             f"{view.config.table_type.value} with index {index.name!r}: use OPTIMISTIC_CONCURRENCY_CONTROL, which "
             "retries"
         )

@@ -54,6 +54,18 @@ def test_non_blocking_appends_meet(theirs: Mapping[str, tuple[int, str]]) -> Non
     check_tidy(store)
 
 
+def test_non_blocking_appends_to_a_bucket_meet_and_its_first_writes_do_not() -> None:
+    store, table = table_of("merge_on_read", "bucket")
+    begun = once_at(Step.BEGUN, lambda: Table(store).upsert(trips({"a": (9, "sf")}), properties=NON_BLOCKING))
+    with begun:
+        assert table.upsert(trips({"a": (5, "sf"), "b": (5, "sf")}), properties=NON_BLOCKING).notes == ()
+    first = once_at(Step.BEGUN, lambda: Table(store).upsert(trips({"x": (1, "rome")}), properties=NON_BLOCKING))
+    with pytest.raises(CommitConflictError, match="try again"), first:
+        table.upsert(trips({"x": (2, "rome")}), properties=NON_BLOCKING)
+    assert rows_of(store) == {**START, "a": (9, "sf"), "b": (5, "sf"), "x": (1, "rome")}
+    assert table.verify(full=True).ok
+
+
 @pytest.mark.parametrize("ours", ["delete", "update", "the same new key"])
 def test_other_non_blocking_writes_conflict(ours: str) -> None:
     store, table = table_of("merge_on_read")
