@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from tests.interop.steps.script import Page, Script
@@ -112,6 +113,7 @@ def _(it: Script) -> Any:
 
 @PAGE.step("trigger TIME_ELAPSED, due")
 def _(it: Script) -> Any:
+    time.sleep(1.5)
     more = {**INLINE, TRIGGER: "TIME_ELAPSED", "hoodie.compact.inline.max.delta.seconds": "1"}
     write(it, ((1, 4, "a4", "x"),), **more)
     return it.services()

@@ -54,9 +54,13 @@ def page_of(name: str) -> Page:
 
 
 def run_page(page: Page, session: Any, folder: Path, run_sql: Callable[[str], Any]) -> list[dict[str, Any]]:
-    """Run the steps of a page; a step that fails is recorded, and the next one runs."""
+    """Run the steps of a page; a step that fails is recorded, and the next one runs. Its views are gone after it."""
     script = Script(session, folder, run_sql)
-    return [{"step": step.name, **_outcome(step.call, script)} for step in page.steps]
+    outcomes = [{"step": step.name, **_outcome(step.call, script)} for step in page.steps]
+    for found in session.catalog.listTables():
+        if found.isTemporary:
+            session.catalog.dropTempView(found.name)
+    return outcomes
 
 
 def _outcome(call: Any, script: Script) -> dict[str, Any]:
