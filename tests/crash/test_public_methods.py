@@ -51,6 +51,11 @@ READS: Mapping[str, Callable[[Table], object]] = {
     "schema": lambda table: table.schema,
     "timeline": lambda table: table.timeline,
     "to_arrow": lambda table: table.to_arrow(),
+    "to_batches": lambda table: table.to_batches().read_all(),
+    "to_dataset": lambda table: table.to_dataset().to_table(),
+    "to_duckdb": lambda table: table.to_duckdb().fetchall(),
+    "to_pandas": lambda table: table.to_pandas(),
+    "to_polars": lambda table: table.to_polars().collect(),
     "verify": lambda table: table.verify(full=True),
     "view": lambda table: table.view(),
 }
