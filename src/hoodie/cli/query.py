@@ -39,9 +39,9 @@ def query(
     except ImportError:
         raise InvalidConfigError("hoodie query needs DuckDB: pip install 'hoodie[query]'") from None
     con: Any = duckdb.connect()
-    known = pairs(table)
-    for name, path in _tables_of(statement, known).items():
-        found = hoodie.open(path, storage_options=pairs(storage_option), spark=False)
+    stores = pairs(storage_option)
+    for name, path in _tables_of(statement, pairs(table), stores).items():
+        found = hoodie.open(path, storage_options=stores, spark=False)
         found.to_duckdb(con, as_of).create_view(name)
     try:
         result = con.sql(statement)
@@ -51,7 +51,7 @@ def query(
         raise InvalidConfigError(f"DuckDB: {error}") from error
 
 
-def _tables_of(statement: str, known: Mapping[str, str]) -> dict[str, str]:
+def _tables_of(statement: str, known: Mapping[str, str], stores: Mapping[str, str]) -> dict[str, str]:
     """Return the paths of the tables that a statement names; other names are left to DuckDB."""
     from sqlglot import exp, parse
     from sqlglot.errors import SqlglotError
@@ -64,7 +64,7 @@ def _tables_of(statement: str, known: Mapping[str, str]) -> dict[str, str]:
     for node in (node for tree in trees for node in tree.find_all(exp.Table)):
         name = node.name
         path = known.get(name, name)
-        if name and not node.db and (name in known or hoodie.exists(path)):
+        if name and not node.db and (name in known or hoodie.exists(path, storage_options=stores)):
             found[name] = path
     return found
 
@@ -79,19 +79,9 @@ def _print(rows: pa.RecordBatchReader, as_csv: bool, as_json: bool) -> None:
             for batch in rows:
                 writer.write_batch(batch)
     else:
-        shown, more = _first(rows)
-        print_answer(shown, False)
-        if more:
+        from hoodie.read.local import first_of
+
+        found = first_of(rows, _SHOWN_MAX + 1)
+        print_answer(found.slice(0, _SHOWN_MAX), False)
+        if found.num_rows > _SHOWN_MAX:
             print_note(f"the first {_SHOWN_MAX} rows; --json and --csv print all")
-
-
-def _first(rows: pa.RecordBatchReader) -> tuple[pa.Table, bool]:
-    """Return the first rows, and whether there are more."""
-    kept: list[pa.RecordBatch] = []
-    count = 0
-    for batch in rows:
-        kept.append(batch)
-        count += batch.num_rows
-        if count > _SHOWN_MAX:
-            break
-    return pa.Table.from_batches(kept, rows.schema).slice(0, _SHOWN_MAX), count > _SHOWN_MAX

@@ -14,8 +14,8 @@ from hoodie.arguments import check_methods
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.read.arrow_filter import columns_of, translated
 from hoodie.read.batches import read_batches
-from hoodie.read.local import SliceScan, count_rows
-from hoodie.read.plan import ScanPlan, checked_columns, plan_scan
+from hoodie.read.local import SliceScan, count_rows, first_of
+from hoodie.read.plan import ScanPlan, checked_columns, plan_scan, scan_schema
 from hoodie.read.times import When
 from hoodie.view.table_view import TableView
 
@@ -49,14 +49,7 @@ class TableScanner:
 
     def head(self, num_rows: int) -> pa.Table:
         """Return at most `num_rows` rows; the read stops when it has them."""
-        kept: list[pa.RecordBatch] = []
-        left = num_rows
-        for batch in self.to_batches() if num_rows > 0 else ():
-            kept.append(batch.slice(0, left))
-            left -= kept[-1].num_rows
-            if left == 0:
-                break
-        return pa.Table.from_batches(kept, self.projected_schema)
+        return first_of(self.to_reader(), num_rows)
 
     def count_rows(self) -> int:
         """Return the number of rows; without a filter it comes from the footers of base files."""
@@ -75,7 +68,7 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
     def __init__(self, view: TableView, *, as_of: When | None = None, kind: str = "snapshot") -> None:
         # pyarrow's class has no constructor: its methods that need one are overridden below.
         self._view, self._as_of, self._kind = view, as_of, kind
-        self._whole = self._planned(None, None)
+        self._schema = scan_schema(view, as_of=as_of, kind=kind)
 
     def __repr__(self) -> str:
         return f"<TableDataset of {self._view.store.uri('')}>"
@@ -83,7 +76,7 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
     @property
     def schema(self) -> pa.Schema:
         """Schema of the rows: the five `_hoodie_*` columns, then the table's columns."""
-        return self._whole.schema
+        return self._schema
 
     def scanner(
         self,
@@ -107,22 +100,21 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
         """
         no_columns = columns is not None and not columns
         names = () if no_columns else checked_columns(self.schema, columns)
-        plan = self._whole if filter is None else self._planned(filter, names)
         # A scan has at least one column: batches without columns are made of it.
-        kept = names or plan.columns[:1]
-        if filter is None:
-            plan = plan.with_columns(kept)
-            return TableScanner(plan, SliceScan.of(plan), names, batch_size)
-        scan = replace(SliceScan.of(plan), columns=kept, exact=None, also=filter)
+        kept = names or tuple(self.schema.names[:1])
+        plan = self._planned(filter, kept)
+        scan = SliceScan.of(plan)
+        if filter is not None:
+            scan = replace(scan, columns=kept, exact=None, also=filter)
         return TableScanner(plan, scan, names, batch_size)
 
-    def _planned(self, filter: Expression | None, names: Sequence[str] | None) -> ScanPlan:
-        columns, where = None, None
+    def _planned(self, filter: Expression | None, columns: Sequence[str]) -> ScanPlan:
+        where = None
         if filter is not None:
             _check_filter(filter, self.schema)
             from hoodie.records.condition import Condition
 
-            columns = list(dict.fromkeys([*(names or ()), *columns_of(filter, self.schema)])) or self.schema.names[:1]
+            columns = list(dict.fromkeys([*columns, *columns_of(filter, self.schema)]))
             text = translated(filter, self.schema).where
             where = None if text is None else Condition.parse(text)
         return plan_scan(self._view, columns=columns, where=where, as_of=self._as_of, kind=self._kind)

@@ -234,14 +234,19 @@ def stream(plan: ScanPlan) -> pa.RecordBatchReader:
 
 def first_rows(plan: ScanPlan, limit: int) -> pa.Table:
     """Return the first `limit` rows of the scan; the read stops after them. Memory: as `stream`, and the rows."""
+    return first_of(stream(plan), limit)
+
+
+def first_of(rows: pa.RecordBatchReader, limit: int) -> pa.Table:
+    """Return the first `limit` rows of a stream, which is read no further. Memory: these rows, and one batch."""
     kept: list[pa.RecordBatch] = []
     missing = limit
-    for batch in stream(plan) if limit > 0 else ():
-        kept.append(batch.slice(0, min(missing, batch.num_rows)))
+    for batch in rows if limit > 0 else ():
+        kept.append(batch.slice(0, missing))
         missing -= kept[-1].num_rows
         if missing <= 0:
             break
-    return pa.Table.from_batches(kept, plan.output_schema)
+    return pa.Table.from_batches(kept, rows.schema)
 
 
 def count_rows(plan: ScanPlan) -> int:

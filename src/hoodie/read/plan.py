@@ -251,11 +251,7 @@ def plan_scan(
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError if `columns` is empty; UnsupportedError as
     `check_readable`.
     """
-    if kind not in (SNAPSHOT, READ_OPTIMIZED):
-        raise InvalidConfigError(f"view={kind!r}: expected {SNAPSHOT!r} or {READ_OPTIMIZED!r}")
-    check_readable(view)
-    view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
-    schema = with_meta_fields(view.schema(as_of=instant_time).arrow)
+    view, instant_time, schema = _snapshot(view, as_of, kind)
     stored = stored_columns(view, schema, as_of=instant_time)
     wanted = checked_columns(schema, columns)
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
@@ -296,6 +292,23 @@ def plan_scan(
         listed=listed,
         listed_by_partition=wanted_partitions is not None,
     )
+
+
+def scan_schema(
+    view: TableView, *, columns: str | Sequence[str] | None = None, as_of: When | None = None, kind: str = SNAPSHOT
+) -> pa.Schema:
+    """Return the schema of the rows of `plan_scan`, without a listing of files. Raises: as `plan_scan`."""
+    _, _, schema = _snapshot(view, as_of, kind)
+    return pa.schema([schema.field(name) for name in checked_columns(schema, columns)])
+
+
+def _snapshot(view: TableView, as_of: When | None, kind: str) -> tuple[TableView, str | None, pa.Schema]:
+    """Return the view to read, the requested time that limits it, and the table's schema with meta columns."""
+    if kind not in (SNAPSHOT, READ_OPTIMIZED):
+        raise InvalidConfigError(f"view={kind!r}: expected {SNAPSHOT!r} or {READ_OPTIMIZED!r}")
+    check_readable(view)
+    view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
+    return view, instant_time, with_meta_fields(view.schema(as_of=instant_time).arrow)
 
 
 def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> ScanPlan:

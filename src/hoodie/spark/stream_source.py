@@ -17,7 +17,7 @@ from hoodie.format.instants.write_stat import WriteStat
 from hoodie.read.cdc import cdc_schema, with_json_images
 from hoodie.read.cdc_plan import plan_cdc
 from hoodie.read.changes import BEGINNING, check_no_write_between, completed_between, plan_batch
-from hoodie.read.plan import check_readable, plan_scan
+from hoodie.read.plan import check_readable, scan_schema
 from hoodie.read.times import OrderTime, completion_of, jvm_bound
 from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
 from hoodie.spark.one_line import one_line
@@ -271,7 +271,7 @@ def stream_schema(
     """Return the schema of the changes of a table: its columns now, or change data. Plans no changes."""
     if cdc:
         return cdc_schema(context.view().schema().arrow, flat=flat)
-    return context.planned(lambda view: plan_scan(view, columns=columns)).output_schema
+    return scan_schema(context.view(), columns=columns)
 
 
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:

@@ -83,7 +83,7 @@ def register(session: Any) -> None:
 
 def _serve(session: Any) -> None:
     session.sql = functools.partial(_sql, session)
-    session.table = functools.partial(_table, session)
+    session.table = lambda tableName: session.read.table(tableName)
     _sessions.add(session)
 
 
@@ -142,14 +142,6 @@ def _sql(session: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
             session, pa.Table.from_pylist([{name: getattr(result, name) for name in _COUNTS.names}], _COUNTS)
         )
     return empty_frame(session, "") if result is None or isinstance(result, Table) else result
-
-
-def _table(session: Any, tableName: str) -> Any:
-    """Return a native read of a table of ours in the catalog, and everything else as PySpark does."""
-    entry = _entry(session, tableName)
-    if entry is None:
-        return type(session).table(session, tableName)
-    return Table(open_store(entry.uri), spark=session).read()
 
 
 def _entry(session: Any, name: str) -> CatalogEntry | None:

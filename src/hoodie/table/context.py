@@ -110,11 +110,16 @@ class TableContext:
         """Return the function that plans a read of a view, with the errors of `plan_scan`."""
         from hoodie.read.plan import plan_scan
 
-        condition = self.condition(where)
-        return lambda view: plan_scan(view, columns=columns, where=condition, as_of=as_of, kind=kind)
+        # A text is parsed before anything is read; an expression needs the types of the columns.
+        known = self.condition(where) if isinstance(where, str) else None
+        return lambda view: plan_scan(
+            view, columns=columns, where=known or self.condition(where, view), as_of=as_of, kind=kind
+        )
 
-    def condition(self, where: Where | None) -> Condition | None:
+    def condition(self, where: Where | None, view: TableView | None = None) -> Condition | None:
         """Return a condition that is a text of SQL or an expression of pyarrow; None for None.
+
+        `view`: of the table whose columns an expression has, if the caller has loaded it.
 
         Raises: InvalidConfigError for a text that is no SQL; UnsupportedError for an expression without a form in SQL.
         """
@@ -128,7 +133,7 @@ class TableContext:
         from hoodie.format.schema.table_schema import with_meta_fields
         from hoodie.read.arrow_filter import sql_of
 
-        return Condition.parse(sql_of(where, with_meta_fields(self.view().schema().arrow)))
+        return Condition.parse(sql_of(where, with_meta_fields((view or self.view()).schema().arrow)))
 
     def partition_paths(self, partitions: Partitions) -> Collection[str]:
         """Return partition paths, also of dicts of partition columns. Raises: as `partitions_of`."""

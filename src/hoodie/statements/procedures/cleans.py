@@ -19,7 +19,7 @@ from hoodie.statements.procedures.procedure import (
     required,
     unsupported,
 )
-from hoodie.statements.procedures.timeline import archived_contents
+from hoodie.statements.procedures.timeline import active_contents, archived_contents
 from hoodie.timeline import Action, Instant, State, read_instant
 
 _SHOWN: Final = (required("table"), optional("limit", 10), optional("showArchived", False), FILTER)
@@ -59,10 +59,8 @@ def _numbers(found: CleanMetadata) -> dict[str, Any]:
 def _cleans(call: Call) -> Iterator[tuple[Instant, CleanMetadata]]:
     """Yield the completed cleans, newest first, archived ones too if `showArchived` says so."""
     view = call.table.view()
-    for instant in reversed(view.timeline.completed().instants):
-        if instant.action is Action.CLEAN:
-            content = read_instant(view.store, view.layout, instant)
-            yield instant, CleanMetadata.parse(content, path=str(instant))
+    for instant, content in active_contents(view, Action.CLEAN):
+        yield instant, CleanMetadata.parse(content, path=str(instant))
     if call["showArchived"]:
         for instant, content in archived_contents(view.archive(), Action.CLEAN):
             yield instant, CleanMetadata.parse(content, path=f"{instant} in the archived timeline")

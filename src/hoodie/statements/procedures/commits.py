@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from hoodie.errors import InstantNotFoundError
@@ -31,10 +32,10 @@ _DAY_MS: Final = 24 * 3600 * 1000
 _TOTAL: Final = "Total"
 
 
-def newest_commits(view: TableView) -> Commits:
-    """Yield the completed writes of the active timeline with their metadata, newest first."""
+def newest_commits(view: TableView, wanted: str | None = None) -> Commits:
+    """Yield the completed writes of the active timeline with their metadata, newest first; only `wanted` if given."""
     for instant in reversed(view.timeline.instants):
-        if instant.is_completed and instant.action.writes_data:
+        if instant.is_completed and instant.action.writes_data and wanted in (None, instant.requested_time):
             yield instant, view.commit_metadata(instant)
 
 
@@ -158,8 +159,7 @@ def _show_commit_write_stats(call: Call) -> Iterable[Row]:
 
 
 def _show_extra_metadata(call: Call) -> Iterable[Row]:
-    view, key = call.table.view(), call["metadata_key"]
-    wanted = call["instant_time"] or next((found.requested_time for found, _ in newest_commits(view)), None)
+    key, wanted = call["metadata_key"], call["instant_time"] or None
     rows = (
         {
             "instant_time": instant.requested_time,
@@ -167,8 +167,7 @@ def _show_extra_metadata(call: Call) -> Iterable[Row]:
             "metadata_key": name,
             "metadata_value": value,
         }
-        for instant, commit in newest_commits(view)
-        if instant.requested_time == wanted
+        for instant, commit in islice(newest_commits(call.table.view(), wanted), 1)
         for name, value in commit.extra_metadata.items()
         if key in (None, name)
     )

@@ -27,9 +27,9 @@ from hoodie.statements.procedures.procedure import (
     required,
     unsupported,
 )
-from hoodie.statements.procedures.timeline import archived_contents
+from hoodie.statements.procedures.timeline import active_contents, archived_contents
 from hoodie.storage import FileInfo, Store, open_store
-from hoodie.timeline import Action, read_instant
+from hoodie.timeline import Action
 from hoodie.view.slices import list_files, with_archived_between, with_archived_logs
 from hoodie.view.table_view import TableView
 
@@ -254,10 +254,8 @@ def _status(action: str, instant: str, timeline: str) -> dict[str, str]:
 def _deletions(view: TableView) -> Iterator[tuple[dict[str, str], Iterable[str]]]:
     """Yield the names of deleted files with what deleted them: cleans, rollbacks, restores, each newest first."""
     for action, names_of in ((Action.CLEAN, _cleaned), (Action.ROLLBACK, _rolled_back), (Action.RESTORE, _restored)):
-        for instant in reversed(view.timeline.completed().instants):
-            if instant.action is action:
-                content = read_instant(view.store, view.layout, instant)
-                yield _status(action.value, instant.requested_time, "active"), names_of(content, str(instant))
+        for instant, content in active_contents(view, action):
+            yield _status(action.value, instant.requested_time, "active"), names_of(content, str(instant))
         for instant, content in archived_contents(view.archive(), action):
             yield _status(action.value, instant.requested_time, "archived"), names_of(content, str(instant))
 

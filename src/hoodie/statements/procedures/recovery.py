@@ -21,7 +21,8 @@ from hoodie.statements.procedures.procedure import (
     optional,
     required,
 )
-from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.statements.procedures.timeline import active_contents
+from hoodie.timeline import Action, Instant, State
 
 _PLANNED: Final = COMPACTION.actions | CLUSTERING.actions
 
@@ -80,10 +81,8 @@ def _run_rollback_inflight(call: Call) -> Iterable[Row]:
 
 def _rollbacks(call: Call) -> Iterator[tuple[Instant, RollbackMetadata]]:
     """Yield the completed rollbacks of the active timeline, newest first."""
-    view = call.table.view()
-    for instant in reversed(view.timeline.completed().instants):
-        if instant.action is Action.ROLLBACK:
-            yield instant, RollbackMetadata.parse(read_instant(view.store, view.layout, instant), path=str(instant))
+    for instant, content in active_contents(call.table.view(), Action.ROLLBACK):
+        yield instant, RollbackMetadata.parse(content, path=str(instant))
 
 
 def _show_rollbacks(call: Call) -> Iterable[Row]:

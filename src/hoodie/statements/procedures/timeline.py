@@ -27,6 +27,13 @@ from hoodie.view.table_view import TableView
 _EXPORTED: Final = "clean,commit,deltacommit,rollback,savepoint,restore"
 
 
+def active_contents(view: TableView, action: Action) -> Iterator[tuple[Instant, bytes]]:
+    """Yield the completed instants of an action with their contents, newest first."""
+    for instant in reversed(view.timeline.completed().instants):
+        if instant.action is action:
+            yield instant, read_instant(view.store, view.layout, instant)
+
+
 def archived_contents(archive: ArchivedTimeline, action: Action) -> Iterator[tuple[Instant, bytes]]:
     """Yield the archived instants of an action with the content of their completed file, newest first."""
     wanted = {found.requested_time: found for found in archive.completed() if found.action is action}
