@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 
@@ -18,6 +20,26 @@ def size_text(size_bytes: int) -> str:
             return f"{size:,.0f} B" if unit == "B" else f"{size:,.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
+
+
+def counted(count: int, nouns: str) -> str:
+    """Return a count with its plural noun, and the singular for 1: the first word that ends with an s loses it.
+
+    >>> counted(1, "log files deleted"), counted(1200, "rows"), counted(1, "entries")
+    ('1 log file deleted', '1,200 rows', '1 entry')
+    """
+    if count == 1:
+        nouns = re.sub(r"(ie)?s\b", lambda ending: "y" if ending[1] else "", nouns, count=1)
+    return f"{count:,} {nouns}"
+
+
+def command_text(command: str, uri: str) -> str:
+    """Return a command of the shell for the table with this URI instead of TABLE; a path, if it is on a local disk.
+
+    >>> command_text("hoodie repair TABLE --execute", "file:///data/my trips")
+    "hoodie repair '/data/my trips' --execute"
+    """
+    return command.replace("TABLE", shlex.quote(uri.removeprefix("file://")))
 
 
 def seconds_text(seconds: Mapping[str, float]) -> str:

@@ -38,7 +38,9 @@ def test_a_full_check_asks_hbase(options: dict[str, str], table_type: str) -> No
     report = table.verify(full=True)
     assert report.problems == {"hbase-differs": 3}
     assert {found.key for found in report.findings} == {"b", "c", "z"}
-    assert {found.remedy for found in report.findings} == {f"hoodie index build {table.path} hbase"}
+    assert {found.remedy for found in report.findings} == {
+        f"hoodie index build {table.path.removeprefix('file://')} hbase"
+    }
     table.index.build("hbase")
     assert table.verify(full=True).ok
 

@@ -8,8 +8,10 @@ import pytest
 import hoodie
 from hoodie.display import html_facts, size_text
 from hoodie.services.results import Finding, Report, ServiceResult
+from hoodie.storage.memory import MemoryStore
 from hoodie.timeline import Timeline
 from hoodie.write.result import WriteResult
+from tests.support.fault_store import FaultStore
 
 ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
 
@@ -22,11 +24,43 @@ def table() -> hoodie.Table:
     return found
 
 
-def test_a_table_tells_where_it_is_and_a_notebook_what_it_is(table: hoodie.Table) -> None:
-    assert repr(table) == "hoodie.open('memory://display')"
+def test_a_table_shows_its_card_on_a_terminal_and_in_a_notebook(table: hoodie.Table) -> None:
+    commit = table.timeline.instants[-1]
+    size_bytes = table.inspect.partitions()["size_bytes"][0].as_py()
+    assert repr(table).splitlines() == [
+        "hoodie.open('memory://display')",
+        "  name           a<b",
+        "  type           copy_on_write, version 9",
+        "  record key     id",
+        "  index          files, record_index",
+        f"  newest commit  {commit}, the newest of 1 on the active timeline",
+        "  rows           2",
+        f"  size           {size_text(size_bytes)} in 1 file of 1 partition",
+        "  columns        id string, x int64",
+        "  findings       none on the timeline; t.verify() or `hoodie verify memory://display` checks the files",
+    ]
     shown = table._repr_html_()
     for text in ("a&lt;b", "copy_on_write", "id string, x int64", ".commit (completed)"):
         assert text in shown
+
+
+def test_a_card_opens_no_data_file_and_lists_no_folder_of_data(table: hoodie.Table) -> None:
+    counting = FaultStore(table.view().store, count_reads=True)
+    assert repr(hoodie.Table(counting)).splitlines()[1:7] == repr(table).splitlines()[1:7]
+    read = [call.path for call in counting.calls]
+    assert read
+    assert all(path.startswith(".hoodie") for path in read), read
+
+
+def test_a_card_names_dead_writes_and_rows_in_logs() -> None:
+    store = MemoryStore()
+    made = hoodie.create(store.uri(""), ROWS.schema, record_key="id", type="merge_on_read", index="simple")
+    made.upsert(ROWS)
+    made.upsert(ROWS)
+    assert "  rows           2; without the changes in log files; t.count() counts all" in repr(made).splitlines()
+    store.create(".hoodie/timeline/20200101000000000.deltacommit.requested", b"")
+    assert "write-dead: 20200101000000000: a write is pending" in repr(made)
+    assert f"t.verify() or `hoodie verify {store.uri('')}` says more" in repr(made)
 
 
 def test_a_damaged_table_shows_its_error_in_a_notebook(table: hoodie.Table) -> None:
@@ -35,6 +69,7 @@ def test_a_damaged_table_shows_its_error_in_a_notebook(table: hoodie.Table) -> N
     store.replace(".hoodie/hoodie.properties", b"hoodie.table.name=x")
     try:
         assert "<th style='text-align:left'>error</th>" in table._repr_html_()
+        assert "  error  memory://display" in repr(table)
     finally:
         store.replace(".hoodie/hoodie.properties", properties)
 

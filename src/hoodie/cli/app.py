@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shlex
 import shutil
 import sys
 import warnings
@@ -23,36 +22,10 @@ from typer.core import TyperGroup
 
 import hoodie
 from hoodie.cli.terminal import print_error, print_note
+from hoodie.cli.words import in_words
 from hoodie.errors import HoodieError, HoodieWarning
 
 FAILED = 1
-_WORDS: Final = MappingProxyType(
-    {
-        "add it with Arrow data, schema='add_columns' or ": "add it with a Parquet file or --option ",
-        "add it with Arrow data": "add it with a Parquet file",
-        "null: hoodie.write.set": "null: --option hoodie.write.set",
-        "exist_ok=True": "--exist-ok",
-        "storage_options": "--storage-option",
-        "as_of=": "--as-of ",
-        "until=": "--until ",
-        "t.changes_since does so with fallback='snapshot'": "--fallback snapshot does so",
-        "properties=": "--option",
-        "t.schedule_compaction()": "`hoodie compact TABLE --plan`",
-        "t.pending_compactions()": "`hoodie compact TABLE --pending`",
-        "t.compact()": "`hoodie compact TABLE`",
-        "t.clean()": "`hoodie clean TABLE`",
-        "t.pending_clusterings()": "`hoodie cluster TABLE --pending`",
-        "t.cluster()": "`hoodie cluster TABLE`",
-        "t.rollback(": "`hoodie rollback TABLE` (",
-        "t.restore(": "`hoodie restore TABLE` (",
-        "t.savepoints()": "`hoodie savepoint list TABLE`",
-        "t.delete_savepoint(": "`hoodie savepoint delete TABLE` (",
-        't.index.build("record")': "`hoodie index build TABLE`",
-        "t.index.build('record')": "`hoodie index build TABLE`",
-        "t.index.drop('record')": "`hoodie index drop TABLE`",
-    }
-)
-"""Calls in messages, and how the command line says the same."""
 _HELP_CHARS_MIN, _HELP_CHARS_DEFAULT = 30, 78
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 plus the number of the signal, as in shells."""
@@ -106,9 +79,10 @@ class _Commands(TyperGroup):
         except KeyboardInterrupt:
             print_error(
                 KeyboardInterrupt(
-                    "interrupted; a write that was not yet committed changed nothing: `hoodie timeline` shows "
-                    "which instants are completed"
-                )
+                    "interrupted; a write that was not yet committed changed nothing: t.timeline shows which instants "
+                    "are completed"
+                ),
+                table=_table(ctx),
             )
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
@@ -133,7 +107,7 @@ def _warnings_as_notes(ctx: Any) -> Iterator[None]:
 
         def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, HoodieWarning):
-                print_note(str(message), words=_words(ctx))
+                print_note(in_words(str(message), _table(ctx)))
             else:
                 show(message, category, *place, **more)
 
@@ -200,14 +174,12 @@ def _common(
     """Options of the command `hoodie` itself."""
 
 
-def _words(ctx: Any) -> dict[str, str]:
-    """Return the words of the command line; commands in them name the table of this call."""
-    table = shlex.quote(ctx.obj) if isinstance(ctx.obj, str) else "TABLE"
-    return {call: said.replace("TABLE", table) for call, said in _WORDS.items()}
+def _table(ctx: Any) -> str | None:
+    return ctx.obj if isinstance(ctx.obj, str) else None
 
 
 def _fail(error: Exception, ctx: Any) -> NoReturn:
-    print_error(error, words=_words(ctx))
+    print_error(error, table=_table(ctx))
     raise typer.Exit(FAILED)
 
 

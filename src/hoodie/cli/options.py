@@ -115,7 +115,7 @@ def table_command(
             with nullcontext() if title is None else progress_bar(title):
                 found = function(Call(path, storage_option, as_json), **arguments)
             if found is not None:
-                print_answer(found, as_json, own=own)
+                print_answer(found, as_json, own=own, table=path)
             if isinstance(found, Report) and not found.ok:
                 raise typer.Exit(failed)
 

@@ -196,12 +196,15 @@ def run(
         schedule=schedule,
         coordinator=None if zookeeper is None else f"zookeeper://{zookeeper}",
         properties=properties,
-        report=lambda result: print_answer(result, call.as_json),
+        report=lambda result: print_answer(result, call.as_json, table=call.path),
         on_error=lambda name, error: print_error(hoodie.HoodieError(f"{name}: {error}")),
     )
     if once:
-        if runner.run_once().errors:
+        done = runner.run_once()
+        if done.errors:
             raise typer.Exit(1)
+        if not done.results:
+            print_answer(Answer(str(done), []), call.as_json)
         return
     with _interrupted() as stopped, runner:
         while runner.is_running and not stopped.wait(_LOOK_SECONDS):

@@ -30,6 +30,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hoodie.cli.words import in_words
 from hoodie.display import size_text
 from hoodie.errors import SchemaMismatchError
 from hoodie.progress import Progress, listening
@@ -150,22 +151,19 @@ def _errors() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
-def print_error(error: BaseException, *, words: Mapping[str, str] | None = None) -> None:
-    """Print an error in one line on standard error; `words` has replacements of parts of its message."""
-    text = _line(str(error), words) or type(error).__name__
+def print_error(error: BaseException, *, table: str | None = None) -> None:
+    """Print an error in one line on standard error, in the words of the command line; `table` as for `in_words`."""
+    text = _line(in_words(str(error), table)) or type(error).__name__
     _errors().print("hoodie:", text, style="red", markup=False)
 
 
-def print_note(text: str, *, words: Mapping[str, str] | None = None) -> None:
-    """Print a note in one line on standard error; `words` as for `print_error`."""
-    _errors().print("note:", _line(text, words), style="yellow", markup=False)
+def print_note(text: str) -> None:
+    """Print a note in one line on standard error."""
+    _errors().print("note:", _line(text), style="yellow", markup=False)
 
 
-def _line(text: str, words: Mapping[str, str] | None) -> str:
-    text = _shown(" ".join(text.split()))
-    for call, said in (words or {}).items():
-        text = text.replace(call, said)
-    return text
+def _line(text: str) -> str:
+    return _shown(" ".join(text.split()))
 
 
 def print_json(value: Any) -> None:
@@ -233,8 +231,13 @@ class Answer:
         return cls("\n".join(map(str, results)), [result.to_dict() for result in results])
 
 
-def print_answer(found: Answer | Printable | pa.Table, as_json: bool, *, own: bool = False) -> None:
-    """Print rows, a result or an answer; an empty text is not printed. `own` as for `print_table`."""
+def print_answer(
+    found: Answer | Printable | pa.Table, as_json: bool, *, own: bool = False, table: str | None = None
+) -> None:
+    """Print rows, a result or an answer; an empty text is not printed.
+
+    `own` as for `print_table`; `table`: the path in the arguments, for the words of the text, as for `in_words`.
+    """
     if isinstance(found, pa.Table):
         if as_json:
             print_rows(found.to_batches())
@@ -246,7 +249,7 @@ def print_answer(found: Answer | Printable | pa.Table, as_json: bool, *, own: bo
         for document in answer.documents:
             print_json(document)
     elif answer.text:
-        typer.echo(answer.text)
+        typer.echo(in_words(answer.text, table))
 
 
 def print_table(console: Console, rows: pa.Table, *, own: bool = False) -> None:

@@ -278,7 +278,7 @@ def _target(plan: RollbackPlan, rollback_time: str) -> InstantInfo:
     target = plan.instant_to_rollback
     if target is None or not target.commit_time.isdigit() or target.action not in _ACTIONS:
         raise CorruptFileError(
-            f"the rollback plan names no instant, found {target}; delete the pending rollback with `hoodie repair`",
+            f"the rollback plan names no instant, found {target}; delete the pending rollback: t.repair(dry_run=False)",
             path=rollback_time,
         )
     return target

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import pyarrow as pa
 
-from hoodie.display import size_text
+from hoodie.display import counted, size_text
 from hoodie.engine import EngineFor
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
@@ -130,12 +130,9 @@ class LookUpCost:
         )
 
     def __str__(self) -> str:
-        ways = ((self.buckets_sought, "by seek"), (self.buckets_scanned, "by scan"))
-        used = " and ".join(f"{count} {way}" for count, way in ways if count) or "no"
-        looked_up = f"{self.keys:,} keys looked up, {self.found:,} found"
-        if not used and self.keys and not self.bytes_read:
-            return looked_up
-        return f"{looked_up}: {used} buckets of the record index, {size_text(self.bytes_read)}"
+        parts = self.buckets_sought + self.buckets_scanned
+        read = f": {counted(parts, 'file groups')} of the index read, {size_text(self.bytes_read)}" if parts else ""
+        return f"{counted(self.keys, 'keys')} looked up in the record index, {self.found:,} found{read}"
 
 
 class Index:

@@ -28,9 +28,7 @@ METADATA_COMMITS: Final = CommitRecords(
 )
 """Where the commits of the metadata table record the content of its log files, in versions 8 and 9."""
 
-REBUILD_ADVICE: Final = (
-    "build the metadata table anew with t.index.rebuild() or `hoodie index rebuild`; it holds derived data only"
-)
+REBUILD_ADVICE: Final = "build the metadata table anew with t.index.rebuild(); it holds derived data only"
 """What to do about a damaged metadata table; for error messages."""
 
 

@@ -106,7 +106,7 @@ class Inspection:
         The rows are sorted by partition path, file id and instant.
         """
         current = {path for found in self._slices() for path in found.paths}
-        row_counts = _RowCounts(self.view)
+        row_counts = RowCounts(self.view)
         rows = []
         listing = list_files(self.view)
         times = {instant_of_data_file(name) or "" for names in listing.values() for name in names}
@@ -122,7 +122,7 @@ class Inspection:
 
     def slices(self) -> pa.Table:
         """List the latest file slice of every file group, sorted by partition path and file id."""
-        row_counts = _RowCounts(self.view)
+        row_counts = RowCounts(self.view)
         return pa.Table.from_pylist([_slice_row(found, row_counts) for found in self._slices()], schema=SLICES_SCHEMA)
 
     def partitions(self) -> pa.Table:
@@ -130,7 +130,7 @@ class Inspection:
 
         Only the latest file slices are counted. `latest_instant` is the newest instant in the names of the files.
         """
-        row_counts = _RowCounts(self.view)
+        row_counts = RowCounts(self.view)
         by_partition: dict[str, list[FileSlice]] = {}
         for found in self._slices():
             by_partition.setdefault(found.partition_path, []).append(found)
@@ -210,7 +210,7 @@ class Inspection:
 
 
 @dataclass(slots=True)
-class _RowCounts:
+class RowCounts:
     """Row counts of base and log files, from the metadata of the commits that wrote them."""
 
     view: TableView
@@ -225,7 +225,7 @@ class _RowCounts:
         return self._by_instant[instant_time].get(path)
 
 
-def _file_row(timeline: Timeline, partition_path: str, name: str, row_counts: _RowCounts) -> dict[str, Any] | None:
+def _file_row(timeline: Timeline, partition_path: str, name: str, row_counts: RowCounts) -> dict[str, Any] | None:
     parsed = parse_data_file(name)
     if parsed is None or not timeline.contains_or_before_start(parsed.instant_time):
         return None
@@ -239,7 +239,7 @@ def _file_row(timeline: Timeline, partition_path: str, name: str, row_counts: _R
     }
 
 
-def _slice_row(found: FileSlice, row_counts: _RowCounts) -> dict[str, Any]:
+def _slice_row(found: FileSlice, row_counts: RowCounts) -> dict[str, Any]:
     base = found.base_file
     return {
         "partition_path": found.partition_path,
@@ -253,7 +253,7 @@ def _slice_row(found: FileSlice, row_counts: _RowCounts) -> dict[str, Any]:
     }
 
 
-def _partition_row(partition_path: str, slices: list[FileSlice], row_counts: _RowCounts) -> dict[str, Any]:
+def _partition_row(partition_path: str, slices: list[FileSlice], row_counts: RowCounts) -> dict[str, Any]:
     rows = [_slice_row(found, row_counts) for found in slices]
     counts = [row["base_rows"] for row in rows if row["base_file"] is not None]
     logs = [log for found in slices for log in found.log_files]

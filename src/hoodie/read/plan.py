@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,6 +53,17 @@ class Skipped:
     by_column_stats: int = 0
 
 
+_SKIPPED_BY: Final = MappingProxyType(
+    {
+        "skipped_by_record_index": "by the keys in the record index",
+        "skipped_by_partition_path": "by partition",
+        "skipped_by_bucket": "by the bucket of the keys",
+        "skipped_by_partition_stats": "by the column ranges of their partition",
+        "skipped_by_column_stats": "by the column ranges of their files",
+    }
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReadExplained:
     """The files that a read opens: `file_slices` of the table's `all_file_slices`; others are left out by `skipped`.
@@ -76,11 +88,7 @@ class ReadExplained:
 
     def __str__(self) -> str:
         found = self.to_dict()
-        reasons = [
-            f"{count:,} {name.removeprefix('skipped_').replace('_', ' ')}"
-            for name, count in found.items()
-            if name.startswith("skipped_") and count
-        ]
+        reasons = [f"{count:,} {_SKIPPED_BY[name]}" for name, count in found.items() if name in _SKIPPED_BY and count]
         left_out = f"; left out: {', '.join(reasons)}" if reasons else ""
         size = size_text(self.size_bytes)
         return f"reads {self.file_slices:,} of {self.all_file_slices:,} file slices, {size}{left_out}"

@@ -7,9 +7,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
-from hoodie.display import html_facts, seconds_text, size_text
+from hoodie.display import counted, html_facts, seconds_text, size_text
+
+_VERBS: Final = MappingProxyType(
+    {"deleted": "delete", "freed": "free", "dropped": "drop", "kept": "keep", "mended": "mend"}
+)
+"""The verb of a dry run for the last word of a count's name, as in `files_deleted`."""
+_VERBS_OF_OPERATIONS: Final = MappingProxyType({"rollback": "roll back", "restore": "roll back", "archive": "archive"})
+"""The verb of a dry run for the counts whose names have no verb."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -32,10 +40,10 @@ class ServiceResult:
         return asdict(self)
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in self.counts.items())
         when = f" at {self.instant}" if self.instant else ""
-        took = f"  {size_text(self.bytes_written)} in {seconds_text(self.seconds)}"
-        lines = [f"{self.operation}{when}: {counts or 'nothing to do'}", took]
+        said = self._said() or ("" if self.instant or self.notes else "nothing to do")
+        written = "dry run: nothing was changed; took" if self.dry_run else f"{size_text(self.bytes_written)} in"
+        lines = [f"{self.operation}{when}{': ' if said else ''}{said}", f"  {written} {seconds_text(self.seconds)}"]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     __repr__ = __str__
@@ -45,12 +53,39 @@ class ServiceResult:
         facts = {
             "operation": self.operation + (" (dry run)" if self.dry_run else ""),
             "instant": self.instant or "",
-            **{name.replace("_", " "): count for name, count in self.counts.items()},
-            "written": size_text(self.bytes_written),
+            **({"result": self._said()} if self.dry_run else dict(_named(self._amounts()))),
+            "written": "" if self.dry_run else size_text(self.bytes_written),
             "took": seconds_text(self.seconds),
             "notes": "\n".join(self.notes),
         }
         return html_facts(facts)
+
+    def _amounts(self) -> Mapping[str, int]:
+        """Return the counts that a person reads."""
+        return self.counts
+
+    def _said(self) -> str:
+        """Return the counts as text: what was done, or what a dry run would do; empty without counts."""
+        if not self.dry_run:
+            return ", ".join(counted(count, name) for name, count in _named(self._amounts()))
+        would: dict[str, list[str]] = {}
+        facts = []
+        for name, count in self._amounts().items():
+            noun, _, last = name.rpartition("_")
+            if verb := _VERBS.get(last):
+                amount = size_text(count) if noun == "bytes" else counted(count, noun)
+            else:
+                verb, amount = _VERBS_OF_OPERATIONS.get(self.operation, ""), counted(count, name.replace("_", " "))
+            if not verb:
+                facts.append(amount)
+            elif count:
+                would.setdefault(verb, []).append(amount)
+        deeds = ", ".join(f"{verb} {' and '.join(amounts)}" for verb, amounts in would.items())
+        return ", ".join([*([f"would {deeds}"] if deeds else []), *facts])
+
+
+def _named(amounts: Mapping[str, int]) -> Iterable[tuple[str, int]]:
+    return ((name.replace("_", " "), count) for name, count in amounts.items())
 
 
 OnResult = Callable[[ServiceResult], None]
@@ -115,13 +150,13 @@ class Report:
         return {"ok": self.ok, **asdict(self)}
 
     def __str__(self) -> str:
-        checked = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in self.checked.items())
+        checked = ", ".join(counted(count, name) for name, count in _named(self.checked))
         lines = [f"{self.subject}: {self._verdict()}", f"  {checked} in {self.seconds:.2f} s"]
         for severity in Severity:
             for kind, findings in self._by_kind(severity).items():
                 remedy = f" -> {findings[0].remedy}" if findings[0].remedy else ""
-                counted = self.problems if severity is Severity.ERROR else self.warnings
-                lines.append(f"  {severity} {kind}: {counted.get(kind, len(findings)):,}{remedy}" if remedy else "")
+                numbers = self.problems if severity is Severity.ERROR else self.warnings
+                lines.append(f"  {severity} {kind}: {numbers.get(kind, len(findings)):,}{remedy}" if remedy else "")
                 lines += [f"  {'  ' if remedy else ''}{finding}" for finding in findings]
         return "\n".join([line for line in lines if line] + [f"  note: {note}" for note in self.notes])
 

@@ -34,6 +34,10 @@ class Round:
     results: tuple[ServiceResult, ...] = ()
     errors: tuple[tuple[str, Exception], ...] = ()
 
+    def __str__(self) -> str:
+        errors = (f"{name} failed: {error}" for name, error in self.errors)
+        return "\n".join([*map(str, self.results), *errors]) or "nothing was due"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceChoice:

@@ -35,7 +35,10 @@ class Table(TableReads, TableFrames, TableWrites, TableStreams, TableServices):
         self._context = TableContext(store, spark, lock)
 
     def __repr__(self) -> str:
-        return f"hoodie.open({self.path!r})"
+        """Return the card of the table: its type, rows, size, newest commit and findings. It opens no data file."""
+        from hoodie.table.card import card_text
+
+        return card_text(f"hoodie.open({self.path!r})", self._card())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle where the table is; the copy uses the active Spark session, or none if this handle uses none.
@@ -47,14 +50,17 @@ class Table(TableReads, TableFrames, TableWrites, TableStreams, TableServices):
         return _opened, self._context.place()
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the table's properties, for notebooks. Reads the properties and the timeline."""
-        from hoodie.errors import HoodieError
+        """Return the card of the table as HTML, for notebooks."""
+        return html_facts({"path": self.path, **self._card()})
+
+    def _card(self) -> dict[str, str]:
+        from hoodie.table.card import card_of
 
         try:
-            facts = _summary(self.view())
-        except HoodieError as error:
-            facts = {"error": str(error)}
-        return html_facts({"path": self.path, **facts})
+            return card_of(self.view())
+        except Exception as error:
+            # A debugger or a log asks for the text: an error would hide what it shows.
+            return {"error": str(error) or type(error).__name__}
 
     @property
     def path(self) -> str:
@@ -111,23 +117,3 @@ def _opened(spec: StoreSpec, spark: bool | None, lock: Mapping[str, str]) -> Tab
     from hoodie.storage import open_store
 
     return Table(open_store(spec), spark=spark, lock=lock)
-
-
-def _summary(view: TableView) -> dict[str, str]:
-    """Return name, type, keys, partition columns, ordering, newest commit and columns, as text by heading.
-
-    Raises: CorruptFileError if the newest commit does not parse.
-    """
-    config = view.config
-    completed = view.timeline.completed().instants
-    columns = ", ".join(f"{field.name} {field.type}" for field in view.schema().arrow)
-    return {
-        "name": config.name,
-        "type": f"{config.table_type.value.lower()}, version {config.version.value}",
-        "record key": ", ".join(config.record_key_fields) or "automatic",
-        "partitioned by": ", ".join(config.partition_fields),
-        "ordering": ", ".join(config.ordering_fields),
-        "index": ", ".join(config.metadata_partitions),
-        "newest instant": str(completed[-1]) if completed else "none: the table has no rows yet",
-        "columns": columns,
-    }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hoodie.display import command_text
 from hoodie.errors import CorruptFileError
 from hoodie.files.markers import marker_folder
 from hoodie.format.filenames import instant_of_data_file
@@ -47,8 +48,9 @@ class LostInstant:
             advice = f"restore {folder}/{self.requested_time}* from a copy"
         else:
             text = f"the completed file of {self.instant} is lost, but the instant completed"
+            command = command_text("hoodie repair TABLE --execute", view.store.uri(""))
             advice = (
-                f"`hoodie repair {view.store.uri('')} --execute` (`t.repair(dry_run=False)`) writes it anew; or "
+                f"`{command}` (t.repair(dry_run=False)) writes it anew; or "
                 f"restore {folder}/{self.requested_time}_*.{self.instant.action.completed_as} from a copy"
             )
         return CorruptFileError(f"{text}: {self.proof}. Nothing was changed; {advice}", path=folder)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hoodie.commit.call import Call
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.config.compaction import COMPACT_DELTA_COMMITS, COMPACT_INLINE
-from hoodie.display import size_text
+from hoodie.display import command_text, size_text
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.index import LookUpCost
@@ -97,9 +97,10 @@ def _compact(
             )
     backlog = logs / max(groups, 1)
     if backlog >= _BACKLOG_FACTOR * COMPACT_DELTA_COMMITS.get(setup.options):
+        command = command_text("hoodie services run TABLE", call.state.store.uri(""))
         notes += (
             f"{backlog:.1f} log files per file slice wait for compaction, and every read merges them: call t.compact() "
-            f"after t.schedule_compaction(), run `hoodie services run`, or set {COMPACT_INLINE.key}=true",
+            f"after t.schedule_compaction(), run `{command}`, or set {COMPACT_INLINE.key}=true",
         )
     return AfterWrite(backlog=backlog, compaction=compaction, notes=notes)
 

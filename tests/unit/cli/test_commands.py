@@ -249,12 +249,12 @@ def test_remedies_name_the_table(trips: Path, tmp_path: Path, run: Run) -> None:
             assert f"found columns {names}" in done.err
     (trips / "city=sf" / ".hoodie_partition_metadata").unlink()
     done = run("verify", trips)
-    assert (done.code, f"hoodie repair {trips.as_uri()} --execute" in done.out) == (3, True), done.out
+    assert (done.code, f"hoodie repair {trips} --execute" in done.out) == (3, True), done.out
     first = hoodie.open(trips).timeline.latest()
     assert first is not None
     hoodie.open(trips).upsert(CHANGED)
     done = run("rollback", trips, first.requested_time)
-    assert (done.code, f"`hoodie rollback {trips}`" in done.err) == (1, True), done.err
+    assert (done.code, f"`hoodie rollback {trips} {first.requested_time} --chain`" in done.err) == (1, True), done.err
 
 
 def test_the_version_is_printed(run: Run) -> None:

@@ -53,7 +53,7 @@ def test_warnings_do_not_fail(path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert code == 0
     assert report["warnings"] == {"leftover-heartbeat": 1}
     (finding,) = report["findings"]
-    assert finding["remedy"] == f"hoodie repair {path.as_uri()} --execute"
+    assert finding["remedy"] == f"hoodie repair {path} --execute"
     assert set(finding) == {"kind", "key", "expected", "found", "severity", "remedy"}
 
 
@@ -62,7 +62,10 @@ def test_errors_fail_until_the_repair(path: Path, capsys: pytest.CaptureFixture[
     marker.unlink()
     code, out = run(capsys, "verify", str(path))
     assert code == FOUND
-    assert f"error partition-file-missing: 1 -> hoodie repair {path.as_uri()} --execute" in out
+    assert f"error partition-file-missing: 1 -> hoodie repair {path} --execute" in out
+    code, out = run(capsys, "repair", str(path))
+    assert (code, out.splitlines()[0]) == (0, "repair: would mend 1 finding")
+    assert f"note: `hoodie repair {path} --execute` does it" in out
     code, out = run(capsys, "repair", str(path), "--json")
     assert code == 0
     assert json.loads(out)["dry_run"] is True

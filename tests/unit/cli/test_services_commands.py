@@ -136,7 +136,7 @@ def versions(tmp_path: Path) -> str:
 
 def test_clean(run: Run, versions: str) -> None:
     code, out, _ = run("clean", versions, "--dry-run", *RETAINED)
-    assert (code, "2 files deleted" in out, "stay readable" in out, "city=sf/" in out) == (0, True, True, True)
+    assert (code, "would delete 2 files" in out, "stay readable" in out, "city=sf/" in out) == (0, True, True, True)
     code, out, _ = run("clean", versions, "--json", *RETAINED)
     assert (code, json.loads(out)["counts"]["files_deleted"]) == (0, 2)
     code, _, error = run("clean", versions, "--option", "hoodie.clean.comits.retained=2")
@@ -154,3 +154,4 @@ def test_services_run(run: Run, versions: str) -> None:
     assert (code, json.loads(out)["operation"]) == (0, "clean")
     code, out, _ = run("services", "run", versions, "--once", "--json")
     assert (code, out) == (0, "")
+    assert run("services", "run", versions, "--once") == (0, "nothing was due\n", "")

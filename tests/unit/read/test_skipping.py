@@ -125,7 +125,7 @@ def test_explain_counts_what_each_step_leaves_out() -> None:
     )
     table.upsert(rows.slice(0, 2))
     table.insert(rows.slice(2))
-    assert "left out: 2 by partition path" in str(table.explain("p = 'x'"))
+    assert "left out: 2 by partition" in str(table.explain("p = 'x'"))
     assert table.explain("id = 'a'").skipped.by_record_index == table.explain().file_slices - 1
     assert table.explain("p = 'y' AND x = 9").file_slices == 0
     assert "skipped by partition stats" in table.explain("x = 9")._repr_html_()

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from hoodie.display import command_text
 from hoodie.errors import CorruptFileError, HoodieError, TableNotFoundError
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.slices import FileSlice, join_path, latest_slices
@@ -270,8 +271,8 @@ def lock_notes(survey: Survey, properties: Mapping[str, str], *, now_ms: int) ->
         )
     provider = LockOptions.of(properties, survey.view.config.raw).provider
     if provider in (zookeeper.NAME, zookeeper.IMPLICIT_NAME):
-        where = survey.view.store.uri("")
-        yield f"the lock in ZooKeeper was not looked at: `hoodie inspect {where} locks` shows who holds it"
+        command = command_text("hoodie inspect TABLE locks", survey.view.store.uri(""))
+        yield f"the lock in ZooKeeper was not looked at: `{command}` shows who holds it"
 
 
 def _storage_based(survey: Survey) -> tuple[str, storage_based.LockFile | None] | None:

@@ -5,11 +5,11 @@ The names are stable: scripts compare them. `docs/operations/verify-and-repair.m
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from hoodie.display import command_text
 from hoodie.services.results import Severity
 
 REPAIR: Final = "hoodie repair TABLE --execute"
@@ -28,7 +28,7 @@ class FindingKind:
 
     def remedy_for(self, table: str) -> str:
         """Return the remedy with the path or URI of a table."""
-        return self.remedy.replace("TABLE", shlex.quote(table))
+        return command_text(self.remedy, table)
 
     @property
     def is_repaired(self) -> bool:

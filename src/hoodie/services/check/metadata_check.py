@@ -92,7 +92,7 @@ def _check_hfile(source: StoredFile, where: str) -> None:
         pass
 
 
-_LOST = "none: `hoodie index rebuild` builds the metadata table anew"
+_LOST = "none: t.index.rebuild() builds the metadata table anew"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ takes the table's lock and looks again under it, so that it can be repeated afte
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -17,6 +17,7 @@ from typing import Final
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.writable import check_version_written
+from hoodie.display import command_text
 from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.table_properties import finish_update
@@ -164,6 +165,19 @@ _BUILDS: Final = frozenset({Step.REBUILD, Step.BUILD_INDEX, Step.BUILD_STATISTIC
 _OF_FULL_CHECKS: Final = frozenset({kinds.INDEX_DIFFERS, kinds.STATISTICS_DIFFER})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RepairResult(ServiceResult):
+    """The outcome of a repair. `counts` has the findings of each step, `failed` those of the steps that failed."""
+
+    failed: int = 0
+
+    def _amounts(self) -> Mapping[str, int]:
+        """Count findings: the names of the steps say nothing without their notes."""
+        mended = sum(self.counts.values()) - self.failed
+        found = {"findings_mended": mended, "findings_not_mended": self.failed}
+        return {name: count for name, count in found.items() if count}
+
+
 def repair(
     call: Call, *, dry_run: bool = True, full: bool = False, min_age_seconds: float = MIN_AGE_SECONDS
 ) -> ServiceResult:
@@ -179,16 +193,28 @@ def repair(
     with times.phase("check"):
         checked = check(call, full=full, now_ms=now_ms)
     plan = _plan_repair(checked, now_ms=now_ms, min_age_ms=int(min_age_seconds * 1000))
-    notes = [f"{step}: {_named(keys)}" for step, keys in plan.steps.items()]
+    would = "would " if dry_run else ""
+    notes = [f"{would}{step}: {_named(keys)}" for step, keys in plan.steps.items()]
     if plan.kept:
         notes.append(f"kept, as they are younger than {min_age_seconds:.0f} s or in use: {_named(plan.kept)}")
     notes += _not_mended(checked)
+    failed: set[Step] = set()
     if not dry_run and plan.steps:
         with times.phase("repair"):
-            notes += _execute(call, checked, plan)
-    counts = {step.name.lower(): len(keys) for step, keys in plan.steps.items()}
-    return ServiceResult(
-        operation="repair", counts=counts, seconds=times.seconds(), dry_run=dry_run, notes=(*notes, *checked.notes)
+            done = _execute(call, checked, plan)
+        notes += [note for told in done.values() for note in told]
+        failed = {step for step, told in done.items() if any(note.startswith(_FAILED) for note in told)}
+    elif plan.steps:
+        command = command_text(kinds.REPAIR, call.state.store.uri(""))
+        more = (" --full", ", full=True") if full else ("", "")
+        notes.append(f"`{command}{more[0]}` (t.repair(dry_run=False{more[1]})) does it")
+    return RepairResult(
+        operation="repair",
+        counts={step.name.lower(): len(keys) for step, keys in plan.steps.items()},
+        failed=sum(len(plan.steps[step]) for step in failed),
+        seconds=times.seconds(),
+        dry_run=dry_run,
+        notes=(*notes, *checked.notes),
     )
 
 
@@ -208,18 +234,21 @@ def _not_mended(checked: Checked) -> list[str]:
     return [f"{text}: {_named(keys)}" for text, keys in found.items()]
 
 
-def _execute(call: Call, checked: Checked, plan: _RepairPlan) -> list[str]:
-    """Run the steps; return notes about steps that failed, or that were not needed any more."""
+_FAILED: Final = "failed: "
+
+
+def _execute(call: Call, checked: Checked, plan: _RepairPlan) -> dict[Step, tuple[str, ...]]:
+    """Run the steps; return notes of each, also if it failed or was not needed any more."""
     check_version_written(checked.survey.view, "repair")
-    notes = []
+    notes: dict[Step, tuple[str, ...]] = {}
     for step, keys in plan.steps.items():
         try:
             if step in _BUILDS and not _is_needed(call, checked, step):
-                notes.append(f"not needed any more: {step}")
+                notes[step] = (f"not needed any more: {step}",)
                 continue
-            notes += _STEPS[step](call, keys) or ()
+            notes[step] = _STEPS[step](call, keys) or ()
         except (HoodieError, OSError) as error:
-            notes.append(f"failed: {step}: {error}")
+            notes[step] = (f"{_FAILED}{step}: {error}",)
     return notes
 
 
@@ -268,7 +297,7 @@ def _complete(call: Call, keys: Sequence[str]) -> tuple[str, ...]:
                 try:
                     notes.append(complete_anew(view, lost))
                 except UnsupportedError as error:
-                    notes.append(f"failed: {Step.COMPLETE}: {error}")
+                    notes.append(f"{_FAILED}{Step.COMPLETE}: {error}")
     return tuple(notes)
 
 

@@ -24,6 +24,7 @@ from hoodie.services.check.completion import lost_completions
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, State, TimelineArchive, is_live, read_instant
+from hoodie.view.table_view import TableView
 
 _PLANS: Mapping[Action, Callable[[bytes], object]] = {
     Action.COMPACTION: CompactionPlan.parse,
@@ -55,7 +56,7 @@ def timeline_problems(survey: Survey) -> Iterator[Problem]:
         for instant, text in survey.damaged.items()
         if not _is_empty(instants[_key(instant)])
     )
-    yield from _pending(survey)
+    yield from pending_problems(survey.view)
     yield from _archive_problems(survey)
 
 
@@ -166,19 +167,20 @@ def _doubled(instants: Mapping[tuple[str, Action], _Files]) -> Iterator[Problem]
             yield Problem(kinds.INSTANT_DOUBLED, requested_time, "one action", " and ".join(found))
 
 
-def _pending(survey: Survey) -> Iterator[Problem]:
-    restores = [instant for instant in survey.timeline.pending() if instant.action is Action.RESTORE]
-    lost = {found.requested_time: found.proof for found in lost_completions(survey.view)}
+def pending_problems(view: TableView) -> Iterator[Problem]:
+    """Check the pending instants: one head of a heartbeat each, and one listing if a write has no live writer."""
+    restores = [instant for instant in view.timeline.pending() if instant.action is Action.RESTORE]
+    lost = {found.requested_time: found.proof for found in lost_completions(view)}
     for time, proof in lost.items():
         yield Problem(kinds.COMPLETION_LOST, time, "a completed file", f"none, though {proof}")
-    for instant in restores or survey.timeline.pending():
+    for instant in restores or view.timeline.pending():
         if instant.requested_time in lost:
             continue
-        if is_live(survey.view.store, instant.requested_time):
+        if is_live(view.store, instant.requested_time):
             continue
         if instant.action is Action.RESTORE:
             # The other pending instants are part of it, or wait for it.
-            plan = restore_plan(survey.view, instant)
+            plan = restore_plan(view, instant)
             commit = "" if plan is None else f", to the commit {restored_to(plan)}"
             yield Problem(kinds.RESTORE_PENDING, instant.requested_time, found=f"{instant}{commit}")
         elif instant.action is Action.ROLLBACK:

@@ -314,7 +314,7 @@ class SmallFiles:
             return "no partition has many small files"
         return (
             f"{self.file_slices:,} small file slices ({size_text(self.size_bytes)}) in {len(self.partitions):,} "
-            f"partitions could be {self.files_after:,} base files: call t.cluster(), or run `hoodie cluster`"
+            f"partitions could be {self.files_after:,} base files: t.cluster() joins them"
         )
 
 

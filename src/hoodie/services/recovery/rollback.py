@@ -51,8 +51,9 @@ def _roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = 
     if dry_run:
         requests = plan_rollback(view, instant).rollback_requests
         files = sum(len(request.files_to_be_deleted) for request in requests)
+        counts = {"instants": 1, "files_deleted": files}
         notes = (f"{instant} would be rolled back",)
-        return ServiceResult(operation=OPERATION, counts={"files_deleted": files}, dry_run=True, notes=notes)
+        return ServiceResult(operation=OPERATION, counts=counts, dry_run=True, notes=notes)
     if instant.action in COMPACTION.actions:
         with times.phase("rollback"):
             done = roll_back_plan(COMPACTION, state, instant_time, remove_plan=True)

@@ -1,0 +1,51 @@
+"""Say calls of Python in messages as the commands and options of the command line, with the table of this call."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Final
+
+_QUOTED: Final = r"""['"]?(\w*)['"]?"""
+_WORDS: Final = tuple(
+    (re.compile(call), said)
+    for call, said in (
+        (r"add it with Arrow data, schema='add_columns' or ", "add it with a Parquet file or --option "),
+        (r"add it with Arrow data", "add it with a Parquet file"),
+        (r"null: hoodie\.write\.set", "null: --option hoodie.write.set"),
+        (r"exist_ok=True", "--exist-ok"),
+        (r"storage_options", "--storage-option"),
+        (r"as_of=", "--as-of "),
+        (r"until=", "--until "),
+        (r"t\.changes_since does so with fallback='snapshot'", "--fallback snapshot does so"),
+        (r" \(t\.repair\(dry_run=False[^)]*\)\)", ""),
+        (r"t\.repair\(dry_run=False\)", "`hoodie repair TABLE --execute`"),
+        (r"t\.schedule_compaction\(\)", "`hoodie compact TABLE --plan`"),
+        (r"t\.pending_compactions\(\)", "`hoodie compact TABLE --pending`"),
+        (r"t\.pending_clusterings\(\)", "`hoodie cluster TABLE --pending`"),
+        (r"t\.(compact|clean|cluster|repair|verify)\(\)", r"`hoodie \1 TABLE`"),
+        (rf"t\.rollback\({_QUOTED}, chain=True\)", r"`hoodie rollback TABLE \1 --chain`"),
+        (rf"t\.(rollback|restore)\({_QUOTED}\)", r"`hoodie \1 TABLE \2`"),
+        (r"t\.(rollback|restore)\b", r"`hoodie \1 TABLE`"),
+        (rf"t\.delete_savepoint\({_QUOTED}\)", r"`hoodie savepoint delete TABLE \1`"),
+        (r"t\.savepoints\(\)", "`hoodie savepoint list TABLE`"),
+        (r"t\.timeline(\.(completed|pending)\(\))?", "`hoodie timeline TABLE`"),
+        (r"t\.index\.rebuild\(\)", "`hoodie index rebuild TABLE`"),
+        (r"""t\.index\.(build|drop)\((['"]record['"])?\)""", r"`hoodie index \1 TABLE`"),
+        (r"""t\.index\.(build|drop)\(['"](\w+)['"]\)""", r"`hoodie index \1 TABLE \2`"),
+        (r"properties=", "--option"),
+    )
+)
+"""Calls in messages, and how the command line says the same. The first that matches wins."""
+
+
+def in_words(text: str, table: str | None) -> str:
+    """Return a message in the words of the command line; `table` is the path or URI in the arguments, if there is one.
+
+    >>> in_words("roll it back with t.rollback('2024')", "/data/my trips")
+    "roll it back with `hoodie rollback '/data/my trips' 2024`"
+    """
+    named = "TABLE" if table is None else shlex.quote(table)
+    for call, said in _WORDS:
+        text = call.sub(said.replace("TABLE", named.replace("\\", r"\\")), text)
+    return text
