@@ -18,7 +18,7 @@ import pytest
 import typer
 
 from hoodie.cli import main
-from hoodie.cli.app import _app
+from hoodie.cli.app import build_app
 from tests.contract.public_surface import template_of
 from tests.support.samples import sample_of
 
@@ -81,7 +81,7 @@ def test_odd_texts_are_answered_or_refused_in_one_line(tmp_path: Path, monkeypat
     (tmp_path / "rows.json").write_text('{"id": "a", "m": 1, "p": "x", "n": 1}\n', encoding="utf-8")
     template = template_of("copy-on-write")
     right = {"table": "memory://a copy", "path": "memory://a copy", "files": "rows.json", "instant": template.first}
-    group = typer.main.get_command(_app([]))
+    group = typer.main.get_command(build_app([]))
     cases = [
         (words, parameters, odd, name) for words, parameters in commands(group) for odd in parameters for name in TEXTS
     ]

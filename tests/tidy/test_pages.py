@@ -1,8 +1,9 @@
-"""Pages: every block says its language, every link of a page leads to a file, and the README works on PyPI."""
+"""Pages: every block says its language, links lead to files, the README works on PyPI, the site has each page."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 
 from tests.support.pages import ROOT, Page, pages
 from tests.tidy.sources import for_each
@@ -27,13 +28,21 @@ def test_links_lead_to_files(page: Page) -> None:
     assert not missing, f"{page.name} links to files that do not exist: {missing}"
 
 
-def test_the_readme_has_no_relative_links() -> None:
-    """PyPI shows the README alone: a link to another page of the project would lead nowhere."""
+def test_a_package_index_shows_the_readme_without_relative_links() -> None:
+    """It shows the README alone: a link to another page of the project would lead nowhere."""
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]
     readme = next(page for page in pages() if page.name == "README.md")
-    assert not list(readme.relative_links()), "name the page instead: `docs/storage.md`"
-    named = re.findall(r"`((?:docs/|CHANGELOG)[\w./-]*)`", readme.prose())
-    assert len(named) > 5
-    assert all((ROOT / name).exists() for name in named)
+    shown = readme.text
+    for rule in hook["fancy-pypi-readme"]["substitutions"]:
+        shown = re.sub(rule["pattern"], rule["replacement"], shown)
+    assert not list(Page("README.md", shown).relative_links())
+    assert all(f"(`{target}" in shown for target in readme.relative_links())
+
+
+def test_the_site_has_every_page() -> None:
+    named = re.findall(r"([\w/-]+\.md)\b", (ROOT / "mkdocs.yml").read_text())
+    missing = {page.name.removeprefix("docs/") for page in pages() if page.name.startswith("docs/")} - {*named}
+    assert not missing, "add these pages to `nav` in mkdocs.yml"
 
 
 def test_the_guide_to_the_tests_names_files_that_exist() -> None:

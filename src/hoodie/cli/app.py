@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     2 wrong usage, 130 Ctrl-C.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
-    _app(given)(args=given, prog_name="hoodie")
+    build_app(given)(args=given, prog_name="hoodie")
     sys.exit(0)
 
 
@@ -133,7 +133,7 @@ def _help_width() -> dict[str, int]:
     return {"terminal_width": max(columns, _HELP_CHARS_MIN)} if columns < _HELP_CHARS_DEFAULT else {}
 
 
-def _app(arguments: Sequence[str]) -> typer.Typer:
+def build_app(arguments: Sequence[str]) -> typer.Typer:
     """Build the commands that this call can need: one if the first argument names it, otherwise all."""
     app = typer.Typer(
         name="hoodie",
