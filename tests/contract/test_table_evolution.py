@@ -188,3 +188,18 @@ def test_missing_columns_are_filled_where_the_writer_asks_for_it(lane: Lane) -> 
     fill = {"hoodie.write.set.null.for.missing.columns": "true"}
     table.upsert(lane.data(trips(("b", 2, None, "sf")).select(["id", "ts", "city"])), properties=fill)
     assert_same_rows(lane.read(table), trips(("a", 1, 1.0, "sf"), ("b", 2, None, "sf")), key="id")
+
+
+def test_a_column_allows_no_null_until_a_row_has_one(lane: Lane) -> None:
+    """Spark declares each column nullable: only values lift the rule of a column."""
+    required = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
+    declared = pa.schema([("id", pa.string()), ("n", pa.int64())])
+    table = lane.create(required)
+    assert table.bulk_insert(lane.data(table_of(declared, ("a", 1), ("b", 2)))).notes == ()
+    assert table.upsert(lane.data(table_of(declared, ("b", 3)))).notes == ()
+    assert lane.open().schema.equals(required)
+    with pytest.raises(hoodie.SchemaMismatchError, match="'n' allows no null"):
+        table.upsert(lane.data(table_of(declared, ("b", None))), schema="strict")
+    assert table.upsert(lane.data(table_of(declared, ("b", None)))).notes == ("column n: not null -> nullable",)
+    assert [field.nullable for field in lane.open().schema] == [False, True]
+    assert_same_rows(lane.read(table), table_of(declared, ("a", 1), ("b", None)), key="id")

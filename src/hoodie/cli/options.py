@@ -54,7 +54,8 @@ AsOf = Annotated[
     typer.Option(
         "--as-of",
         metavar="TIME",
-        help="Read the table as of this instant (inclusive), ISO date or datetime; requested:TIME counts by request.",
+        help="Read the table as of this instant (inclusive), ISO date or datetime; without a zone it is local time. "
+        "requested:TIME counts by request.",
     ),
 ]
 

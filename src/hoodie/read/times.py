@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from hoodie.timeline import to_instant_time
+from hoodie.timeline import in_local_time, to_instant_time, wall_clock_time
 from hoodie.view.table_view import TableView
 
 When = str | datetime | date
@@ -31,13 +31,15 @@ BY_REQUEST: Final = "requested:"
 def jvm_time(text: str) -> str | datetime:
     """Return a time in one of JVM Hudi's forms: seconds or milliseconds since 1970 become a datetime.
 
+    Dates and times without a zone become instant times: they are in the table's zone, not in local time.
+
     >>> jvm_time("1700000000"), jvm_time(" 2023-11-14 ")
-    (datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.timezone.utc), '2023-11-14')
+    (datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.timezone.utc), '20231114000000000')
     """
     text = text.strip()
     if text.isdecimal() and len(text) in _EPOCH_DIGITS:
         return datetime.fromtimestamp(int(text) / _EPOCH_DIGITS[len(text)], UTC)
-    return text
+    return wall_clock_time(text)
 
 
 def jvm_bound(text: str, view: TableView) -> OrderTime:
@@ -111,8 +113,8 @@ def completion_of(view: TableView, when: When) -> str:
 def _warn_of_beginning(view: TableView, as_of: When, first: str, has_older: bool) -> None:
     if not has_older:
         view.state.warn(
-            f"as_of={str(as_of)!r} is before {first}, the first commit of {view.store.uri('')}, so that no rows are "
-            "found"
+            f"as_of={str(as_of)!r}{_said(view, as_of)} is before {first}, the first commit of {view.store.uri('')}, so "
+            "that no rows are found"
         )
 
 
@@ -130,10 +132,28 @@ def warn_of_midnight(view: TableView, name: str, when: When, instant_times: list
     if left_out:
         commits = "1 commit of that day is" if left_out == 1 else f"{left_out} commits of that day are"
         view.state.warn(
-            f"{name}={str(when)!r} means the first millisecond of the day ({zone.value}): {commits} not included; "
-            f"pass a time, or {name}={next_day.isoformat()!r} for the whole day"
+            f"{name}={str(when)!r} means the first millisecond of the day in local time ({_zone(day)}): {commits} not "
+            f"included; pass a time, or {name}={next_day.isoformat()!r} for the whole day"
         )
     return left_out > 0
+
+
+def _said(view: TableView, as_of: When) -> str:
+    """Return what a message adds to a time without a zone: the zone that it has, and the instant time that it means."""
+    when = as_of
+    if isinstance(when, str):
+        text = when.strip()
+        if wall_clock_time(text) == text:
+            return ""
+        when = datetime.fromisoformat(text)
+    if isinstance(when, datetime) and when.tzinfo is not None:
+        return ""
+    return f" in local time ({_zone(when)}; {to_instant_time(when, view.layout.zone)} on the timeline)"
+
+
+def _zone(when: date) -> str:
+    """Return this process's zone at a time: its distance from UTC."""
+    return f"UTC{in_local_time(when).isoformat()[-6:]}"
 
 
 def _date_of(when: When) -> date | None:

@@ -61,8 +61,9 @@ class TableReads:
                 The case of a name does not matter.
             where: condition in Spark SQL, or an expression of pyarrow that SQL can say; partitions and row groups that
                 cannot match are not read.
-            as_of: read the table as of this instant (inclusive), datetime or ISO date. Commits that completed later do
-                not count; with `requested:` before a text, commits that were requested later (Hudi's rule).
+            as_of: read the table as of this instant (inclusive), datetime or ISO date; without a zone it is local time.
+                Commits that completed later do not count; with `requested:` before a text, commits that were requested
+                later (Hudi's rule).
             view: query type: `snapshot`, or `read_optimized`, which skips log files.
 
         Warns: `HoodieWarning` if a part of the table is missing and the read is slower, if `as_of` is a date without a

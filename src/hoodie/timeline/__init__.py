@@ -17,7 +17,14 @@ from hoodie.timeline.transitions import (
     create_requested,
     delete_instant_files,
 )
-from hoodie.timeline.zone import instant_time_of_ms, ms_of_instant_time, parse_instant_time, to_instant_time
+from hoodie.timeline.zone import (
+    in_local_time,
+    instant_time_of_ms,
+    ms_of_instant_time,
+    parse_instant_time,
+    to_instant_time,
+    wall_clock_time,
+)
 
 __all__ = [
     "HOODIE_FOLDER",
@@ -47,6 +54,7 @@ __all__ = [
     "delete_heartbeat",
     "delete_instant_files",
     "forget_all",
+    "in_local_time",
     "instant_time_of_ms",
     "is_live",
     "is_lock_option",
@@ -56,4 +64,5 @@ __all__ = [
     "parse_instant_time",
     "read_instant",
     "to_instant_time",
+    "wall_clock_time",
 ]

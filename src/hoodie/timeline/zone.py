@@ -38,8 +38,8 @@ def to_instant_time(when: str | date | datetime, zone: TimelineZone) -> str:
     """Convert a time from a user (`as_of`, `since`, `until`) to an instant time.
 
     Accepts an instant time (14 or more digits, returned unchanged), a datetime, a date, or a datetime or date as ISO
-    text. A date means its first millisecond. A datetime without a zone is in the table's zone. Parts of milliseconds
-    are cut off.
+    text. A date means its first millisecond. A datetime or date without a zone is local time of this process, as in
+    Python. Parts of milliseconds are cut off.
 
     Raises:
         InvalidConfigError: the text is in none of these forms.
@@ -49,11 +49,36 @@ def to_instant_time(when: str | date | datetime, zone: TimelineZone) -> str:
         if text.isascii() and text.isdigit() and len(text) >= _SECONDS_LENGTH:
             return text
         when = _parse_iso(text)
-    if not isinstance(when, datetime):
-        when = datetime(when.year, when.month, when.day)
-    if when.tzinfo is not None:
-        when = when.astimezone(UTC) if zone is TimelineZone.UTC else when.astimezone()
-    return _format_wall_clock(when)
+    moment = in_local_time(when)
+    try:
+        return _format_wall_clock(moment.astimezone(UTC if zone is TimelineZone.UTC else None))
+    except (OverflowError, ValueError):  # within a day of year 1 or of the end of year 9999
+        return _format_wall_clock(moment)
+
+
+def in_local_time(when: date | datetime) -> datetime:
+    """Return the time with a zone; without one it is local time of this process. A date is its first moment."""
+    moment = when if isinstance(when, datetime) else datetime(when.year, when.month, when.day)
+    try:
+        return moment if moment.tzinfo is not None else moment.astimezone()
+    except (OverflowError, ValueError):
+        return moment.replace(tzinfo=UTC)
+
+
+def wall_clock_time(text: str) -> str:
+    """Return ISO text of a time without a zone as an instant time of the same digits; other text as it is.
+
+    JVM Hudi reads its options in this way: the time is in the table's zone, whichever this is.
+
+    >>> wall_clock_time("2023-11-14 22:13:20"), wall_clock_time("2023-11-14T22:13:20Z"), wall_clock_time("earliest")
+    ('20231114221320000', '2023-11-14T22:13:20Z', 'earliest')
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    is_instant = text.isdigit() and len(text) >= _SECONDS_LENGTH
+    return text if is_instant or moment.tzinfo is not None else _format_wall_clock(moment)
 
 
 def instant_time_of_ms(epoch_ms: int, zone: TimelineZone) -> str:

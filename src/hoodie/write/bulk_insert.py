@@ -16,6 +16,7 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.format.schema.required import Paths
 from hoodie.index import Purpose
 from hoodie.index.api import Placement
 from hoodie.progress import PhaseTimes
@@ -24,7 +25,7 @@ from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
 from hoodie.write.distribution import TASKS_PER_CORE, Distribution, PiecePlanner, tasks_of
-from hoodie.write.files.bulk_task import BulkWrite, StagedOrWritten, StageOrWrite, WritePieces
+from hoodie.write.files.bulk_task import BulkWrite, StageOrWrite, WritePieces
 from hoodie.write.files.context import WriteContext, Written
 from hoodie.write.files.log_task import WriteFileGroup
 from hoodie.write.indexed import bulk_insert_in_place
@@ -34,7 +35,7 @@ from hoodie.write.replace import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.retry import not_repeated
 from hoodie.write.setup import WriteSetup
-from hoodie.write.staging import ROW_NUMBER, Preparation, stage
+from hoodie.write.staging import ROW_NUMBER, Preparation, process, stage
 
 SORTS = ("none", "partition", "global")
 _SORT_MODES: dict[str, tuple[str, Distribution]] = {
@@ -73,6 +74,7 @@ def bulk_insert(
         setup.begin(setup.write_action, operation) as write,
     ):
         written = _write(setup, write, folder, spread, source, watch)
+        setup = setup.settled(written.nulls)
         with watch.phase("index"):
             index = write.index.note_locations(written.entries)
         with watch.phase("commit"):
@@ -108,6 +110,7 @@ def insert_overwrite(
             written = _write_in_place(setup, write, folder, watch)
         else:
             written = _write(setup, write, folder, spread, source, watch)
+        setup = setup.settled(written.nulls)
         if not written.stats and not whole_table:
             note = "the data has no rows, so it names no partition to replace: no row of the table changed"
             write.notes.append(note)
@@ -151,9 +154,9 @@ def _write(
     exchange = _in_order_of_data(exchange) if numbers_rows and exchange is not None else exchange
     with watch.phase("write"):
         consume = consumer_of(source, BulkWrite(context), write.instant_time)
-        parts = _process(setup, preparation, consume, exchange)
+        parts, nulls = _process(setup, preparation, consume, exchange)
     reached(Step.WRITTEN)
-    return Written.together(parts)
+    return replace(Written.together(parts), nulls=nulls)
 
 
 def _write_together(
@@ -170,7 +173,7 @@ def _write_together(
     with watch.phase("stage"):
         consume = StageOrWrite(context, folder, stages_all=stages_all, stages_few=not setup.is_in_process)
         preparation = setup.preparation(key_source=source)
-        first: list[StagedOrWritten] = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
+        first, nulls = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
     runs = [run for found in first for run in found.runs]
     engine = setup.call.engine_for(sum(run.size_bytes for run in runs))
     with watch.phase("write"):
@@ -181,14 +184,14 @@ def _write_together(
         tasks = tasks_of(pieces, TASKS_PER_CORE * engine.parallelism) if pieces else []
         parts = engine.run(work, tasks)
     reached(Step.WRITTEN)
-    return Written.together([*(found.written for found in first), *parts])
+    return replace(Written.together([*(found.written for found in first), *parts]), nulls=nulls)
 
 
 def _process(
     setup: WriteSetup, preparation: Preparation, consume: Consume[Result], exchange: Exchange | None = None
-) -> list[Result]:
+) -> tuple[list[Result], Paths]:
     assert setup.data is not None
-    return setup.call.engine.process(setup.data, preparation, preparation.prepared_schema, consume, exchange)
+    return process(setup.call.engine, setup.data, preparation, consume, exchange)
 
 
 def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: PhaseTimes) -> Written:
@@ -217,7 +220,7 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
     reached(Step.WRITTEN)
     written = Written.together(parts)
     written.counts.duplicates += staged.duplicates
-    return written
+    return replace(written, nulls=staged.nulls)
 
 
 def _combines(setup: WriteSetup) -> bool:

@@ -115,6 +115,7 @@ def _write(
     with stage_folder(setup.view.store, in_process=setup.is_in_process) as folder:
         with watch.phase("stage"):
             staged = _stage(setup, data, operation, source, folder, key_stage)
+        setup = setup.settled(staged.nulls)
         batch = _Batch(setup, operation, source, looks_up, staged, watch, one_row_per_key)
         done = retries.run(lambda number: _attempt(batch, f"{folder}/{number}"))
     after = services_after(setup, watch, done.write.completed_view, slices=done.tagged.slices, stats=done.written.stats)

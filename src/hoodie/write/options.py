@@ -15,6 +15,7 @@ from hoodie.errors import (
     UnsupportedError,
 )
 from hoodie.format.schema.evolution import evolve, schema_changes
+from hoodie.format.schema.required import Paths, loosened, paths_with_null, with_required
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro
 from hoodie.format.table.call_options import check_call_options
 from hoodie.format.table.table_config import TableConfig, TableType
@@ -103,8 +104,11 @@ def check_concurrency(view: TableView, index: Index, properties: Mapping[str, st
         )
 
 
-def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]) -> TableSchema:
-    """Return the table's schema after a write of the data; its Avro text changes only if a column is new or wider.
+def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]) -> tuple[TableSchema, Paths]:
+    """Return the table's schema after a write of the data, and its columns whose nulls are not known yet.
+
+    The Avro text changes only if a column is new or wider, or begins to allow nulls. It begins to do so if the data has
+    a null there. Rows in memory tell it; else the column is nullable, and `WriteSetup.settled` decides after the rows.
 
     Raises: SchemaMismatchError, naming the field and, where an option permits it, the option; UnsupportedError if the
         new schema exceeds a limit of reads.
@@ -116,10 +120,26 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
     if flags_deletes(columns) and IS_DELETED not in current.arrow.names:
         columns = columns.remove(columns.get_field_index(IS_DELETED))  # it says what to do with a row
     evolved = evolve(current.arrow, columns, key_fields=key_fields, fill_missing=fill_missing)
+    allowed = writes.SCHEMA_EVOLUTION.get(properties)
+    evolved, loose = _still_required(current.arrow, evolved, data, is_strict=allowed == "never")
     if evolved == current.arrow:
-        return current
-    _check_evolution(current.arrow, evolved, data, writes.SCHEMA_EVOLUTION.get(properties))
-    return TableSchema(evolved, new_table_avro(evolved, table_name=config.name))
+        return current, loose
+    _check_evolution(current.arrow, evolved, data, allowed)
+    return TableSchema(evolved, new_table_avro(evolved, table_name=config.name)), loose
+
+
+def _still_required(before: pa.Schema, after: pa.Schema, data: Dataset, *, is_strict: bool) -> tuple[pa.Schema, Paths]:
+    """Return the schema whose columns allow no null where the data is known to have none, and the other columns.
+
+    A strict write keeps the rule of all columns: a null in its rows is refused when it is met.
+    """
+    loose = loosened(before, after)
+    if not loose or is_strict:
+        return with_required(after, loose), frozenset()
+    rows = data.source if isinstance(data, ArrowDataset) else None
+    if isinstance(rows, pa.Table) and rows.schema == data.schema and not flags_deletes(rows.schema):
+        return with_required(after, loose - paths_with_null(rows, loose)), frozenset()
+    return after, loose
 
 
 def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed: str) -> None:

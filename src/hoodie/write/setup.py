@@ -34,7 +34,8 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.log.cdc_block import CdcMode, cdc_avro_schema
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import schema_changes
-from hoodie.format.schema.table_schema import with_meta_fields
+from hoodie.format.schema.required import Paths, with_required
+from hoodie.format.schema.table_schema import new_table_avro, with_meta_fields
 from hoodie.format.table.call_options import check_texts
 from hoodie.format.table.table_config import TableType
 from hoodie.index import (
@@ -79,6 +80,7 @@ class WriteSetup:
     `data`: the caller's rows, with the table's types where they had none; None if the call has partial rows or no rows.
     `changed`: the columns that a partial update sets; its rows have only these columns and the key, partition and
     ordering columns. None for whole rows.
+    `loose`: columns that allow no null in the table, and whose rows were not seen yet.
     """
 
     call: Call
@@ -91,6 +93,7 @@ class WriteSetup:
     changed: tuple[str, ...] | None = None
     data: Dataset | None = None
     notes: tuple[str, ...] = ()
+    loose: Paths = frozenset()
 
     @classmethod
     def of(cls, call: Call, data: Dataset | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
@@ -127,7 +130,7 @@ class WriteSetup:
         if isinstance(data, UntypedDataset):
             key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
             data = data.typed(view.schema().arrow, key_fields)
-        schema = view.schema() if data is None else evolved_schema(view, data, effective)
+        schema, loose = (view.schema(), frozenset()) if data is None else evolved_schema(view, data, effective)
         check_columns_have_ids(view, schema.arrow)
         check_ordering(merger, schema.arrow, view.config)
         return cls(
@@ -142,6 +145,7 @@ class WriteSetup:
             options=effective,
             changed=changed,
             data=data,
+            loose=loose,
         )
 
     def without_lost_partitions(self) -> WriteSetup:
@@ -186,6 +190,17 @@ class WriteSetup:
         except MetadataPartitionMissingError:
             setup = self.with_index_again(*give_up_lost(self.call.state))
         return setup, setup.index.key_stage(setup.merger)
+
+    def settled(self, nulls: Paths) -> WriteSetup:
+        """Return the setup after all rows were seen: of the loose columns, those without a null allow none again."""
+        if not self.loose:
+            return self
+        current = self.view.schema()
+        columns = with_required(self.schema.arrow, self.loose - nulls)
+        if columns == current.arrow:
+            return replace(self, schema=current, loose=frozenset())
+        schema = TableSchema(columns, new_table_avro(columns, table_name=self.view.config.name))
+        return replace(self, schema=schema, loose=frozenset())
 
     @property
     def schema_changes(self) -> tuple[str, ...]:
@@ -252,6 +267,7 @@ class WriteSetup:
             keys_only=keys_only,
             any_partition=self.index.is_global,
             buckets=buckets,
+            loose=self.loose,
         )
 
     def context(

@@ -9,15 +9,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.engine import Dataset, Engine, Exchange, TaskContext
+from hoodie.engine import Consume, Dataset, Engine, Exchange, TaskContext
 from hoodie.errors import SchemaMismatchError
 from hoodie.files.staging.staged import StagedRun, StageWriter
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, KeyWriter, StagedKeys
+from hoodie.format.schema.required import Paths, paths_with_null
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, conform
 from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, change_schema, flags_deletes
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
@@ -29,6 +31,7 @@ from hoodie.storage import StoreSpec, explained, open_store
 
 BUCKET = "#bucket"
 ROW_NUMBER = "#row"
+Result = TypeVar("Result")
 _NO_DATA = frozenset((*META_FIELDS, OPERATION_FIELD, KIND))
 
 
@@ -39,7 +42,8 @@ class Preparation:
     `buckets`: if above 0, two columns are added, the hash bucket of the key and the row number, so that rows with the
     same key can be collected in their order. `keys_only`: the rows only name keys to delete. `any_partition`: such keys
     are looked up in every partition, so that the partition columns may be missing. `key_source`: with automatic keys,
-    the column of the record keys has empty texts here; the consumer of the change batches makes the keys.
+    the column of the record keys has empty texts here; the consumer of the change batches makes the keys. `loose`:
+    columns of which the write must know whether they have nulls.
     """
 
     schema: pa.Schema
@@ -50,6 +54,7 @@ class Preparation:
     keys_only: bool = False
     any_partition: bool = False
     buckets: int = 0
+    loose: Paths = frozenset()
 
     @property
     def prepared_schema(self) -> pa.Schema:
@@ -151,18 +156,62 @@ def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
 class Staged:
     """The staged data of one write: rows in runs, in the order of the input, and keys if the index requires them.
 
-    `duplicates`: rows that were merged into another row with the same key before they were staged.
+    `duplicates`: rows that were merged into another row with the same key before they were staged. `nulls`: the loose
+    columns of the preparation that have a null.
     """
 
     runs: tuple[StagedRun, ...]
     keys: tuple[StagedKeys, ...]
     key_groups: KeyGroups | None
     duplicates: int = 0
+    nulls: Paths = frozenset()
 
     @property
     def rows(self) -> int:
         """Return the number of staged rows."""
         return sum(run.rows for run in self.runs)
+
+
+def process(
+    engine: Engine,
+    data: Dataset,
+    preparation: Preparation,
+    consume: Consume[Result],
+    exchange: Exchange | None = None,
+) -> tuple[list[Result], Paths]:
+    """Return the results of `Engine.process`, and the loose columns of the preparation that have a null."""
+    schema = preparation.prepared_schema
+    if not preparation.loose:
+        return engine.process(data, preparation, schema, consume, exchange), Paths()
+    found = engine.process(data, preparation, schema, _NullWatch(consume, preparation.loose), exchange)
+    nulls = Paths().union(*(part for part in found if isinstance(part, frozenset)))
+    return [part for part in found if not isinstance(part, frozenset)], nulls
+
+
+@dataclass(frozen=True, slots=True)
+class _NullWatch(Generic[Result]):
+    """Callable for workers: the consumer, whose last result is the loose columns that have a null in the task's rows.
+
+    Rows that delete a record are not asked: they are not stored.
+    """
+
+    consume: Consume[Result]
+    loose: Paths
+
+    def __call__(self, batches: Iterator[pa.RecordBatch], context: TaskContext) -> list[Result | Paths]:
+        found: set[str] = set()
+        return [*self.consume(self._watched(batches, found), context), Paths(found)]
+
+    def _watched(self, batches: Iterator[pa.RecordBatch], found: set[str]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            open_paths = self.loose - found
+            if open_paths:
+                found |= paths_with_null(without_deletes(batch.select([KIND, *self._columns(open_paths)])), open_paths)
+            yield batch
+
+    @staticmethod
+    def _columns(paths: Paths) -> list[str]:
+        return sorted({path.split(".")[0] for path in paths})
 
 
 def stage(
@@ -184,7 +233,7 @@ def stage(
     consume = consumer_of(
         preparation.key_source, _Stage(store, folder, change_schema(preparation.schema), merger, key_stage)
     )
-    files: list[_StagedFile] = engine.process(data, preparation, preparation.prepared_schema, consume, exchange)
+    files, nulls = process(engine, data, preparation, consume, exchange)
     start = 0
     runs: list[StagedRun] = []
     keys: list[StagedKeys] = []
@@ -194,7 +243,7 @@ def stage(
             runs.append(dataclasses.replace(run, start=start))
             start += run.rows
     key_groups = None if key_stage is None else key_stage.groups
-    return Staged(tuple(runs), tuple(keys), key_groups, sum(file.duplicates for file in files))
+    return Staged(tuple(runs), tuple(keys), key_groups, sum(file.duplicates for file in files), nulls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable
-from datetime import date, timedelta
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 
 import hoodie
 from hoodie.cli import main
+from hoodie.read.times import as_of_jvm
 from hoodie.timeline import parse_instant_time
+from tests.support.zones import local_zone
 
 ROWS = pa.table({"id": ["a", "b"]})
 READS: dict[str, Callable[[hoodie.Table, Any], Any]] = {
@@ -35,10 +38,10 @@ def table(tmp_path: Path) -> hoodie.Table:
 
 
 def day_of(table: hoodie.Table) -> date:
-    """The day of the newest commit, in the table's zone."""
+    """The day of the newest commit, in local time."""
     latest = table.timeline.latest()
     assert latest is not None
-    return parse_instant_time(latest.requested_time, table.view().layout.zone).date()
+    return parse_instant_time(latest.requested_time, table.view().layout.zone).astimezone().date()
 
 
 @each_read
@@ -47,7 +50,10 @@ def test_a_date_leaves_out_the_commits_of_its_day(
     table: hoodie.Table, read: Callable[[hoodie.Table, Any], Any], as_text: bool
 ) -> None:
     day = day_of(table)
-    expected = rf"as_of='{day}' means the first millisecond of the day \(UTC\): 1 commit of that day is not included"
+    expected = (
+        rf"as_of='{day}' means the first millisecond of the day in local time \(UTC[+-].*\): 1 commit of that day is not "
+        "included"
+    )
     with pytest.warns(hoodie.HoodieWarning, match=f"{expected}; pass a time, or as_of='{day + timedelta(1)}'"):
         read(table, day.isoformat() if as_text else day)
 
@@ -55,7 +61,9 @@ def test_a_date_leaves_out_the_commits_of_its_day(
 @each_read
 def test_a_time_before_the_first_commit(table: hoodie.Table, read: Callable[[hoodie.Table, Any], Any]) -> None:
     first = table.timeline.instants[0].requested_time
-    with pytest.warns(hoodie.HoodieWarning, match=rf"as_of='2001-02-03' is before {first}, the first commit"):
+    with pytest.warns(
+        hoodie.HoodieWarning, match=rf"as_of='2001-02-03' in local time \(.*\) is before {first}, the first commit"
+    ):
         read(table, "2001-02-03")
 
 
@@ -82,3 +90,40 @@ def test_the_command_line_prints_a_note(table: hoodie.Table, capsys: pytest.Capt
     assert (exit_.value.code, printed.out) == (0, "0\n")
     assert printed.err.startswith(f"note: --as-of '{day_of(table)}' means the first millisecond of the day")
     assert printed.err.count("\n") == 1
+
+
+@pytest.fixture(params=["America/New_York", "Asia/Kolkata"])
+def zone(request: pytest.FixtureRequest) -> Iterator[str]:
+    with local_zone(request.param) as name:
+        yield name
+
+
+@pytest.mark.parametrize("timeline", ["UTC", "LOCAL"])
+def test_a_time_without_a_zone_is_local_time(
+    tmp_path: Path, zone: str, timeline: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = hoodie.create(
+        tmp_path / "t", ROWS, record_key="id", properties={"hoodie.table.timeline.timezone": timeline}, spark=False
+    )
+    before = datetime.now()
+    time.sleep(0.002)
+    table.upsert(ROWS)
+    time.sleep(0.002)
+    after = datetime.now()
+    assert table.count(as_of=after) == table.count(as_of=after.isoformat()) == 2
+    assert table.count(as_of=after.astimezone(UTC)) == 2
+    for when in (before, before.isoformat()):
+        with pytest.warns(
+            hoodie.HoodieWarning, match=r"in local time \(UTC(-0[45]:00|\+05:30); \d{17} on the timeline"
+        ):
+            assert table.count(as_of=when) == 0
+    assert table.changes(since=before, until=after).num_rows == 2
+    for when, expected in ((before, "0\n"), (after, "2\n")):
+        with pytest.raises(SystemExit):
+            main(["count", table.path, "--as-of", when.isoformat()])
+        assert capsys.readouterr().out == expected
+
+
+def test_options_of_the_jvm_are_wall_clock_of_the_timeline(zone: str) -> None:
+    assert as_of_jvm("2026-11-25 12:00:00") == "requested:20261125120000000"
+    assert as_of_jvm("1700000000") == "requested:2023-11-14T22:13:20+00:00"

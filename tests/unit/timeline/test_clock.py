@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 
@@ -22,18 +21,16 @@ from hoodie.timeline import (
     parse_instant_time,
     to_instant_time,
 )
+from tests.support.zones import local_zone
 
 UTC_ZONE, LOCAL = TimelineZone.UTC, TimelineZone.LOCAL
 MS = 1_795_264_481_258  # 2026-11-21T12:34:41.258Z
 
 
 @pytest.fixture(params=["UTC", "America/New_York", "Asia/Kolkata"])
-def local_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setenv("TZ", request.param)
-    time.tzset()
-    yield request.param
-    monkeypatch.undo()
-    time.tzset()
+def zone_name(request: pytest.FixtureRequest) -> Iterator[str]:
+    with local_zone(request.param) as name:
+        yield name
 
 
 def timeline(*times: str) -> Timeline:
@@ -47,18 +44,25 @@ def test_format_and_parse() -> None:
     assert parse_instant_time("20261121123441258", UTC_ZONE) == datetime(2026, 11, 21, 12, 34, 41, 258_000, UTC)
 
 
-def test_local_times(local_zone: str) -> None:
+def test_local_times(zone_name: str) -> None:
     text = instant_time_of_ms(MS, LOCAL)
     assert text == {
         "UTC": "20261121123441258",
         "America/New_York": "20261121073441258",
         "Asia/Kolkata": "20261121180441258",
-    }[local_zone]  # fmt: skip
+    }[zone_name]  # fmt: skip
     assert parse_instant_time(text, LOCAL).timestamp() == MS / 1000
     aware = datetime(2026, 11, 21, 12, 34, 41, 258_999, UTC)
     assert to_instant_time(aware, LOCAL) == text
     assert to_instant_time(aware, UTC_ZONE) == "20261121123441258"
-    assert to_instant_time(datetime(2026, 11, 21, 1, 2, 3), LOCAL) == "20261121010203000"
+    naive = datetime(2026, 11, 21, 12, 34, 41) if zone_name == "UTC" else aware.astimezone().replace(tzinfo=None)
+    assert to_instant_time(naive, LOCAL)[:14] == text[:14]
+    assert (
+        to_instant_time(naive, UTC_ZONE)[:14] == to_instant_time(naive.isoformat(), UTC_ZONE)[:14] == "20261121123441"
+    )
+    assert to_instant_time("2026-11-21T01:02:03", LOCAL) == "20261121010203000"
+    for end in (datetime.min, datetime.max):
+        assert to_instant_time(end, UTC_ZONE)[:4] == f"{end.year:04}"
 
 
 def test_short_and_long_times() -> None:

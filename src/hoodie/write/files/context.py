@@ -15,6 +15,7 @@ from hoodie.files.merged_slice import SliceRead
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import DataFormat
+from hoodie.format.schema.required import Paths
 from hoodie.index.record import EntryStage, StagedEntries
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec
@@ -107,11 +108,12 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Written files, staged entries and counts; all may be empty."""
+    """Written files, staged entries and counts; all may be empty. `nulls`: loose columns that have a null."""
 
     stats: tuple[WriteStat, ...] = ()
     entries: tuple[StagedEntries, ...] = ()
     counts: RowCounts = field(default_factory=RowCounts)
+    nulls: Paths = frozenset()
 
     @classmethod
     def of(cls, stats: Iterable[WriteStat], entries: StagedEntries | None, counts: RowCounts) -> Written:
