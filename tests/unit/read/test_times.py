@@ -50,10 +50,8 @@ def test_a_date_leaves_out_the_commits_of_its_day(
     table: hoodie.Table, read: Callable[[hoodie.Table, Any], Any], as_text: bool
 ) -> None:
     day = day_of(table)
-    expected = (
-        rf"as_of='{day}' means the first millisecond of the day in local time \(UTC[+-].*\): 1 commit of that day is not "
-        "included"
-    )
+    begin = rf"as_of='{day}' means the first millisecond of the day in local time \(UTC[+-].*\)"
+    expected = f"{begin}: 1 commit of that day is not included"
     with pytest.warns(hoodie.HoodieWarning, match=f"{expected}; pass a time, or as_of='{day + timedelta(1)}'"):
         read(table, day.isoformat() if as_text else day)
 
