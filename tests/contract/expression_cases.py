@@ -391,6 +391,59 @@ CAST(num AS DECIMAL(10,2)) = 5
 CAST(p AS STRING) = '1.50'
 1.5BD = p
 5S = i
+date_add(day, 1) = DATE '2024-03-01'
+date_add(day, -365) < DATE '2023-01-02'
+date_sub(day, 1) = DATE '2023-12-31'
+date_add(day, i) > day
+date_sub(day, t) >= day
+date_add(day, NULL) IS NULL
+date_add(at, 1) = DATE '2024-03-01'
+date_add(local, 1) = DATE '2024-01-01'
+date_add(day_text, 1) = DATE '2024-03-01'
+dateadd(day, 1) = DATE '2024-01-02'
+day < date_sub(DATE '2024-03-01', 1)
+day >= date_add('2024-01-31', -30)
+day + 1 = DATE '2024-03-01'
+day - 1 = DATE '2023-12-31'
+day - INTERVAL 1 DAY = DATE '2023-12-31'
+day + INTERVAL '60' DAYS = DATE '2024-03-01'
+day >= DATE '2024-03-01' - INTERVAL 60 DAYS
+date_trunc('year', at) = TIMESTAMP '2024-01-01 00:00:00'
+date_trunc('MM', day) = DATE '2024-02-01'
+date_trunc('week', day) = DATE '2024-01-01'
+date_trunc('day', at) = at
+date_trunc('fortnight', at) IS NULL
+at >= date_trunc('month', TIMESTAMP '2024-01-31 12:00:00')
+s RLIKE 'b'
+s RLIKE '^a.c$'
+s RLIKE 'a$'
+s RLIKE 'c$'
+s RLIKE '^$'
+s RLIKE ''
+s RLIKE '^ab\ncd$'
+s RLIKE 'ab\\scd'
+s RLIKE 'b$|^A'
+s RLIKE '(?:^ab[cd])$'
+s RLIKE '[^a-z]'
+s RLIKE '^[\\w%]{3}$'
+s RLIKE '^[^\\w]'
+s RLIKE 'a\\\\c'
+s RLIKE r'a\\c'
+s RLIKE 'a\\_c'
+s RLIKE '^.bc'
+s RLIKE NULL
+s NOT RLIKE 'a'
+s REGEXP 'b.'
+regexp(s, 'b')
+regexp_like(Name, '^日.語$')
+Name RLIKE r'\d'
+Name RLIKE 'x{2,}?h'
+Name RLIKE r'^\s+pad\s*\z'
+i RLIKE '^5$'
+day_text RLIKE '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'
+round(d, 1) = 1.1
+round(f, 1) = 1.1
+round(e, 0) = -3
 """.strip().splitlines()
 
 # Spark's older mode widens float and int to float, and finds 16777217 equal to 16777216.
@@ -451,6 +504,33 @@ CAST(q AS DECIMAL(12,1))
 nest.x + 1
 year(at)
 quarter(at)
+if(id < 8, date_add(day, i % 1000), NULL)
+date_sub(at, t)
+if(id < 8, day + t, NULL)
+if(id < 8, day - INTERVAL 400 DAYS, NULL)
+date_trunc('YEAR', at)
+date_trunc('yy', local)
+date_trunc('quarter', at)
+date_trunc('mon', at)
+date_trunc('week', at)
+date_trunc('dd', at)
+date_trunc('hour', at)
+date_trunc('minute', at)
+date_trunc('second', at)
+date_trunc('millisecond', at)
+date_trunc('microsecond', at)
+if(id < 8, date_trunc('month', day), NULL)
+date_trunc('month', day_text)
+date_trunc('', at)
+date_trunc(NULL, at)
+round(d, 1)
+round(d / 3, 2)
+round(f, 2)
+round(l / 7, 3)
+round(e * 1.005, 2)
+round(d * 1e-20, 5)
+round(d * 1e20, 5)
+round(-d / 1000, 2)
 """.strip().splitlines()
 
 DIVISIONS_BY_ZERO = ["p / q", "q / p", "p / i", "i / j", "d / e", "i % j", "i DIV j", "l % j"]

@@ -8,7 +8,7 @@ columns that name a record, which sets the columns that the data has.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.index import index_of
 from hoodie.records.keys.key_generator import table_key_generator
+from hoodie.records.sql.clock import Clock
 from hoodie.records.sql.columns import is_column
 from hoodie.records.sql.parse import operands, parse_expression, to_sql, without_parens
 from hoodie.records.sql.quoting import quoted
@@ -52,6 +53,7 @@ class Merge:
     clauses: tuple[Clause, ...]
     target: str = "t"
     source: str = "s"
+    clock: Clock = field(default_factory=Clock)
 
     def of(self, group: Group) -> list[Clause]:
         """Return the clauses of a group, in their order."""
@@ -339,20 +341,22 @@ def _qualified_clause(clause: Clause, merge: Merge, schema: pa.Schema, source_na
     if clause.group is not Group.MATCHED:
         del sides[merge.source if clause.group is Group.BY_SOURCE else merge.target]
     known = {side: _by_lower(names).keys() for side, names in sides.items()}
-    values = clause.values and {name: _qualified(text, sides, known) for name, text in clause.values.items()}
-    condition = None if clause.condition is None else _qualified(clause.condition, sides, known)
+    values = clause.values and {name: _qualified(text, sides, known, merge) for name, text in clause.values.items()}
+    condition = None if clause.condition is None else _qualified(clause.condition, sides, known, merge)
     return replace(clause, values=values, condition=condition)
 
 
-def _qualified(text: str, sides: Mapping[str, Sequence[str]], known: Mapping[str, Collection[str]]) -> str:
-    """Return an SQL expression in which every column has the name of its side before it.
+def _qualified(
+    text: str, sides: Mapping[str, Sequence[str]], known: Mapping[str, Collection[str]], merge: Merge
+) -> str:
+    """Return an SQL expression at the time of the merge in which every column has the name of its side before it.
 
     `sides`: columns by side. `known`: the same in lower case.
 
     Raises: InvalidConfigError for text that is no expression; SchemaMismatchError for a name that no side has, or
     several sides.
     """
-    tree = parse_expression(text)
+    tree = parse_expression(merge.clock.set_in(text, lambda: [name for names in known.values() for name in names]))
     has_variables = tree.find(exp.Lambda) is not None
 
     def qualify(node: exp.Expression) -> exp.Expression:

@@ -20,6 +20,7 @@ from hoodie.merge_into.plan import MergePlan
 from hoodie.merge_into.source import StagedSource
 from hoodie.read.plan import ScanPlan
 from hoodie.records.condition import Condition
+from hoodie.records.sql.clock import Clock
 from hoodie.records.sql.quoting import quoted
 from hoodie.storage import Store
 from hoodie.view.table_view import TableView
@@ -54,12 +55,18 @@ class ComputedWrite:
     properties: Mapping[str, str]
 
     def update(
-        self, assignments: Mapping[str, str], where: Condition | None, rows_of: Callable[[UpdatePlan], Any]
+        self,
+        assignments: Mapping[str, str],
+        where: Condition | None,
+        rows_of: Callable[[UpdatePlan], Any],
+        clock: Clock,
     ) -> WriteResult:
         """Set columns of the rows that match a condition; `rows_of` computes them. Raises: as `plan_update`."""
 
         def attempt(view: TableView) -> WriteResult:
-            plan = plan_update(view, assignments, where, self.properties)
+            names = view.schema().arrow.names
+            set_to = {name: clock.set_in(text, lambda: names) for name, text in assignments.items()}
+            plan = plan_update(view, set_to, where, self.properties)
             call, dataset = self.call_of(rows_of(plan))
             call = replace(call, baseline=plan.scan.view)
             return upsert(call, dataset) if plan.changed is None else update(call, dataset, plan.changed)

@@ -7,7 +7,7 @@ from hoodie.spark.lookups import assigned, filter_exists, record_locations
 from hoodie.spark.merge import merge_source, merged_rows
 from hoodie.spark.merged import read_cdc
 from hoodie.spark.scan import read_scan
-from hoodie.spark.session import open_local_session
+from hoodie.spark.session import now, open_local_session
 from hoodie.spark.small_tables import from_arrow, to_arrow
 from hoodie.spark.stream_sink import start_stream
 from hoodie.spark.takeover import load, register, save, unregister
@@ -28,6 +28,7 @@ __all__ = [
     "load",
     "merge_source",
     "merged_rows",
+    "now",
     "open_local_session",
     "read_cdc",
     "read_scan",

@@ -96,6 +96,13 @@ class Span:
         return with_json_images(schema) if self.is_jvm else schema
 
 
+def _condition(text: str, store: StoreSpec) -> Condition:
+    """Parse a condition that Python workers evaluate."""
+    condition = TableContext(open_store(store), spark=False).condition(text)
+    assert condition is not None
+    return condition
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """The options of a `spark.read` call. `keys` are the values of a list in JSON."""
@@ -124,7 +131,7 @@ class ReadOptions:
         return cls(
             store=store,
             as_of=found.get("as_of"),
-            where=Condition.parse_optional(found.get("where") or None),
+            where=_condition(found["where"], store) if found.get("where") else None,
             columns=names,
             view=found.get("view", SNAPSHOT),
             keys=_keys(found["keys"]) if "keys" in found else None,

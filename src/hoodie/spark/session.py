@@ -1,10 +1,11 @@
-"""Local Spark sessions for programs that have none, such as the demo."""
+"""The time of a Spark session; local sessions for programs that have none, such as the demo."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -23,6 +24,15 @@ _CONFS = {
     # A session of one or two minutes is too short to gain from the JVM's second compiler.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
+
+
+def now(session: Any) -> tuple[datetime, date]:
+    """Return the time, and its date in the time zone of the session; Spark runs no job."""
+    query = "SELECT unix_micros(current_timestamp()) AS at, unix_date(current_date()) AS day"
+    found = session.sql(query).collect()[0]
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=found["at"]), date(1970, 1, 1) + timedelta(
+        days=found["day"]
+    )
 
 
 def open_local_session(name: str, confs: Mapping[str, str] | None = None) -> Any:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hoodie.read.plan import ScanPlan
     from hoodie.read.times import When
     from hoodie.records.condition import Condition
+    from hoodie.records.sql.clock import Clock
     from hoodie.storage import Store, StoreSpec
     from hoodie.view.table_view import TableView
 
@@ -96,9 +97,10 @@ class TableContext:
         where: Where | None,
         as_of: When | None,
         kind: str = "snapshot",
+        session: Any = None,
     ) -> ScanPlan:
-        """Plan a read, as `planned`. Raises: as `plan_scan`."""
-        return self.planned(self.scan_of(columns, where, as_of, kind))
+        """Plan a read, as `planned`. `session`: as of `condition`. Raises: as `plan_scan`."""
+        return self.planned(self.scan_of(columns, where, as_of, kind, session))
 
     def scan_of(
         self,
@@ -106,20 +108,29 @@ class TableContext:
         where: Where | None,
         as_of: When | None,
         kind: str,
+        session: Any = None,
     ) -> Callable[[TableView], ScanPlan]:
         """Return the function that plans a read of a view, with the errors of `plan_scan`."""
         from hoodie.read.plan import plan_scan
 
         # A text is parsed before anything is read; an expression needs the types of the columns.
-        known = self.condition(where) if isinstance(where, str) else None
+        known = self.condition(where, session=session) if isinstance(where, str) else None
         return lambda view: plan_scan(
             view, columns=columns, where=known or self.condition(where, view), as_of=as_of, kind=kind
         )
 
-    def condition(self, where: Where | None, view: TableView | None = None) -> Condition | None:
+    def condition(
+        self,
+        where: Where | None,
+        view: TableView | None = None,
+        *,
+        session: Any = None,
+        clock: Clock | None = None,
+    ) -> Condition | None:
         """Return a condition that is a text of SQL or an expression of pyarrow; None for None.
 
-        `view`: of the table whose columns an expression has, if the caller has loaded it.
+        `view`: of the table whose columns an expression has, if the caller has loaded it. `session`: the Spark session
+        that evaluates the condition, if this process does not. `clock`: of the call, if other expressions need it.
 
         Raises: InvalidConfigError for a text that is no SQL; UnsupportedError for an expression without a form in SQL.
         """
@@ -129,11 +140,19 @@ class TableContext:
         from hoodie.records.condition import Condition
 
         if isinstance(where, str):
-            return Condition.parse(where)
+            clock = clock or self.clock(session)
+            return Condition.parse(clock.set_in(where, lambda: (view or self.view()).schema().arrow.names))
         from hoodie.format.schema.table_schema import with_meta_fields
         from hoodie.read.arrow_filter import sql_of
 
         return Condition.parse(sql_of(where, with_meta_fields((view or self.view()).schema().arrow)))
+
+    def clock(self, session: Any) -> Clock:
+        """Return the clock of a call whose expressions the session evaluates; None: this process, in UTC."""
+        from hoodie.records.sql.clock import Clock
+        from hoodie.table.sessions import spark_room
+
+        return Clock() if session is None else Clock(lambda: spark_room().now(session))
 
     def partition_paths(self, partitions: Partitions) -> Collection[str]:
         """Return partition paths, also of dicts of partition columns. Raises: as `partitions_of`."""

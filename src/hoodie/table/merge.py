@@ -81,11 +81,14 @@ class TableMerger:
         condition `on` that is not a conjunction of equalities of columns.
         """
         from hoodie.merge_into.plan import plan_merge
+        from hoodie.table.sessions import is_spark
 
+        session = self._source.sparkSession if is_spark(self._source) else None
+        merge = dataclasses.replace(self._merge, clock=self._context.clock(session))
         return execute(
             self._context,
             self._source,
-            lambda view, names, properties: plan_merge(view, self._merge, names, properties),
+            lambda view, names, properties: plan_merge(view, merge, names, properties),
             extra_metadata=self._extra_metadata,
             properties=self._properties,
         )

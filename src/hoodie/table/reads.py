@@ -43,8 +43,9 @@ class TableReads:
         """
         from hoodie.table.sessions import spark_room
 
-        plan = self._context.scan(columns, where, as_of, view)
-        frame: DataFrame = spark_room().read_scan(self._context.needed_session(), plan)
+        session = self._context.needed_session()
+        plan = self._context.scan(columns, where, as_of, view, session)
+        frame: DataFrame = spark_room().read_scan(session, plan)
         return frame
 
     def to_arrow(

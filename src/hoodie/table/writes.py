@@ -241,7 +241,7 @@ class TableWrites:
         >>> t.delete_where("fare > 1.5").deleted
         1
         """
-        condition = self._context.condition(where)
+        condition = self._context.condition(where, session=self._context.session())
         assert condition is not None
         return self._context.computed_write(extra_metadata, properties).delete_where(condition, self._context.result)
 
@@ -411,9 +411,10 @@ class TableWrites:
         >>> t.update({"fare": "fare * 2"}, where="city = 'sf'").updated
         1
         """
-        condition = self._context.condition(where)
+        clock = self._context.clock(self._context.session())
+        condition = self._context.condition(where, clock=clock)
         write = self._context.computed_write(extra_metadata, properties)
-        return write.update(assignments, condition, self._context.assigned)
+        return write.update(assignments, condition, self._context.assigned, clock)
 
     def merge(
         self,

@@ -24,10 +24,10 @@ SCHEMA = pa.schema(
 )
 
 CONDITIONS = r"""
-a RLIKE 'x'
-s RLIKE 'x'
-s REGEXP 'x'
-regexp_like(s, 'x')
+a RLIKE s
+s RLIKE '(?=x)'
+s REGEXP 'a++'
+regexp_like(s, '(?i)x')
 regexp_extract(s, 'x', 1) = 'a'
 regexp_replace(s, 'a', 'b') = 'c'
 EXISTS (SELECT 1)
@@ -35,11 +35,14 @@ a IN (SELECT a FROM t)
 a = (SELECT max(a) FROM t)
 a > ANY (SELECT a FROM t)
 a = ALL (SELECT a FROM t)
-date_add(d, 1) > d
-date_sub(d, 1) > d
+date_add(a, 1) > d
+date_sub(d, 1.5) > d
+date_add(DAY, 1, d) > d
 datediff(d, d) = 0
-date_trunc('day', at) = at
-d + INTERVAL 1 DAY > d
+date_trunc(s, at) = at
+date_trunc('day', a) = at
+d + INTERVAL 1 MONTH > d
+1 + INTERVAL 1 DAY > 1
 INTERVAL '1' DAY = INTERVAL '1' DAY
 current_date() = d
 current_timestamp() > at
@@ -76,7 +79,7 @@ to_date(s, 'yyyy') = d
 s LIKE ANY ('a', 'b')
 s LIKE ALL ('a', 'b')
 s LIKE s
-s NOT RLIKE 'a'
+s NOT RLIKE '[a&&b]'
 s SIMILAR TO 'a'
 s COLLATE UTF8_LCASE = 'a'
 greatest(a, 1) = 1
@@ -146,7 +149,7 @@ x'0' = 1
 0x1F = a
 a % 2.5 = 1
 s + 1 = 1
-d - 1 = d
+d - 1.5 = d
 d - d = 1
 NOT s
 a AND s
@@ -213,7 +216,7 @@ DELETE FROM t LIMIT 1
 DELETE FROM t ORDER BY a
 DELETE FROM t RETURNING a
 DELETE FROM t WHERE a IN (SELECT 1)
-DELETE FROM t WHERE a RLIKE 'x'
+DELETE FROM t WHERE a RLIKE '(?i)x'
 DELETE FROM t WHERE a =
 DELETE FROM t, s WHERE a = 1
 DELETE FROM t TABLESAMPLE (1 ROWS)
@@ -239,7 +242,7 @@ MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET a
 MERGE INTO t USING s ON t.id > s.id WHEN MATCHED THEN DELETE
 MERGE INTO t USING s ON t.a RLIKE s.id WHEN MATCHED THEN DELETE
 MERGE INTO t USING (SELECT 1) x ON t.id = x.id WHEN MATCHED THEN DELETE
-MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND t.a RLIKE 'x' THEN DELETE
+MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND t.a RLIKE '(?i)x' THEN DELETE
 MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET a = regexp_extract(s.id, 'x', 1)
 MERGE WITH SCHEMA EVOLUTION INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE
 SELECT 1
@@ -271,7 +274,7 @@ SET x = 1
 
 NAMED_PARTS = {
     "a & 1 = 0": "'a & 1'",
-    "regexp_like(s, 'x')": "RLIKE 'x'",
+    "regexp_like(s, '(?i)x')": "RLIKE '(?i)x'",
     "l[0] = 1": "'l[0]'",
     "CAST(a AS ARRAY<INT>) = 1": "'ARRAY<INT>' is not supported without Spark: the type is not known",
     "CAST(a AS DECIMAL(50, 2)) = 1": "a decimal has 1 to 38 digits",

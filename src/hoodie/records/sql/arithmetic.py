@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import UnsupportedError
 from hoodie.records.sql.cast import cast, round_decimal
+from hoodie.records.sql.dates import add_days
 from hoodie.records.sql.values import MAX_PRECISION, Value, decimal_of, shared_type
 
 _NUMBERS = {"integer", "decimal", "float", "null"}
@@ -19,10 +20,12 @@ _KERNELS: dict[str, _Kernel] = {"+": pc.add_checked, "-": pc.subtract_checked, "
 
 
 def arithmetic(symbol: str, left: Value, right: Value) -> Value:
-    """Compute `left symbol right` for `+ - * / div %`.
+    """Compute `left symbol right` for `+ - * / div %`; days are added to dates.
 
     Raises: UnsupportedError for operands that are not numbers, `%` of fractions, and decimals beyond 76 digits.
     """
+    if left.family == "date" and symbol in ("+", "-") and (later := add_days(left, symbol, right)) is not None:
+        return later
     if {left.family, right.family} - _NUMBERS:
         raise UnsupportedError(f"{left.type} {symbol} {right.type} is not supported without Spark")
     if "null" in (left.family, right.family):

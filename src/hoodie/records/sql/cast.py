@@ -222,7 +222,7 @@ def _date_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
 
 def _timestamp_to_date(value: Value, target: pa.DataType) -> pc.Expression:
     # Arrow's floor_temporal overflows within the first day of the range.
-    days = _floor_divide(utc(value).cast(pa.int64()), TICKS_PER_SECOND[value.type.unit] * 86_400)
+    days = floor_divide(utc(value).cast(pa.int64()), TICKS_PER_SECOND[value.type.unit] * 86_400)
     return days.cast(pa.int32()).cast(target)
 
 
@@ -350,7 +350,7 @@ def _date_text(text: pc.Expression) -> pc.Expression:
     return text
 
 
-def _floor_divide(number: pc.Expression, divisor: int) -> pc.Expression:
+def floor_divide(number: pc.Expression, divisor: int) -> pc.Expression:
     """Divide whole numbers of 64 bits, rounded down; no number overflows."""
     by = pc.scalar(pa.scalar(divisor, pa.int64()))
     quotient = pc.divide(number, by)
@@ -361,7 +361,7 @@ def _floor_divide(number: pc.Expression, divisor: int) -> pc.Expression:
 def year(day: pc.Expression) -> pc.Expression:
     """Return the year of dates; Arrow itself has years of 16 bits and returns others for dates beyond."""
     days = day.cast(pa.int32()).cast(pa.int64())
-    cycles = _floor_divide(days, _DAYS_OF_YEARS)
+    cycles = floor_divide(days, _DAYS_OF_YEARS)
     rest = pc.subtract(days, pc.multiply(cycles, pc.scalar(pa.scalar(_DAYS_OF_YEARS, pa.int64()))))
     first = pc.year(rest.cast(pa.int32()).cast(pa.date32()))
     return pc.add(first, pc.multiply(cycles, pc.scalar(pa.scalar(_YEARS, pa.int64()))))

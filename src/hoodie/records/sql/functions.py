@@ -11,27 +11,19 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.records.sql.cast import cast, round_decimal, utc, year
+from hoodie.records.sql.cast import cast, round_decimal
 from hoodie.records.sql.compare import null_boolean
 from hoodie.records.sql.parse import chain, unsupported
+from hoodie.records.sql.regex import rlike
 from hoodie.records.sql.values import Value, literal, shared_type
 
 Translate = Callable[[exp.Expression], Value]
 
-_DATE_PARTS: dict[type[exp.Expression], Callable[[pc.Expression], pc.Expression]] = {
-    exp.Year: year,
-    exp.Month: pc.month,
-    exp.Day: pc.day,
-    exp.DayOfMonth: pc.day,
-    exp.Quarter: pc.quarter,
-}
-_TIME_PARTS: dict[type[exp.Expression], Callable[[pc.Expression], pc.Expression]] = {
-    exp.Hour: pc.hour,
-    exp.Minute: pc.minute,
-    exp.Second: pc.second,
-}
 _TRIMS = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}
 _LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES, _LAST_CODE_POINT = 0xD7FF, 0xE000, 0x10FFFF
+
+_ROUNDED_DIGITS_MAX = 30
+_WHOLE_FROM = 1e17
 
 _Piece = Literal["text", "%", "_"]
 
@@ -136,6 +128,17 @@ def like(node: exp.Like | exp.ILike, translate: Translate, escape: str = "\\") -
     return Value(~found if node.args.get("negate") else found, pa.bool_())
 
 
+def regexp(node: exp.RegexpLike | exp.Anonymous, translate: Translate) -> Value:
+    """Translate RLIKE and REGEXP with a literal pattern."""
+    arguments = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.expression]
+    if len(arguments) != 2 or node.args.get("flag") is not None:
+        raise unsupported(node, "only with a text and a pattern")
+    if translate(arguments[1]).is_null_literal:
+        return Value(null_boolean(), pa.bool_())
+    value = as_text(translate(arguments[0]), node)
+    return Value(rlike(value.expression, literal_text(arguments[1], node, translate), node), pa.bool_())
+
+
 def absolute(node: exp.Abs, translate: Translate) -> Value:
     """Translate ABS of a number; the smallest integer of a type is an error."""
     value = translate(node.this)
@@ -145,11 +148,11 @@ def absolute(node: exp.Abs, translate: Translate) -> Value:
 
 
 def rounded(node: exp.Round, translate: Translate) -> Value:
-    """Translate ROUND, halves away from zero: decimals and integers to any digits, floats to integers only."""
+    """Translate ROUND, halves away from zero, to any number of digits after the point that a decimal holds."""
     value = translate(node.this)
     decimals = node.args.get("decimals")
     digits = 0 if decimals is None else literal_integer(decimals, node, translate)
-    if digits < 0 or value.family not in ("integer", "decimal", "float"):
+    if not 0 <= digits <= _ROUNDED_DIGITS_MAX or value.family not in ("integer", "decimal", "float"):
         raise unsupported(node, f"of {value.type} to {digits} digits")
     if value.family == "integer" or (value.family == "decimal" and digits >= value.type.scale):
         return value
@@ -157,33 +160,28 @@ def rounded(node: exp.Round, translate: Translate) -> Value:
         target = pa.decimal128(min(38, value.type.precision - value.type.scale + digits + 1), digits)
         return Value(round_decimal(value.expression, value.type, target), target)
     if digits:
-        # Spark rounds the shortest text of the number (1.005 gives 1.01), Arrow the binary value (1.0).
-        raise unsupported(
-            node, f"of {value.type} to digits after the point; CAST to a decimal column in the table instead"
-        )
-    return Value(pc.round(value.expression, round_mode="half_towards_infinity"), value.type)
+        return Value(_rounded_float(value, digits), value.type)
+    return Value(pc.add(pc.round(value.expression, round_mode="half_towards_infinity"), _zero(value)), value.type)
 
 
-def date_part(node: exp.Expression, translate: Translate) -> Value:
-    """Translate YEAR, QUARTER, MONTH, DAY of a date, timestamp (in UTC) or text."""
-    inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
-    value = cast(translate(inner), pa.date32())
-    return Value(_DATE_PARTS[type(node)](value.expression).cast(pa.int32()), pa.int32())
+def _rounded_float(value: Value, digits: int) -> pc.Expression:
+    """Round the shortest text of each number, as Spark does: 1.005 becomes 1.01, though its binary value is lower.
+
+    Numbers without digits behind the point, NaN and infinity stay as they are; small numbers become 0.0.
+    """
+    number = value.expression.cast(pa.float64())
+    size = pc.abs(number)
+    is_small, is_whole = size < pc.scalar(10.0 ** -(digits + 1)), ~(size < pc.scalar(_WHOLE_FROM))
+    text = pc.if_else(is_small | is_whole, pc.scalar(pa.scalar(None, pa.float64())), number).cast(pa.string())
+    # A double has 17 digits: those of the numbers that are rounded here fit.
+    exact, target = pa.decimal256(76, digits + 20), pa.decimal256(76, digits)
+    fitting = round_decimal(text.cast(exact), exact, target).cast(pa.string()).cast(value.type)
+    return pc.if_else(is_small, _zero(value), pc.if_else(is_whole, value.expression, pc.add(fitting, _zero(value))))
 
 
-def time_part(node: exp.Expression, translate: Translate) -> Value:
-    """Translate HOUR, MINUTE, SECOND of a timestamp, in UTC."""
-    value = translate(node.this)
-    if value.family != "timestamp":
-        raise unsupported(node, f"of {value.type}")
-    return Value(_TIME_PARTS[type(node)](utc(value)).cast(pa.int32()), pa.int32())
-
-
-def to_date(node: exp.TsOrDsToDate, translate: Translate) -> Value:
-    """Translate TO_DATE without a format."""
-    if node.args.get("format") is not None:
-        raise unsupported(node, "with a format")
-    return cast(translate(node.this), pa.date32())
+def _zero(value: Value) -> pc.Expression:
+    """Return 0.0, which added to -0.0 is 0.0."""
+    return pc.scalar(pa.scalar(0.0, value.type))
 
 
 def is_nan(node: exp.IsNan, translate: Translate) -> Value:

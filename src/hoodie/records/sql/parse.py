@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import and_, or_
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow.compute as pc
 from sqlglot import Token, TokenType, exp
@@ -31,7 +31,22 @@ _CLAUSES: Final = {
     "tables": "names in front of FROM",
 }
 _SUMS: Final = (exp.Add, exp.Sub, exp.Mul)
+
+
+def _call(name: str, arguments: list[exp.Expression]) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=arguments)
+
+
 _SPARK = Dialect.get_or_raise("spark")
+_AS_WRITTEN: Final = ("DATE_ADD", "DATEADD", "DATE_SUB", "DATE_TRUNC")
+"""Calls that stay as they are written; the parser would make a literal unit of a column."""
+
+
+class _Parser(_SPARK.parser_class):  # type: ignore[misc, name-defined]
+    FUNCTIONS: ClassVar = {
+        **_SPARK.parser_class.FUNCTIONS,
+        **{name: partial(_call, name.lower()) for name in _AS_WRITTEN},
+    }
 
 
 def parse_expression(text: str) -> exp.Expression:
@@ -42,7 +57,7 @@ def parse_expression(text: str) -> exp.Expression:
     try:
         text.encode()
         tokens = _join_doubled_quotes(_SPARK.tokenize(text), text)
-        trees = _SPARK.parser().parse_into(exp.Condition, tokens, text)
+        trees = _Parser(dialect=_SPARK).parse_into(exp.Condition, tokens, text)
     except (SqlglotError, UnicodeEncodeError) as error:
         raise InvalidConfigError(f"not a Spark SQL expression: {_shown(text)} ({_first_reason(error)})") from error
     except RecursionError as error:
@@ -77,7 +92,7 @@ def parse_statement(text: str) -> exp.Expression:
     """
     try:
         text.encode()
-        trees = _SPARK.parser().parse(_join_doubled_quotes(_SPARK.tokenize(text), text), text)
+        trees = _Parser(dialect=_SPARK).parse(_join_doubled_quotes(_SPARK.tokenize(text), text), text)
     except (SqlglotError, UnicodeEncodeError) as error:
         raise InvalidConfigError(f"not a Spark SQL statement: {_shown(text)} ({_first_reason(error)})") from error
     except RecursionError as error:

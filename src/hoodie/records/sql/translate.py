@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.records.sql import functions
+from hoodie.records.sql import dates, functions
 from hoodie.records.sql.arithmetic import arithmetic, negate
 from hoodie.records.sql.cast import arrow_type, cast, names_zone
 from hoodie.records.sql.columns import Columns, is_column, resolve
@@ -300,7 +300,10 @@ def _named(self: Translator, node: exp.Anonymous) -> Value:
     if name in ("isnull", "isnotnull") and len(node.expressions) == 1:
         value = self.value(node.expressions[0]).expression
         return _boolean(value.is_null() if name == "isnull" else value.is_valid())
-    raise unsupported(node, f"function {node.name!r} is not known")
+    function = _NAMED.get(name)
+    if function is None:
+        raise unsupported(node, f"function {node.name!r} is not known")
+    return function(node, self.value)
 
 
 def _concat(self: Translator, node: exp.Concat) -> Value:
@@ -310,6 +313,14 @@ def _concat(self: Translator, node: exp.Concat) -> Value:
 def _function(function: Callable[[Any, functions.Translate], Value]) -> Callable[[Translator, Any], Value]:
     return lambda self, node: function(node, self.value)
 
+
+_NAMED: dict[str, Callable[[Any, functions.Translate], Value]] = {
+    "date_add": dates.date_add,
+    "dateadd": dates.date_add,
+    "date_sub": dates.date_add,
+    "date_trunc": dates.date_trunc,
+    "regexp": functions.regexp,
+}
 
 _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
     exp.And: _and,
@@ -322,6 +333,7 @@ _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
     exp.In: _in,
     exp.Like: _function(functions.like),
     exp.ILike: _function(functions.like),
+    exp.RegexpLike: _function(functions.regexp),
     exp.Escape: _escape,
     exp.Cast: _cast,
     exp.TryCast: _cast,
@@ -348,15 +360,16 @@ _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
     exp.EndsWith: _function(functions.contains),
     exp.Abs: _function(functions.absolute),
     exp.Round: _function(functions.rounded),
-    exp.Year: _function(functions.date_part),
-    exp.Month: _function(functions.date_part),
-    exp.Day: _function(functions.date_part),
-    exp.DayOfMonth: _function(functions.date_part),
-    exp.Quarter: _function(functions.date_part),
-    exp.Hour: _function(functions.time_part),
-    exp.Minute: _function(functions.time_part),
-    exp.Second: _function(functions.time_part),
-    exp.TsOrDsToDate: _function(functions.to_date),
+    exp.Year: _function(dates.date_part),
+    exp.Month: _function(dates.date_part),
+    exp.Day: _function(dates.date_part),
+    exp.DayOfMonth: _function(dates.date_part),
+    exp.Quarter: _function(dates.date_part),
+    exp.Hour: _function(dates.time_part),
+    exp.Minute: _function(dates.time_part),
+    exp.Second: _function(dates.time_part),
+    exp.TsOrDsToDate: _function(dates.to_date),
+    exp.Interval: _function(dates.interval),
     exp.IsNan: _function(functions.is_nan),
 }
 

@@ -11,6 +11,7 @@ from hoodie.format.instants.service_metadata import ClusteringPlan
 from hoodie.format.table.table_config import TableType
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.records.condition import Condition
+from hoodie.records.sql.clock import Clock
 from hoodie.statements.procedures.procedure import (
     OPTIONS,
     TABLE_OR_PATH,
@@ -124,7 +125,8 @@ def _wanted_partitions(call: Call, view: TableView) -> list[str] | None:
     """Return the partitions that a call selects; None for all. Raises: InvalidConfigError."""
     predicate, pattern = call["predicate"], call["partition_regex_pattern"]
     if predicate:
-        where, schema = Condition.parse(predicate), view.schema().arrow
+        schema = view.schema().arrow
+        where = Condition.parse(Clock().set_in(predicate, lambda: schema.names))
         pruning = PartitionPruning.of(view, where, schema)
         if pruning is None or not where.columns(schema) <= set(pruning.fields):
             raise InvalidConfigError(

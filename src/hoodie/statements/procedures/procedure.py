@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.records.condition import Condition
+from hoodie.records.sql.clock import Clock
 from hoodie.statements.names import Names
 from hoodie.table import Table
 
@@ -107,7 +108,8 @@ class Procedure:
 
         Raises: as the procedure; InvalidConfigError or SchemaMismatchError for a wrong filter.
         """
-        condition = Condition.parse_optional(call.values.get("filter") or None)
+        text = Clock().set_in(call.values.get("filter") or "", lambda: self.columns.names)
+        condition = Condition.parse_optional(text or None)
         matching = None if condition is None else condition.row_filter(self.columns)
         found = pa.Table.from_pylist(list(self.run(call)), schema=self.columns)
         return found if matching is None else matching.matching(found)
