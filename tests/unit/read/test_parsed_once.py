@@ -34,10 +34,6 @@ class CountedDialect:
         self.parsed[text] += 1
         return self._dialect.tokenize(text)
 
-    def parser(self) -> Any:
-        """The dialect's own."""
-        return self._dialect.parser()
-
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:

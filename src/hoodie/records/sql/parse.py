@@ -57,7 +57,7 @@ def parse_expression(text: str) -> exp.Expression:
     try:
         text.encode()
         tokens = _join_doubled_quotes(_SPARK.tokenize(text), text)
-        trees = _Parser(dialect=_SPARK).parse_into(exp.Condition, tokens, text)
+        trees = _Parser(dialect="spark").parse_into(exp.Condition, tokens, text)
     except (SqlglotError, UnicodeEncodeError) as error:
         raise InvalidConfigError(f"not a Spark SQL expression: {_shown(text)} ({_first_reason(error)})") from error
     except RecursionError as error:
@@ -92,7 +92,7 @@ def parse_statement(text: str) -> exp.Expression:
     """
     try:
         text.encode()
-        trees = _Parser(dialect=_SPARK).parse(_join_doubled_quotes(_SPARK.tokenize(text), text), text)
+        trees = _Parser(dialect="spark").parse(_join_doubled_quotes(_SPARK.tokenize(text), text), text)
     except (SqlglotError, UnicodeEncodeError) as error:
         raise InvalidConfigError(f"not a Spark SQL statement: {_shown(text)} ({_first_reason(error)})") from error
     except RecursionError as error:
