@@ -1,4 +1,4 @@
-"""The pages of the project: README, changelog and docs/, and their code blocks."""
+"""The pages of the project: those at its top and docs/, and their code blocks."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ class Page:
         """Return the code blocks of a language, in order."""
         return [code for _, tag, code in _BLOCK.findall(self.text) if tag == language]
 
+    def programs(self) -> list[tuple[str, str]]:
+        """Return the language and the code of each block that runs, in order."""
+        return [(tag, code) for _, tag, code in _BLOCK.findall(self.text) if tag in {"python", "shell"}]
+
     def languages(self) -> set[str]:
         """Return the languages of the blocks; an empty string for a block without one."""
         return {tag for _, tag, _ in _BLOCK.findall(self.text)}
@@ -39,5 +43,5 @@ class Page:
 
 def pages() -> tuple[Page, ...]:
     """Return all pages."""
-    paths = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    paths = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
     return tuple(Page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in paths)
