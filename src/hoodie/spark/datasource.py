@@ -11,6 +11,7 @@ filters are. The option `where` prunes partitions and files. docs/data-source.md
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,7 +76,9 @@ class TableSource(DataSource):
         if len(options) > len(self.options):
             options = {"operation": "insert_overwrite_table" if overwrite else "insert", **options}  # INSERT of SQL
         store, found = store_and_options(options, OF_WRITES)
-        return TableWriter.of(store, Save.of(found, overwrites=overwrite, defaults=self.defaults), schema)
+        # The parent of the planning process is a process of the driver, which ends with it.
+        save = Save.of(found, overwrites=overwrite, defaults=self.defaults)
+        return TableWriter.of(store, save, schema, pid=os.getppid())
 
     def _with_path(self, schema: Any) -> dict[str, str]:
         """Return the options with a path: Spark hands over none for a table of its catalog, but for its schema."""

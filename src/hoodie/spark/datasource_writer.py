@@ -56,13 +56,13 @@ class StagedRows(WriterCommitMessage):
 class TableWriter(DataSourceArrowWriter):
     """The writer of one `save`: Spark creates it in a planning process and pickles it for tasks and for the commit."""
 
-    def __init__(self, store: StoreSpec, schema: pa.Schema, save: Save) -> None:
+    def __init__(self, store: StoreSpec, schema: pa.Schema, save: Save, *, pid: int | None = None) -> None:
         self.store, self._schema, self.save = store, schema, save
-        self._folder = new_row_folder()
+        self._folder = new_row_folder(pid)
 
     @classmethod
-    def of(cls, store: StoreSpec, save: Save, schema: Any) -> TableWriter:
-        """Create the writer after the checks of `Save.checked`, which can create the table.
+    def of(cls, store: StoreSpec, save: Save, schema: Any, *, pid: int | None = None) -> TableWriter:
+        """Create the writer after the checks of `Save.checked`, which can create the table; `pid`: `new_row_folder`.
 
         Raises: as `Save.checked`; UnsupportedError for a table in the memory of one process.
         """
@@ -70,7 +70,7 @@ class TableWriter(DataSourceArrowWriter):
         if store.is_private:
             raise UnsupportedError(f"{store.uri} is in one process, and Spark's workers cannot write to it")
         checked = save.checked(open_store(store), columns, RowFiles(store, columns, ()))
-        return cls(store, columns, _with_lock_of_processes(checked, open_store(store)))
+        return cls(store, columns, _with_lock_of_processes(checked, open_store(store)), pid=pid)
 
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:

@@ -44,9 +44,9 @@ class Owner:
     lease_ms: int = 0
 
     @classmethod
-    def new(cls, *, lease_ms: int = 0) -> Owner:
-        """Create a writer of this process; it counts as running after `run`."""
-        pid = os.getpid()
+    def new(cls, *, lease_ms: int = 0, pid: int | None = None) -> Owner:
+        """Create a writer of this process, which counts as running after `run`; or of another one of this machine."""
+        pid = os.getpid() if pid is None else pid
         return cls(
             machine=process.machine_identity(),
             host=process.host_name(),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.files.staging.row_files import new_row_folder, write_row_file
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.spark.datasource import TableSource
 from hoodie.spark.datasource_writer import StagedRows, TableWriter
@@ -77,6 +80,34 @@ def test_a_write_that_is_given_up_leaves_nothing(table: hoodie.Table) -> None:
     done = sent(writer).write(iter([batch(("b", 2))]))
     sent(writer).abort([None, done])
     assert (staged(table), table.timeline.instants, table.count()) == ([], (), 0)
+
+
+_WRITER = """
+import sys
+import pyarrow as pa
+from tests.unit.spark.test_datasource_writer import batch, hoodie, writer_of
+
+print(writer_of(hoodie.open(sys.argv[1], spark=False)).write(iter([batch(("a", 1))])).path)
+"""
+_DRIVER = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_WRITER!r}, sys.argv[1]], check=True)"
+
+
+def test_verify_finds_the_rows_of_a_driver_that_died_and_repair_deletes_them(table: hoodie.Table) -> None:
+    done = subprocess.run([sys.executable, "-c", _DRIVER, table.path], capture_output=True, text=True, check=True)
+    (path,) = staged(table)
+    assert path == done.stdout.strip()
+    report = table.verify()
+    assert report.warnings == {"leftover-stage": 1}
+    assert path.startswith(f"{report.findings[0].key}/")
+    assert table.repair(dry_run=False).counts == {"tidy": 1}
+    assert (staged(table), table.verify().warnings) == ([], {})
+
+
+def test_verify_notes_the_rows_of_a_stream(table: hoodie.Table) -> None:
+    path = write_row_file(table.view().store, new_row_folder(), SCHEMA, [batch(("a", 1))])
+    report = table.verify()
+    assert (report.ok, report.warnings, len(staged(table))) == (True, {}, 1)
+    assert any(note.startswith(f"{str(path).rpartition('/')[0]} has staged rows") for note in report.notes)
 
 
 def test_a_death_before_the_commit_leaves_files_that_a_write_deletes_a_day_later(table: hoodie.Table) -> None:

@@ -1,8 +1,8 @@
 """The rows of a write in Arrow files, one for each task of another program that had them; the write reads them once.
 
-The folder of the files names no process: the processes that plan, fill and commit such a write are different ones, and
-each may end before the write does. It counts as dead, and a later write deletes it, if no file of it is younger than a
-day (`is_dead_stage_folder`).
+The processes that plan, fill and commit such a write are different ones, and each may end before the write does. The
+folder of the files names a process that lives as long as their program, if there is one on this machine: without it the
+write is dead. It also counts as dead if no file of it is younger than a day (`is_dead_stage_folder`).
 """
 
 from __future__ import annotations
@@ -10,19 +10,34 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.staging.staged import STAGE_PREFIX
+from hoodie.format.filenames import name_of
 from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.timeline.owner import Owner
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-def new_row_folder() -> str:
-    """Return the path of a new folder for the rows of one write; nothing is created."""
-    return f"{TEMP_FOLDER}/{STAGE_PREFIX}rows-{uuid.uuid4().hex}"
+_UNOWNED: Final = f"{STAGE_PREFIX}rows-"
+
+
+def new_row_folder(pid: int | None = None) -> str:
+    """Return the path of a new folder for the rows of one write, which ends before the process `pid` of this machine.
+
+    Nothing is created.
+    """
+    owner = f"{_UNOWNED}{uuid.uuid4().hex}" if pid is None else f"{STAGE_PREFIX}{Owner.new(pid=pid).short_name}"
+    return f"{TEMP_FOLDER}/{owner}"
+
+
+def is_unowned_row_folder(folder: str) -> bool:
+    """Return whether the folder is one of `new_row_folder` without a process."""
+    return name_of(folder).startswith(_UNOWNED)
 
 
 def write_row_file(store: Store, folder: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> str | None:

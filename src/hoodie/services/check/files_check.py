@@ -15,6 +15,7 @@ from hoodie.display import command_text
 from hoodie.errors import CorruptFileError, HoodieError, TableNotFoundError
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.slices import FileSlice, join_path, latest_slices
+from hoodie.files.staging.row_files import is_unowned_row_folder
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import BACKUP, PROPERTIES
 from hoodie.format.filenames import PARTITION_METADATA_NAME, LogFileName, name_of
@@ -251,6 +252,17 @@ def leftover_problems(survey: Survey, *, now_ms: int) -> Iterator[Problem]:
         yield Problem(kinds.LEFTOVER_LOCK, lock.path)
     for info in store.temporary_files():
         yield Problem(kinds.LEFTOVER_TEMPORARY, info.path, found=f"{info.size_bytes} bytes")
+
+
+def stage_notes(survey: Survey, *, now_ms: int) -> Iterator[str]:
+    """Say which staged rows may belong to a running stream: nothing tells whether their writer runs."""
+    store = survey.view.store
+    for folder in _folders_of(survey, TEMP_FOLDER):
+        if is_unowned_row_folder(folder) and not is_dead_stage_folder(store, folder, now_ms=now_ms):
+            yield (
+                f"{folder} has staged rows of a data source write that may run; the next write or repair deletes them "
+                "a day after their last change"
+            )
 
 
 def lock_problems(survey: Survey) -> Iterator[Problem]:

@@ -27,6 +27,7 @@ from hoodie.services.check.files_check import (
     leftover_problems,
     lock_notes,
     property_problems,
+    stage_notes,
 )
 from hoodie.services.check.kinds import KINDS
 from hoodie.services.check.metadata_check import MetadataState, check_metadata_table
@@ -136,6 +137,7 @@ def _checked(call: Call, *, full: bool, now_ms: int) -> Checked:
             counts["rows"] = data.rows
             notes += data.notes
     problems += leftover_problems(survey, now_ms=now_ms)
+    notes += stage_notes(survey, now_ms=now_ms)
     notes += lock_notes(survey, call.properties, now_ms=now_ms)
     return Checked(survey, metadata, tuple(problems), counts, tuple(notes))
 
