@@ -7,6 +7,7 @@ above this room could handle it.
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from obstore.store import from_url
 
 from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec
-from hoodie.storage.options import CLIENT_OPTIONS, HARMLESS, normalised
+from hoodie.storage.options import CLIENT_OPTIONS, HARMLESS, client_environment, normalised
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, native_scheme
 
 if TYPE_CHECKING:
@@ -329,24 +330,28 @@ def open_objects(uri: str, options: Mapping[str, object]) -> ObjectStore:
             f"{scheme}://…: expected {scheme}://bucket/folder without credentials, '?' and '#'; give credentials as "
             "storage options"
         )
+    client = client_environment(native_scheme(scheme), os.environ)
+    client |= {key: value for key, value in given.items() if key in CLIENT_OPTIONS}
     try:
         # The set of options depends on the service, so it has no static type; obstore refuses unknown options.
         backend = from_url(
             f"{native_scheme(scheme)}://{rest.replace('%', '%25')}",
             config=cast(Any, {key: value for key, value in given.items() if key not in CLIENT_OPTIONS}),
-            client_options=cast(Any, {key: value for key, value in given.items() if key in CLIENT_OPTIONS}),
+            client_options=cast(Any, client),
         )
     except BaseException as error:
         if not (isinstance(error, BaseError | ValueError | TypeError) or _is_panic(error)):
             raise
         # Not chained: the text of obstore may have the value of a misspelt option.
-        raise _cannot_open(uri, given, error) from None
+        raise _cannot_open(uri, given, {**client, **given}, error) from None
     return ObjectStore(backend, StoreSpec(uri, tuple(sorted(given.items()))))
 
 
-def _cannot_open(uri: str, options: Mapping[str, str], error: BaseException) -> InvalidConfigError:
+def _cannot_open(
+    uri: str, options: Mapping[str, str], values: Mapping[str, str], error: BaseException
+) -> InvalidConfigError:
     text = "obstore failed" if _is_panic(error) else _first_line(error)
-    for key, value in options.items():
+    for key, value in values.items():
         if key not in HARMLESS and value:
             text = text.replace(value, "***")
     unknown = isinstance(error, UnknownConfigurationKeyError)

@@ -80,6 +80,19 @@ def normalised(options: Mapping[str, object]) -> dict[str, str]:
     return found
 
 
+def client_environment(scheme: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the HTTP client's options in the environment, such as `AWS_ALLOW_HTTP`, for obstore's name of a scheme.
+
+    obstore reads the service's own options from the environment; it forgets the client's when one of them is passed.
+
+    >>> client_environment("s3", {"AWS_ALLOW_HTTP": "true", "AWS_REGION": "eu-west-1", "AZURE_TIMEOUT": "9s"})
+    {'allow_http': 'true'}
+    """
+    prefix = {"s3": "aws_", "gs": "google_"}.get(scheme, "azure_")
+    found = {name.lower(): value for name, value in environment.items()}
+    return {name: found[prefix + name] for name in sorted(CLIENT_OPTIONS) if prefix + name in found}
+
+
 def shown(name: str, value: str) -> str:
     """Return `name=value` for a message, without a value that may be secret."""
     return f"{name}={value!r}" if name.lower() in HARMLESS else f"{name}=***"
