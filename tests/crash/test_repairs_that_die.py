@@ -6,7 +6,7 @@ import pytest
 
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from tests.crash.tables import Rows, check_tidy, copy_of, deaths, rows_of, trips
+from tests.crash.tables import Rows, check_tidy, copy_of, deaths, new_table, rows_of, trips
 from tests.unit.services.check.wounds import SECOND, WOUNDS, data_files
 
 NAMES = (
@@ -52,6 +52,29 @@ def test_a_writer_goes_on_after_a_repair_that_died() -> None:
         Table(death.store).upsert(trips(added))
         assert rows_of(death.store) == {**SECOND, **added}
         check_tidy(death.store)
+
+
+def test_an_accepted_loss_that_dies_happened_or_can_be_accepted_again() -> None:
+    store = MemoryStore()
+    new_table(store)
+    Table(store).upsert(trips(SECOND))
+    lost = next(path for path in data_files(store) if path.startswith("city=sf/"))
+    left = {key: row for key, row in SECOND.items() if row[1] != "sf"}
+    assert left != SECOND
+    store.delete(lost)
+    ends = set()
+    for death in deaths(store, lambda table: table.repair(dry_run=False, accept_loss=lost), keep=6):
+        table = Table(death.store)
+        ends.add(table.verify().ok)
+        if not table.verify().ok:
+            table.repair(dry_run=False, accept_loss=lost)
+        table.repair(dry_run=False, min_age_seconds=0)
+        assert rows_of(death.store) == left, str(death)
+        report = table.verify(full=True)
+        assert report.ok, f"{death}: {report}"
+        Table(death.store).upsert(trips({"next": (1, "sf")}))
+        assert rows_of(death.store) == {**left, "next": (1, "sf")}
+    assert ends == {True, False}
 
 
 def test_committed_files_survive_every_death() -> None:

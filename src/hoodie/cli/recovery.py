@@ -32,9 +32,15 @@ def repair(
     min_age: Annotated[
         float, typer.Option("--min-age", min=0, help="Keep orphaned and temporary files that are younger, in seconds.")
     ] = 3600.0,
+    accept_loss: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept-loss", metavar="FILE", help="Give up this lost base file and its rows instead; may be repeated."
+        ),
+    ] = None,
 ) -> ServiceResult:
     """Mend what `hoodie verify` found; by default only say what would be done."""
-    return call.table.repair(not execute, full=full, min_age_seconds=min_age)
+    return call.table.repair(not execute, full=full, min_age_seconds=min_age, accept_loss=accept_loss or None)
 
 
 @table_command()

@@ -169,12 +169,12 @@ def write_instant(
     operation: WriteOperation,
     plan: bytes = b"",
     *,
-    index: Index,
+    index: Index | None,
     baseline: TableView | None = None,
     engine_for: EngineFor = local_engine,
     properties: Mapping[str, str] | None = None,
 ) -> Iterator[WriteInstant]:
-    """Begin a write; the body writes its files and commits it. The write uses `index`.
+    """Begin a write; the body writes its files and commits it. The write uses `index`; None if it looks up no keys.
 
     `baseline`: the view from which the caller read the rows that it now writes. `plan` is the content of the requested
     file. `properties` are the options of the call.

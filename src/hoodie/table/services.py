@@ -182,13 +182,26 @@ class TableServices:
 
         return verify(self._context.service(), full=full)
 
-    def repair(self, dry_run: bool = True, *, full: bool = False, min_age_seconds: float = 3600.0) -> ServiceResult:
+    def repair(
+        self,
+        dry_run: bool = True,
+        *,
+        full: bool = False,
+        min_age_seconds: float = 3600.0,
+        accept_loss: str | Sequence[str] | None = None,
+    ) -> ServiceResult:
         """Mend what `verify` found and names `repair` for; by default only say what would be done.
 
         Files that a completed instant names are never deleted. `full`: check rows and the record index too.
         `min_age_seconds`: younger orphaned files are kept, as a running process may write them. See
-        `hoodie.services.check.repair`.
+        `hoodie.services.check.repair`. `accept_loss`: give up these lost base files, and their rows, in one commit;
+        nothing else is repaired then. See `hoodie.services.check.accept_loss`.
         """
+        if accept_loss is not None:
+            from hoodie.services.check.accept_loss import accept_loss as give_up
+
+            files = [accept_loss] if isinstance(accept_loss, str) else accept_loss
+            return give_up(self._context.service(), files, dry_run=dry_run)
         from hoodie.services.check.repair import repair
 
         return repair(self._context.service(), dry_run=dry_run, full=full, min_age_seconds=min_age_seconds)

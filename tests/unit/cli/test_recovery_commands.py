@@ -76,6 +76,20 @@ def test_errors_fail_until_the_repair(path: Path, capsys: pytest.CaptureFixture[
     assert run(capsys, "verify", str(path))[0] == 0
 
 
+def test_a_lost_file_is_given_up(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (lost,) = path.glob("*.parquet")
+    lost.unlink()
+    code, out = run(capsys, "verify", str(path))
+    assert code == FOUND
+    assert f"hoodie repair {path} --accept-loss FILE" in out
+    code, out = run(capsys, "repair", str(path), "--accept-loss", str(lost))
+    assert (code, out.splitlines()[0]) == (0, "accept loss: would lose 1 file and 2 rows")
+    code, out = run(capsys, "repair", str(path), "--accept-loss", lost.name, "--execute", "--json")
+    assert (code, json.loads(out)["counts"]) == (0, {"files_lost": 1, "rows_lost": 2})
+    assert run(capsys, "verify", str(path), "--full")[0] == 0
+    assert hoodie.open(path, spark=False).count() == 0
+
+
 def test_what_is_no_table_is_an_error_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "verify", str(tmp_path / "none"))[0] == 1
 

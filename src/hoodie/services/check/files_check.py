@@ -23,6 +23,7 @@ from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.services.check import kinds
+from hoodie.services.check.accept_loss import accepted_losses
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.cleaning.clean import pending_cleans
 from hoodie.services.cleaning.execution import files_to_delete
@@ -43,7 +44,7 @@ class KnownFiles:
     `archived` are instants of data files that the archive has, by requested time (of version 6, which is not looked up,
     all that the timeline has not), with their completion times; `in_metadata_table` are the completed delta commits of
     the metadata table. `slices` are the newest file slices; some of their files may not exist. `leaving` are the files
-    that a pending clean deletes: they may be gone, and are listed until it completes.
+    that a pending clean deletes, or that a commit gave up: they may be gone, and are listed until the clean completes.
     """
 
     listing: Listing | None
@@ -68,7 +69,8 @@ class KnownFiles:
         if view.config.version.has_completion_time_in_name:
             archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)
             archived = archive.completion_times(before)
-        found = cls(listing, archived, in_metadata_table, leaving=frozenset(_leaving(survey)))
+        leaving = frozenset((*_leaving(survey), *accepted_losses(survey.commits.values())))
+        found = cls(listing, archived, in_metadata_table, leaving=leaving)
         return replace(found, slices=tuple(_newest_slices(survey, found)))
 
     @cached_property

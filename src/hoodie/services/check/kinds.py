@@ -94,7 +94,11 @@ ARCHIVE_DAMAGED: Final = _error(
     "archive-damaged", "the archived timeline, or a file of it, is damaged or missing", _COPY
 )
 
-FILE_MISSING: Final = _error("file-missing", "a file that the newest rows need does not exist", _COPY)
+FILE_MISSING: Final = _error(
+    "file-missing",
+    "a file that the newest rows need does not exist",
+    f"{_COPY}; without a copy, give up its rows: hoodie repair TABLE --accept-loss FILE",
+)
 FILE_LENGTH: Final = _error("file-length", "a data file has not the length that its commit recorded", _COPY)
 FILE_ORPHANED: Final = _error(
     "file-orphaned", "no completed instant names the data file; readers that list folders may count its rows", REPAIR

@@ -1,0 +1,148 @@
+"""A file that is lost without a copy is given up on purpose, with its rows."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import CommitConflictError, HoodieError, InvalidConfigError, UnsupportedError
+from hoodie.services.check.accept_loss import ACCEPTED_LOSS
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from tests.support.index_check import check_index
+
+ROWS = pa.table({"id": ["a", "b", "c"], "city": ["nyc", "nyc", "sf"], "x": [1, 2, 3]})
+LEFT = [{"id": "c", "city": "sf", "x": 3}]
+
+
+def made(table_type: str = "copy_on_write", index: str = "record", **properties: str) -> Table:
+    table = hoodie.create(
+        MemoryStore().uri(""),
+        ROWS.schema,
+        record_key="id",
+        partition_by="city",
+        type=table_type,
+        index=index,
+        properties=properties,
+        spark=False,
+    )
+    table.upsert(ROWS)
+    return table
+
+
+def rows_of(table: Table, where: str | None = None) -> list[dict[str, object]]:
+    found = table.to_arrow(columns=ROWS.column_names, where=where).to_pylist()
+    return sorted(found, key=lambda row: str(row["id"]))
+
+
+def lose(table: Table, partition_path: str = "city=nyc") -> str:
+    """Delete the current base file of a partition; return its path."""
+    (path,) = (
+        f"{row['partition_path']}/{row['file']}"
+        for row in table.inspect.files().to_pylist()
+        if row["partition_path"] == partition_path and row["is_current"] and row["kind"] == "base"
+    )
+    table.view().store.delete(path)
+    return path
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("index", ["record", "partitioned_record", "simple", "bloom"])
+def test_a_lost_base_file_is_given_up_in_one_commit(table_type: str, index: str) -> None:
+    table = made(table_type, index)
+    path = lose(table)
+    assert table.verify().problems == {"file-missing": 1}
+    before = table.timeline.instants
+    told = table.repair(accept_loss=path)
+    assert str(told).splitlines()[0] == "accept loss: would lose 1 file and 2 rows"
+    assert told.notes == (f"{path} had 2 rows",)
+    assert table.timeline.instants == before
+    done = table.repair(dry_run=False, accept_loss=[path])
+    assert {**done.counts} == {**told.counts} == {"files_lost": 1, "rows_lost": 2}
+    newest = table.timeline.completed().instants[-1]
+    assert (len(table.timeline.instants), newest.requested_time) == (len(before) + 1, done.instant)
+    extra = table.view().commit_metadata(newest).extra_metadata or {}
+    assert json.loads(str(extra[ACCEPTED_LOSS])) == [path]
+    report = table.verify(full=True)
+    assert (report.problems, report.warnings) == ({}, {}), str(report)
+    assert rows_of(table) == LEFT
+    # The keys are new to the table: nothing leads to the lost file.
+    again = table.upsert(ROWS)
+    assert (again.inserted, again.updated) == (2, 1)
+    assert rows_of(table) == ROWS.to_pylist()
+    assert table.verify(full=True).ok
+    if index == "record":
+        check_index(table.view())
+
+
+def test_the_table_is_sound_after_a_clean_and_with_statistics() -> None:
+    table = made(
+        **{"hoodie.metadata.index.column.stats.enable": "true", "hoodie.metadata.index.partition.stats.enable": "true"}
+    )
+    path = lose(table)
+    table.repair(dry_run=False, accept_loss=path)
+    assert table.verify(full=True).problems == {}
+    assert rows_of(table, "x > 0") == LEFT
+    for number in range(3):
+        table.upsert(ROWS.slice(2).set_column(2, "x", pa.array([number])))
+    cleaned = table.clean(properties={"hoodie.clean.commits.retained": "1"})
+    assert cleaned.counts["files_deleted"] > 0
+    assert table.verify(full=True).problems == {}
+
+
+def test_a_read_as_of_an_earlier_instant_fails_instead_of_reading_older_rows() -> None:
+    table = made()
+    table.upsert(ROWS)
+    before = table.timeline.completed().instants[-1].requested_time
+    table.repair(dry_run=False, accept_loss=lose(table))
+    with pytest.raises((HoodieError, FileNotFoundError)):
+        table.to_arrow(as_of=before)
+
+
+def test_a_rollback_of_the_commit_brings_the_finding_back() -> None:
+    table = made()
+    done = table.repair(dry_run=False, accept_loss=lose(table))
+    table.rollback(str(done.instant))
+    assert table.verify().problems == {"file-missing": 1}
+
+
+def test_whole_paths_and_logs_of_the_slice() -> None:
+    table = made("merge_on_read", "simple")
+    table.upsert(ROWS.slice(0, 1))
+    path = lose(table)
+    told = table.repair(accept_loss=table.view().store.uri(path))
+    assert told.notes == (f"{path} had 2 rows, and the changes in 1 log file of its file slice",)
+    table.repair(dry_run=False, accept_loss=table.view().store.uri(path))
+    assert table.verify(full=True).problems == {}
+    assert rows_of(table) == LEFT
+
+
+def test_what_is_not_lost_is_not_given_up() -> None:
+    table = made("merge_on_read", "simple")
+    table.upsert(ROWS.slice(0, 1))
+    rows = {row["kind"]: f"{row['partition_path']}/{row['file']}" for row in table.inspect.files().to_pylist()}
+    with pytest.raises(InvalidConfigError, match="but it exists"):
+        table.repair(accept_loss=rows["base"])
+    with pytest.raises(InvalidConfigError, match="expected a file that the newest rows need"):
+        table.repair(accept_loss="city=nyc/other.parquet")
+    with pytest.raises(InvalidConfigError, match="at least one path"):
+        table.repair(accept_loss=[])
+    table.view().store.delete(rows["log"])
+    with pytest.raises(UnsupportedError, match="is a log file"):
+        table.repair(dry_run=False, accept_loss=rows["log"])
+    assert len(table.timeline.completed().instants) == 2
+
+
+def test_a_pending_compaction_of_the_file_group_is_a_conflict() -> None:
+    table = made("merge_on_read", "simple")
+    table.upsert(ROWS.slice(0, 1))
+    table.schedule_compaction()
+    path = lose(table)
+    with pytest.raises(CommitConflictError, match="is in a pending compaction"):
+        table.repair(dry_run=False, accept_loss=path)
+    table.rollback(table.pending_compactions().instants[0])
+    table.repair(dry_run=False, accept_loss=path)
+    assert rows_of(table) == LEFT
