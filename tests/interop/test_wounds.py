@@ -206,3 +206,28 @@ def test_the_jvm_goes_on_after_the_repair(jvm: Jvm, sources: Path, tmp_path: Pat
     hoodie.open(path, spark=False).upsert(trips({"c": (7, "nyc"), "z": (1, "sf")}))
     check_all_read(jvm, path, {**after, "c": (7, "nyc"), "z": (1, "sf")})
     assert names_of(hoodie.open(path, spark=False)) == set()
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_the_jvm_goes_on_after_a_loss_was_accepted(jvm: Jvm, sources: Path, table_type: str) -> None:
+    path = sources / "work" / "an_accepted_loss" / table_type
+    shutil.copytree(sources / table_type, path)
+    table = hoodie.open(path, spark=False)
+    lost = sorted(
+        f"{row['partition_path']}/{row['file']}"
+        for row in table.inspect.files().to_pylist()
+        if row["is_current"] and row["kind"] == "base" and row["partition_path"].endswith("nyc")
+    )
+    left = {key: row for key, row in LAST.items() if row[1] != "nyc"}
+    for file in lost:
+        (path / file).unlink()
+    assert names_of(table) == {"file-missing"}
+    table.repair(dry_run=False, accept_loss=lost)
+    assert names_of(hoodie.open(path, spark=False)) == set()
+    check_all_read(jvm, path, left)
+    write(jvm, path, table_type, {"b": (5, "sf"), "c": (5, "nyc")})
+    after: Rows = {**left, "b": (5, "sf"), "c": (5, "nyc")}
+    check_all_read(jvm, path, after)
+    hoodie.open(path, spark=False).upsert(trips({"d": (7, "nyc"), "z": (1, "sf")}))
+    check_all_read(jvm, path, {**after, "d": (7, "nyc"), "z": (1, "sf")})
+    assert names_of(hoodie.open(path, spark=False)) == set()

@@ -141,7 +141,7 @@ class TableFrames:
         _check_installed("duckdb")
         import duckdb
 
-        if con is not None and not hasattr(con, "from_arrow"):
+        if con is not None and con is not duckdb and not hasattr(type(con), "from_arrow"):
             raise InvalidConfigError(f"con={shown(con)}: expected a connection of DuckDB, as duckdb.connect() returns")
         return (duckdb if con is None else con).from_arrow(self.to_dataset(as_of, view))
 

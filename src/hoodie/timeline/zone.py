@@ -59,8 +59,13 @@ def to_instant_time(when: str | date | datetime, zone: TimelineZone) -> str:
 def in_local_time(when: date | datetime) -> datetime:
     """Return the time with a zone; without one it is local time of this process. A date is its first moment."""
     moment = when if isinstance(when, datetime) else datetime(when.year, when.month, when.day)
+    if moment.tzinfo is not None:
+        return moment
+    # A timestamp of pandas is a datetime, and its `astimezone` needs a zone.
+    time = (moment.hour, moment.minute, moment.second, moment.microsecond)
+    moment = datetime(moment.year, moment.month, moment.day, *time, fold=moment.fold)
     try:
-        return moment if moment.tzinfo is not None else moment.astimezone()
+        return moment.astimezone()
     except (OverflowError, ValueError):
         return moment.replace(tzinfo=UTC)
 

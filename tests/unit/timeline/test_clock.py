@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -169,3 +170,8 @@ def test_threads_never_share_a_time() -> None:
 
 def test_the_real_clock() -> None:
     assert InstantClock().next_time() > "2026"
+
+
+def test_a_timestamp_of_pandas_without_a_zone_is_local_time() -> None:
+    moment = datetime(2024, 1, 31, 12, 30, 15, 123_000)
+    assert to_instant_time(pd.Timestamp(moment), UTC_ZONE) == to_instant_time(moment, UTC_ZONE)
