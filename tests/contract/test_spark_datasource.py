@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -73,6 +74,15 @@ def test_columns_and_as_of_are_options(table: tuple[Lane, str]) -> None:
     found = to_arrow(frame.load(str(lane.path)))
     assert found.schema.names == ["id", "_hoodie_partition_path"]
     assert sorted(found["id"].to_pylist()) == ["a", "b", "c", "d"]
+
+
+def test_fields_of_structs_are_columns(spark: SparkSession, tmp_path: Path) -> None:
+    needs_data_sources(spark)
+    lane = Lane(spark, tmp_path)
+    rows = pa.table({"id": ["a", "b"], "st": [{"x": 1, "y": "p"}, None]})
+    lane.create(rows.schema).upsert(rows)
+    reader = lane.session.read.format("hoodie").option("columns", "ST.x, id").option("where", "st.y = 'p' OR id = 'b'")
+    assert_same_rows(to_arrow(reader.load(str(lane.path))), pa.table({"x": [1, None], "id": ["a", "b"]}), key="id")
 
 
 def test_keys_are_an_option(table: tuple[Lane, str]) -> None:

@@ -83,6 +83,24 @@ def test_a_condition_on_the_partition_reads_its_files_only(story: Story) -> None
     assert ids(lane.read(table, where="city = 'la' AND fare > 0")) == ["d"]
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_fields_of_structs_are_columns(lane: Lane, kind: str) -> None:
+    """In a merge-on-read table some rows come from logs."""
+    inner = pa.struct([("d", pa.int64()), ("e", pa.string())])
+    schema = pa.schema([("id", pa.string()), ("st", pa.struct([("A_b", pa.int64()), ("c", inner)]))])
+    nested = [{"A_b": 1, "c": {"d": 10, "e": "x"}}, None, {"A_b": 3, "c": None}]
+    rows = pa.table({"id": ["a", "b", "c"], "st": pa.array(nested, schema.field("st").type)}, schema=schema)
+    table = lane.create(schema, type=kind)
+    table.upsert(lane.data(rows))
+    table.upsert(lane.data(rows.slice(0, 2)))
+    expected = pa.table({"d": [10, None, None], "id": ["a", "b", "c"], "A_b": [1, None, 3]})
+    assert_same_rows(lane.read(table, columns=["ST.C.D", "id", "st.a_b"]), expected, key="id")
+    assert lane.read(table, columns="st.c.e", where="st.`A_b` = 1").to_pylist() == [{"e": "x"}]
+    assert lane.arrow(table.read_keys(["c"], columns=["st.A_b"])).to_pylist() == [{"A_b": 3}]
+    with pytest.raises(hoodie.SchemaMismatchError, match=r"st\.c\.z"):
+        lane.read(table, columns=["st.c.z"])
+
+
 @pytest.mark.filterwarnings("ignore::hoodie.HoodieWarning")  # of the time before the first commit
 def test_time_travel_shows_the_table_as_it_was(story: Story) -> None:
     lane, table, (first, second, third) = story.lane, story.table, story.instants

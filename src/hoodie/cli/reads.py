@@ -59,7 +59,7 @@ def get(
     meta: Meta = False,
 ) -> None:
     """Print the records with these keys. Exit code 1 if a key is unknown."""
-    from hoodie.read.plan import checked_columns
+    from hoodie.read.chosen_columns import checked_columns
     from hoodie.records.change import RECORD_KEY
 
     found = call.table.read_keys(keys)

@@ -256,17 +256,28 @@ def stored_rows(
     `names` are the names in the file, where they differ.
     """
     # pyarrow builds `schema_arrow` and `names` anew at each use.
-    stored = set(file.schema_arrow.names)
-    present = [found for name in schema.names if (found := names.get(name, name)) in stored]
+    stored = file.schema_arrow
+    known = set(stored.names)
+    present = [found for name in schema.names if (found := names.get(name, name)) in known]
+    paths = present if names else [path for name in present for path in _paths(stored.field(name), schema.field(name))]
     groups = range(file.metadata.num_row_groups) if row_groups is None else row_groups
     try:
         for run, run_rows in _runs(file.metadata, groups, set(present), batch_rows):
-            for batch in file.iter_batches(run_rows, row_groups=run, columns=present, use_threads=False):
+            for batch in file.iter_batches(run_rows, row_groups=run, columns=paths, use_threads=False):
                 yield conform(pa.Table.from_batches([batch]), schema, stored=True, names=names)
     except StorageError:
         raise
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=where) from error
+
+
+def _paths(stored: pa.Field, wanted: pa.Field) -> list[str]:
+    """Return the Parquet paths of the fields of a column to read: those of structs that the wanted type has too."""
+    if stored.type == wanted.type or not (pa.types.is_struct(stored.type) and pa.types.is_struct(wanted.type)):
+        return [stored.name]
+    known = {child.name: child for child in stored.type}
+    below = [path for child in wanted.type if child.name in known for path in _paths(known[child.name], child)]
+    return [f"{stored.name}.{path}" for path in below] or [stored.name]
 
 
 def _runs(

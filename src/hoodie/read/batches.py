@@ -32,7 +32,7 @@ def read_batches(
     if batch_rows is not None and batch_rows < 1:
         raise InvalidConfigError(f"batch_rows={batch_rows}: expected a whole number from 1")
     scan = scan or SliceScan.of(plan)
-    schema = pa.schema([plan.schema.field(name) for name in scan.columns])
+    schema = scan.output_schema
     return pa.RecordBatchReader.from_batches(schema, _batches(plan, scan, batch_rows))
 
 

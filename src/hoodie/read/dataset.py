@@ -14,8 +14,9 @@ from hoodie.arguments import check_methods
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.read.arrow_filter import columns_of, translated
 from hoodie.read.batches import read_batches
+from hoodie.read.chosen_columns import checked_columns
 from hoodie.read.local import SliceScan, count_rows, first_of
-from hoodie.read.plan import ScanPlan, checked_columns, plan_scan, scan_schema
+from hoodie.read.plan import ScanPlan, plan_scan, scan_schema
 from hoodie.read.times import When
 from hoodie.view.table_view import TableView
 

@@ -20,6 +20,7 @@ from hoodie.files.base_rows import has_types
 from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import StoredColumns
+from hoodie.read.chosen_columns import WHOLE, Path, narrowed, picked, picked_schema
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.storage import Store
@@ -91,8 +92,9 @@ def _path_and_key(rows: pa.Table) -> pa.ChunkedArray:
 class SliceScan:
     """The rules by which each file slice of a scan is read. Picklable.
 
-    `exact` is None too if the caller applies the exact condition. `merge` is None if no slice has log files. `also`
-    filters rows only: pyarrow skips row groups with NaN that match an expression.
+    `paths` as in `ScanPlan`; `reads` are the fields of columns that are read of base files without logs, as in
+    `narrowed`. `exact` is None too if the caller applies the exact condition. `merge` is None if no slice has log
+    files. `also` filters rows only: pyarrow skips row groups with NaN that match an expression.
     """
 
     schema: pa.Schema
@@ -104,6 +106,8 @@ class SliceScan:
     merge: SliceRead | None
     stored: StoredColumns
     also: pc.Expression | None = None
+    paths: tuple[Path, ...] = WHOLE
+    reads: tuple[Path, ...] = WHOLE
 
     @classmethod
     def of(cls, plan: ScanPlan) -> SliceScan:
@@ -123,6 +127,8 @@ class SliceScan:
             keys=None if plan.keys is None else KeySet.of(plan.keys),
             merge=plan.slice_read(needed, in_utc=True) if plan.has_logs else None,
             stored=plan.stored,
+            paths=plan.paths,
+            reads=plan.needed_paths(),
         )
 
     @classmethod
@@ -152,6 +158,11 @@ class SliceScan:
             merge=plan.slice_read(needed, in_utc=False) if plan.has_logs else None,
             stored=plan.stored,
         )
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """Schema of the rows that the scan returns."""
+        return picked_schema(self.schema, self.paths or [(name,) for name in self.columns])
 
     @property
     def filters_rows(self) -> bool:
@@ -187,7 +198,8 @@ class SliceScan:
                 kept = kept.filter(self.coarse)
             if self.also is not None:
                 kept = kept.filter(self.also)
-            yield from kept.select(list(self.columns)).to_batches()
+            chosen = picked(kept, self.paths, self.output_schema) if self.paths else kept.select(list(self.columns))
+            yield from chosen.to_batches()
 
     def _rows(self, store: Store, found: FileSlice) -> Iterator[pa.Table]:
         if found.log_files:
@@ -215,7 +227,8 @@ class SliceScan:
                 fragment = ds.ParquetFileFormat().make_fragment(source)
                 matching = {group.id for group in fragment.subset(self.coarse).row_groups}
                 groups = sorted(matching) if groups is None else [group for group in groups if group in matching]
-            yield from self.stored.base_rows(store, parquet, self.schema, file, row_groups=groups)
+            needed = narrowed(self.schema, self.reads)
+            yield from self.stored.base_rows(store, parquet, needed, file, row_groups=groups)
 
 
 def stream(plan: ScanPlan) -> pa.RecordBatchReader:

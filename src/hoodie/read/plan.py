@@ -20,10 +20,11 @@ from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.schema.arrow_types import type_at
-from hoodie.format.schema.table_schema import spelled, with_meta_fields
+from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.table_config import BaseFileFormat
 from hoodie.index import partition_follows_columns
 from hoodie.metadata.kinds.files import WantedPartitions
+from hoodie.read.chosen_columns import WHOLE, Path, chosen_columns, picked_schema
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, BucketHolders, KeyHolders, holders_of, holders_where
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.times import When, view_as_of
@@ -104,7 +105,8 @@ class ReadExplained:
 class ScanPlan:
     """A planned read: file slices, columns and a condition.
 
-    `schema` is the table schema with meta columns. `columns` are the columns to return, in order. `as_of` is a
+    `schema` is the table schema with meta columns. `columns` are the columns to return, in order; `paths` are the
+    fields of them to return in their place, if fields of structs are chosen. `as_of` is a
     requested time (inclusive) that limits the commits of `view` whose rows are read; None for all of them. `instants`:
     only rows that one of these commits wrote are returned; None for all rows. `keys`: only rows with these record keys
     (and these partition paths, if `keys` has that column) are returned; None for all rows.
@@ -118,6 +120,7 @@ class ScanPlan:
     as_of: str | None = None
     instants: frozenset[str] | None = None
     keys: pa.Table | None = None
+    paths: tuple[Path, ...] = WHOLE
     stored: StoredColumns = SAME_COLUMNS
     skipped: Skipped = field(default_factory=Skipped)
     """How many slices the condition left out, after a look-up in the record index."""
@@ -170,6 +173,14 @@ class ScanPlan:
         names += [COMMIT_TIME] if self.instants is not None else []
         names += self.keys.column_names if self.keys is not None else []
         return tuple(dict.fromkeys(names))
+
+    def needed_paths(self) -> tuple[Path, ...]:
+        """Return the fields of `needed_columns` that suffice; `WHOLE` if no field of a struct is chosen.
+
+        Raises: as `needed_columns`.
+        """
+        compared = () if self.where is None or not self.paths else self.where.paths(self.schema)
+        return (*self.paths, *compared)
 
     def slice_read(self, columns: Sequence[str], *, in_utc: bool) -> SliceRead:
         """Return the rules by which slices with log files are read; `columns` must include those of the condition.
@@ -231,14 +242,12 @@ class ScanPlan:
     @property
     def output_schema(self) -> pa.Schema:
         """Schema of the rows that the read returns."""
-        return pa.schema([self.schema.field(name) for name in self.columns])
+        return picked_schema(self.schema, self.paths or [(name,) for name in self.columns])
 
     def with_columns(self, columns: str | Sequence[str] | None) -> ScanPlan:
-        """Return the same scan with these columns, or with all columns for None.
-
-        Raises: SchemaMismatchError for unknown columns; InvalidConfigError if `columns` is empty.
-        """
-        return replace(self, columns=checked_columns(self.schema, columns))
+        """Return the same scan with these columns, or with all columns for None. Raises: as `chosen_columns`."""
+        names, paths = chosen_columns(self.schema, columns)
+        return replace(self, columns=names, paths=paths)
 
 
 def plan_scan(
@@ -261,7 +270,7 @@ def plan_scan(
     """
     view, instant_time, schema = _snapshot(view, as_of, kind)
     stored = stored_columns(view, schema, as_of=instant_time)
-    wanted = checked_columns(schema, columns)
+    wanted, paths = chosen_columns(schema, columns)
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
     pruning = None if where is None else PartitionPruning.of(view, where, schema)
     wanted_partitions = None
@@ -291,6 +300,7 @@ def plan_scan(
         schema=schema,
         slices=tuple(slices),
         columns=wanted,
+        paths=paths,
         where=where,
         as_of=instant_time,
         keys=keys,
@@ -307,7 +317,8 @@ def scan_schema(
 ) -> pa.Schema:
     """Return the schema of the rows of `plan_scan`, without a listing of files. Raises: as `plan_scan`."""
     _, _, schema = _snapshot(view, as_of, kind)
-    return pa.schema([schema.field(name) for name in checked_columns(schema, columns)])
+    names, paths = chosen_columns(schema, columns)
+    return picked_schema(schema, paths or [(name,) for name in names])
 
 
 def _snapshot(view: TableView, as_of: When | None, kind: str) -> tuple[TableView, str | None, pa.Schema]:
@@ -387,22 +398,6 @@ def _slices(
     if kind == READ_OPTIMIZED:
         return [replace(found, log_files=()) for found in slices if found.base_file is not None]
     return slices
-
-
-def checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the chosen columns as the schema spells them; all for None. Raises: InvalidConfigError for no columns;
-    SchemaMismatchError for unknown ones.
-    """
-    if columns is None:
-        return tuple(schema.names)
-    wanted = (columns,) if isinstance(columns, str) else tuple(columns)
-    if not wanted:
-        raise InvalidConfigError("columns=[] selects no columns; name at least one, or omit columns to read all")
-    found = spelled(wanted, schema)
-    unknown = [name for name, column in zip(wanted, found, strict=True) if column is None]
-    if unknown:
-        raise SchemaMismatchError(f"columns {unknown} are not in the table; the table has {schema.names}")
-    return tuple(name for name in found if name is not None)
 
 
 def check_readable(view: TableView, *, by_meta_columns: bool = False) -> None:

@@ -79,6 +79,10 @@ class Condition:
         """
         return frozenset(column.path[0] for column in column_refs(self.tree, schema))
 
+    def paths(self, schema: pa.Schema) -> frozenset[tuple[str, ...]]:
+        """Return the columns and the fields of structs that the condition reads. Raises: as `columns`."""
+        return frozenset(column.path for column in column_refs(self.tree, schema))
+
     def compares(self, schema: pa.Schema) -> bool:
         """Return whether the condition compares columns: it is no bare name, literal or computation. Raises: as
         `columns`.

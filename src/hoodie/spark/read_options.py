@@ -160,7 +160,9 @@ class ReadOptions:
             changes = self.changes.plan_cdc(self._context())
             check_schema(self.changes.rows_of(changes), schema)
             return change_partitions(changes, schema, flat=self.changes.flat, as_json=self.changes.is_jvm)
-        plan = self.plan(schema.names)
+        # A field of a struct has another name in the option than in the rows.
+        has_paths = any("." in name for name in self.columns or ())
+        plan = self.plan(None if has_paths else schema.names)
         check_schema(plan.output_schema, schema)
         return slice_partitions(self.store, plan, schema)
 

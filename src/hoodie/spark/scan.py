@@ -66,6 +66,8 @@ def read_scan(session: Any, plan: ScanPlan) -> Any:
         frame = frame.where(plan.where.text)
     if plan.keys is not None:
         frame = _with_keys(session, frame, plan.keys)
+    if plan.paths:
+        return frame.select(*(".".join(map(quoted, path)) for path in plan.paths))
     return frame if list(plan.columns) == frame.columns else frame.select(*map(quoted, plan.columns))
 
 

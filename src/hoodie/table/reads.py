@@ -59,7 +59,7 @@ class TableReads:
 
         Args:
             columns: the columns to return, in order; default is the five `_hoodie_*` columns, then the table's columns.
-                The case of a name does not matter.
+                The case of a name does not matter. `st.a` is the field `a` of the struct `st`, returned as `a`.
             where: condition in Spark SQL, or an expression of pyarrow that SQL can say; partitions and row groups that
                 cannot match are not read.
             as_of: read the table as of this instant (inclusive), datetime or ISO date; without a zone it is local time.
@@ -213,13 +213,13 @@ class TableReads:
         plan = self._context.planned(lambda view: plan_batch(view, since, until, fallback=fallback))
         return plan.with_rows(self._context.result(plan.scan))
 
-    def read_keys(self, keys: Any) -> Any:
+    def read_keys(self, keys: Any, columns: str | Sequence[str] | None = None) -> Any:
         """Read the rows with these record keys, as a Spark DataFrame, or as a pyarrow Table without Spark.
 
         `keys` is data with the key columns (or `_hoodie_record_key`), one value of the key column, or a list, set,
         array or Series of such values. In a table with several key columns a value is a string like `a:1,b:2`. The
         type of the values can differ from the column's type, but must be convertible to it. The keys are held in the
-        driver, also the keys of a Spark DataFrame.
+        driver, also the keys of a Spark DataFrame. `columns` as for `to_arrow`.
 
         Raises: SchemaMismatchError for keys that cannot be converted; RecordKeyError for null keys; others as
         `to_arrow`.
@@ -228,7 +228,7 @@ class TableReads:
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
         >>> t = hoodie.create("memory://doc-read-keys", rows, record_key="id")
         >>> written = t.upsert(rows)
-        >>> t.read_keys(["b", "c"]).select(["id", "x"]).to_pylist()
+        >>> t.read_keys(["b", "c"], columns=["id", "x"]).to_pylist()
         [{'id': 'b', 'x': 2}]
         """
         from hoodie.engine.inputs import table_in_memory
@@ -238,7 +238,8 @@ class TableReads:
         view = self._context.view()
         found = self._context.keys(keys, view)
         wanted = spark_room().to_arrow(found) if is_spark(found) else table_in_memory(found)
-        return self._context.result(self._context.planned(lambda view: plan_lookup(view, wanted), view))
+        plan = self._context.planned(lambda view: plan_lookup(view, wanted).with_columns(columns), view)
+        return self._context.result(plan)
 
     @overload
     def filter_exists(self, data: DataFrame) -> DataFrame: ...
