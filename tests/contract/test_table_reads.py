@@ -146,6 +146,40 @@ def test_change_data_has_the_images_of_each_change(story: Story) -> None:
         table.changes(mode="all")
 
 
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("fare > 3", [("u", 1.0, 9.0), ("i", None, 4.0)]),
+        ("fare < 2", [("u", 1.0, 9.0)]),
+        ("city = 'nyc'", [("d", 2.0, None)]),
+        ("length(id) = 1 AND ts IS NULL", []),
+        ("`op` = 'u'", None),
+    ],
+)
+def test_changes_have_columns_and_conditions(
+    story: Story, where: str, expected: list[tuple[str, float | None, float | None]] | None
+) -> None:
+    lane, table, (first, second, _) = story.lane, story.table, story.instants
+    if expected is None:
+        with pytest.raises(hoodie.SchemaMismatchError, match="op"):
+            table.changes(first, mode="cdc", where=where)
+        return
+    flat = lane.arrow(table.changes(first, mode="cdc", columns="fare", where=where, flat=True))
+    assert flat.schema.names == ["op", "ts_ms", "before_fare", "after_fare"]
+    rows = [(row["op"], row["before_fare"], row["after_fare"]) for row in flat.to_pylist()]
+    assert sorted(rows, key=str) == sorted(expected, key=str)
+    images = lane.arrow(table.changes(first, mode="cdc", columns=["FARE"], where=where))
+    assert_same_rows(
+        images, hoodie.open(lane.path, spark=False).changes(first, mode="cdc", columns="fare", where=where)
+    )
+    latest = lane.arrow(table.changes(first, second, columns=["id", "fare"], where=where))
+    matching = lane.read(table, columns=["id", "fare"], where=f"({where}) AND id IN ('a', 'd')", as_of=second)
+    assert_same_rows(latest, matching)
+    batch = table.changes_since(first, second, columns=["id", "fare"], where=where)
+    assert_same_rows(lane.arrow(batch.rows), matching)
+    assert batch.until == table.changes_since(first, second).until
+
+
 def test_keys_are_looked_up_in_every_form(story: Story) -> None:
     lane, table = story.lane, story.table
     forms = {

@@ -5,7 +5,8 @@ Implements the output of Hudi's change data capture queries (RFC-51), with image
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,10 @@ from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.sorting import KeyLookup
 from hoodie.records.row_json import json_texts
 from hoodie.storage import Store
+
+if TYPE_CHECKING:
+    from hoodie.records.condition import Condition
+    from hoodie.records.expression import RowExpression
 
 BEFORE = "before"
 AFTER = "after"
@@ -49,19 +54,59 @@ def json_images(changes: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=with_json_images(changes.schema))
 
 
+def flat_images(changes: pa.RecordBatch, images: pa.Schema) -> pa.RecordBatch:
+    """Return changes with struct images of these columns as changes with a column for each column of an image."""
+    op, time, before, after = changes.columns
+    return pa.RecordBatch.from_arrays(
+        [op, time, *before.flatten(), *after.flatten()], schema=cdc_schema(images, flat=True)
+    )
+
+
 def read_cdc(plan: CdcPlan, *, flat: bool = False) -> pa.Table:
-    """Read all changes of the plan, commit by commit. Memory: all changes."""
+    """Read all changes of the plan, commit by commit. Memory: all changes.
+
+    Raises: as `change_batches`; UnsupportedError for a condition that only Spark evaluates.
+    """
     schema = cdc_schema(plan.schema, flat=flat)
+    matching = None if plan.where is None else _matching(plan.where, plan.read)
 
     def read(change: GroupChange, context: TaskContext) -> pa.Table:
-        return pa.Table.from_batches(list(change_batches(plan.view.store, change, schema)), schema)
+        found = []
+        for batch in change_batches(plan.view.store, change, plan.read):
+            rows = pa.Table.from_batches([batch])
+            rows = rows if matching is None else matching.matching(rows)
+            found += [_chosen(one, plan) for one in rows.to_batches()]
+        return pa.Table.from_batches([flat_images(one, plan.schema) if flat else one for one in found], schema)
 
     tables = LocalEngine().run(read, plan.changes)
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
-def change_batches(store: Store, change: GroupChange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the changed rows of one file group and one commit, with a schema of `cdc_schema`.
+def _matching(where: Condition, images: pa.Schema) -> RowExpression:
+    """Return the condition on changes with struct images."""
+    # Only a read with a condition loads the parser (decision 0015).
+    from hoodie.read.image_condition import condition_on_images
+    from hoodie.records.expression import RowExpression
+
+    where.row_filter(images)
+    return RowExpression.parse(condition_on_images(where, images), cdc_schema(images, flat=False), as_type=pa.bool_())
+
+
+def _chosen(changes: pa.RecordBatch, plan: CdcPlan) -> pa.RecordBatch:
+    """Return the changes with the chosen columns of the images."""
+    if plan.schema.equals(plan.read):
+        return changes
+    schema = cdc_schema(plan.schema, flat=False)
+    images = []
+    for name in (BEFORE, AFTER):
+        image = changes[name]
+        columns = [pc.struct_field(image, list(path)) for path in plan.paths]
+        images.append(pa.StructArray.from_arrays(columns, fields=list(schema.field(name).type), mask=pc.is_null(image)))
+    return pa.RecordBatch.from_arrays([*changes.columns[:2], *images], schema=schema)
+
+
+def change_batches(store: Store, change: GroupChange, images: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the changed rows of one file group and one commit; the images are structs of these columns.
 
     They are read from CDC log files if these have both images with the columns of the table; else computed from slices:
     a row that the commit wrote is an update if its key was in the file group before, otherwise an insert. A key that is
@@ -73,8 +118,8 @@ def change_batches(store: Store, change: GroupChange, schema: pa.Schema) -> Iter
     Raises: MissingFileError, CorruptFileError; HistoryLostError if the log does not have the columns of the table, and
         the slice before the commit was cleaned.
     """
-    shape = _Shape(schema)
-    logged = logged_rows(store, change.logged, shape.images) if change.logged else None
+    shape = _Shape(images)
+    logged = logged_rows(store, change.logged, list(change.scans.logged)) if change.logged else None
     if logged is not None:
         for rows in logged:
             yield from shape.logged(change.scans.instant_time, rows)
@@ -114,23 +159,19 @@ def _rows(store: Store, found: FileSlice | None, scan: SliceScan) -> pa.Table:
 
 
 class _Shape:
-    """Makes batches of change data from images."""
+    """Makes batches of change data from images, which are structs of columns."""
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._is_flat = BEFORE not in schema.names
-
-    @property
-    def images(self) -> list[pa.Field]:
-        """The columns of an image, as fields with the names of the table's columns."""
-        return self._children(BEFORE)
+    def __init__(self, images: pa.Schema) -> None:
+        self._schema = cdc_schema(images, flat=False)
+        self._image_type = self._schema.field(BEFORE).type
 
     def logged(self, instant_time: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield logged changes, with the columns `op`, `before` and `after`, whose types are those of the images."""
+        """Yield logged changes, with the columns `op`, `before` and `after`, which have the columns of the images."""
         columns = [rows["op"].combine_chunks(), pa.repeat(pa.scalar(instant_time), rows.num_rows)]
         for image in (BEFORE, AFTER):
             found = rows[image].combine_chunks()
-            columns += found.flatten() if self._is_flat else [found.cast(self._schema.field(image).type)]
+            children = {child.name: values for child, values in zip(found.type, found.flatten(), strict=True)}
+            columns.append(self._struct(children, mask=pc.is_null(found)))
         yield from pa.Table.from_arrays(columns, schema=self._schema).to_batches()
 
     def rows(
@@ -141,23 +182,15 @@ class _Shape:
         assert found is not None
         if not found.num_rows:
             return
-        images = [self._image(BEFORE, before, found.num_rows), self._image(AFTER, after, found.num_rows)]
         head = [pa.repeat(pa.scalar(text), found.num_rows) for text in (str(operation), instant_time)]
-        yield from pa.Table.from_arrays([*head, *images[0], *images[1]], schema=self._schema).to_batches()
+        images = [self._image(rows, found.num_rows) for rows in (before, after)]
+        yield from pa.Table.from_arrays([*head, *images], schema=self._schema).to_batches()
 
-    def _image(self, image: str, rows: pa.Table | None, count: int) -> list[pa.Array | pa.ChunkedArray]:
-        """Return the columns of one image: a struct, or a column for each column of the table."""
-        fields = self._children(image)
+    def _image(self, rows: pa.Table | None, count: int) -> pa.Array:
         if rows is None:
-            missing = fields if self._is_flat else [self._schema.field(image)]
-            return [pa.nulls(count, field.type) for field in missing]
-        columns = [rows[field.name].combine_chunks() for field in fields]
-        return columns if self._is_flat else [pa.StructArray.from_arrays(columns, fields=fields)]
+            return pa.nulls(count, self._image_type)
+        return self._struct({child.name: rows[child.name].combine_chunks() for child in self._image_type})
 
-    def _children(self, image: str) -> list[pa.Field]:
-        """Return the columns of an image, with the names of the table's columns."""
-        if self._is_flat:
-            prefix = f"{image}_"
-            found = [field for field in self._schema if field.name.startswith(prefix)]
-            return [field.with_name(field.name.removeprefix(prefix)) for field in found]
-        return list(self._schema.field(image).type)
+    def _struct(self, columns: Mapping[str, pa.Array], mask: pa.BooleanArray | None = None) -> pa.StructArray:
+        fields = list(self._image_type)
+        return pa.StructArray.from_arrays([columns[child.name] for child in fields], fields=fields, mask=mask)

@@ -6,13 +6,13 @@ docs/format/table.md §4.8), else from the file slices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from hoodie.errors import HistoryLostError, ViewOvertakenError
+from hoodie.errors import HistoryLostError, UnsupportedError, ViewOvertakenError
 from hoodie.files.damage import check_length, damaged_file, expected_file
 from hoodie.files.logs.log_scan import problem_of_blocks
 from hoodie.files.slices import FileSlice
@@ -25,8 +25,10 @@ from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.format.schema.table_schema import with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
-from hoodie.read.changes import BEGINNING, check_no_write_between, check_not_taken_back, span_of
+from hoodie.read.changes import BEGINNING, Columns, check_no_write_between, check_not_taken_back, span_of
+from hoodie.read.chosen_columns import Path, chosen_columns, picked_schema
 from hoodie.read.local import SliceScan
+from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.plan import ScanPlan, check_formats, check_readable
 from hoodie.read.times import When
 from hoodie.records.change import RECORD_KEY
@@ -36,6 +38,9 @@ from hoodie.view.columns import stored_columns
 from hoodie.view.slices import check_span, list_slices
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
+
+if TYPE_CHECKING:
+    from hoodie.records.condition import Condition
 
 _IMAGES = ("before", "after")
 _Group = tuple[str, str]
@@ -124,13 +129,15 @@ _UNCHANGING: Final = frozenset(
 class CommitScans:
     """How the file slices around one commit are read. Picklable.
 
-    `before` reads all rows with all columns, `after` the rows that the commit wrote, `keys` all record keys after it.
+    `before` reads all rows, `after` the rows that the commit wrote, `keys` all record keys after it. `logged` are the
+    columns that the images of logged changes must have.
     """
 
     instant_time: str
     before: SliceScan
     after: SliceScan
     keys: SliceScan
+    logged: pa.Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +155,11 @@ class GroupChange:
     lost: HistoryLostError | None = None
 
     @property
+    def partition_path(self) -> str:
+        """The partition of the file group."""
+        return next(found.partition_path for found in (self.before, self.after) if found is not None)
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of the files to read."""
         if self.logged:
@@ -157,18 +169,44 @@ class GroupChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CdcPlan:
-    """A planned read of change data; `schema` are the columns of the images, without meta columns.
+    """A planned read of change data; `schema` are the columns of the images to return, without meta columns.
 
-    `changes` are in the order in which the commits completed.
+    `read` are the columns of the images to read, with those that `where` needs; `paths` are the fields of them to
+    return. `where` chooses the changes whose image before or after matches. `changes` are in the order in which the
+    commits completed.
     """
 
     view: TableView
     schema: pa.Schema
+    read: pa.Schema
+    paths: tuple[Path, ...]
+    where: Condition | None
     changes: tuple[GroupChange, ...]
 
+    @property
+    def all_read(self) -> CdcPlan:
+        """The same plan without a filter, with all columns that it reads."""
+        paths = tuple((name,) for name in self.read.names)
+        return replace(self, schema=self.read, paths=paths, where=None)
 
-def plan_cdc(view: TableView, since: When | None, until: When | None) -> CdcPlan:
+    @property
+    def returns_what_it_reads(self) -> bool:
+        """Whether the changes that are read need no filter and no choice of columns."""
+        return self.where is None and self.schema.equals(self.read)
+
+
+def plan_cdc(
+    view: TableView,
+    since: When | None,
+    until: When | None,
+    *,
+    columns: Columns = None,
+    where: Condition | None = None,
+) -> CdcPlan:
     """Plan a read of the changes of the commits that completed in `(since, until]`; times as for `plan_batch`.
+
+    `columns` and `where` are about the images, which have no meta columns. Partitions in which neither image can match
+    are left out.
 
     Driver work: for each commit two listings of the partitions that it wrote.
 
@@ -176,23 +214,53 @@ def plan_cdc(view: TableView, since: When | None, until: When | None) -> CdcPlan
         table of version 6; HistoryLostError if a clean deleted files of the state
         after a commit, or before a commit that did not log its changes, or a restore took a commit back;
         ViewOvertakenError if the read must be planned again; InvalidConfigError for a span that ends before it begins;
-        CorruptFileError.
+        CorruptFileError; SchemaMismatchError for unknown columns.
     """
     check_readable(view, by_meta_columns=True)
     start, end = span_of(view, since, until)
     at_end = view if end is None else view.as_completed_by(end)
     schema = with_meta_fields(at_end.schema().arrow)
+    images = without_meta_fields(schema)
+    names, paths = chosen_columns(images, columns)
+    needed = {*names, *(() if where is None else _compared(where, images))}
+    read = pa.schema([child for child in images if child.name in needed])
     changes: list[GroupChange] = []
     start = start or BEGINNING
     before = None if start == BEGINNING else view.as_completed_by(start)
     for instant, commit in _commits(view, at_end, start, end):
         after = view.as_completed_by(view.order_time(instant))
         if commit.operation_type not in _UNCHANGING:
-            changes += _of_commit(schema, instant, commit, before, after)
+            changes += _of_commit(schema, read.names, instant, commit, before, after)
         before = after
     check_still_there(view)
     check_span(at_end, start)
-    return CdcPlan(view=at_end, schema=without_meta_fields(schema), changes=tuple(changes))
+    paths = paths or tuple((name,) for name in names)
+    return CdcPlan(
+        view=at_end,
+        schema=picked_schema(images, paths),
+        read=read,
+        paths=paths,
+        where=where,
+        changes=tuple(changes if where is None else _that_can_match(changes, at_end, where, images)),
+    )
+
+
+def _compared(where: Condition, images: pa.Schema) -> Collection[str]:
+    """Return the columns that decide about a change; all columns if only Spark can evaluate the condition."""
+    try:
+        return where.columns(images)
+    except UnsupportedError:
+        return list(images.names)
+
+
+def _that_can_match(
+    changes: Sequence[GroupChange], view: TableView, where: Condition, images: pa.Schema
+) -> Sequence[GroupChange]:
+    pruning = PartitionPruning.of(view, where, images)
+    if pruning is None:
+        return changes
+    kept = pruning.keep({change.partition_path for change in changes})
+    return [change for change in changes if change.partition_path in kept]
 
 
 def _commits(
@@ -210,9 +278,17 @@ def _commits(
 
 
 def _of_commit(
-    schema: pa.Schema, instant: Instant, commit: CommitMetadata, before_view: TableView | None, after_view: TableView
+    schema: pa.Schema,
+    names: Sequence[str],
+    instant: Instant,
+    commit: CommitMetadata,
+    before_view: TableView | None,
+    after_view: TableView,
 ) -> Iterator[GroupChange]:
-    """Yield the changed file groups of one commit; the views are the states before it (None: no rows) and after it."""
+    """Yield the changed file groups of one commit; the views are the states before it (None: no rows) and after it.
+
+    `names` are the columns of the images to read.
+    """
     written = {(stat.partition_path or "", stat.file_id) for stat in commit.write_stats()}
     gone = {
         (path, file_id)
@@ -232,13 +308,14 @@ def _of_commit(
             raise
         lost = error
     after = _slices(after_view, partitions)
-    old = _scan_plan(before_view or after_view, schema, before)
-    new = _scan_plan(after_view, schema, after)
+    old = _scan_plan(before_view or after_view, schema, names, before)
+    new = _scan_plan(after_view, schema, names, after)
     scans = CommitScans(
         instant_time=instant.requested_time,
         before=SliceScan.of(old),
         after=SliceScan.of(replace(new, instants=frozenset({instant.requested_time}))),
         keys=SliceScan.of(replace(new, columns=(RECORD_KEY,))),
+        logged=without_meta_fields(schema),
     )
     for group in sorted(written | gone):
         files = {} if group in gone or after.get(group) is None else logged.files.get(group, {})
@@ -259,12 +336,14 @@ def _slices(view: TableView, partitions: set[str]) -> dict[tuple[str, str], File
     return {(one.partition_path, one.file_id): one for one in found}
 
 
-def _scan_plan(view: TableView, schema: pa.Schema, slices: dict[tuple[str, str], FileSlice]) -> ScanPlan:
+def _scan_plan(
+    view: TableView, schema: pa.Schema, names: Sequence[str], slices: dict[tuple[str, str], FileSlice]
+) -> ScanPlan:
     return ScanPlan(
         view=view,
         schema=schema,
         slices=tuple(slices.values()),
-        columns=tuple(schema.names),
+        columns=(RECORD_KEY, *names),
         where=None,
         stored=stored_columns(view, schema),
     )

@@ -7,9 +7,9 @@ may have read before. docs/operations/incremental-pipelines.md, docs/format/tabl
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hoodie.errors import (
     HistoryLostError,
@@ -31,6 +31,12 @@ from hoodie.read.times import When, completion_of, warn_of_midnight
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.slices import check_span
 from hoodie.view.table_view import TableView
+
+if TYPE_CHECKING:
+    from hoodie.records.condition import Condition
+
+Columns = str | Sequence[str] | None
+"""Names as in `chosen_columns`; None for all columns."""
 
 
 def _last_taken_back(view: TableView, start: str, archived: Collection[Instant]) -> str:
@@ -156,15 +162,30 @@ class ChangesPlan:
         )
 
 
-def plan_changes(view: TableView, since: When | None, until: When | None) -> ScanPlan:
+def plan_changes(
+    view: TableView,
+    since: When | None,
+    until: When | None,
+    *,
+    columns: Columns = None,
+    where: Condition | None = None,
+) -> ScanPlan:
     """Plan an incremental read of the commits that completed in `(since, until]`; see `plan_batch`.
 
     Raises: as `plan_batch`.
     """
-    return plan_batch(view, since, until).scan
+    return plan_batch(view, since, until, columns=columns, where=where).scan
 
 
-def plan_batch(view: TableView, since: When | None, until: When | None, *, fallback: str = "error") -> ChangesPlan:
+def plan_batch(
+    view: TableView,
+    since: When | None,
+    until: When | None,
+    *,
+    columns: Columns = None,
+    where: Condition | None = None,
+    fallback: str = "error",
+) -> ChangesPlan:
     """Plan an incremental read, with the place from which its consumer goes on.
 
     Times are compared with completion times. The requested time of an instant is replaced by the completion time of
@@ -174,6 +195,8 @@ def plan_batch(view: TableView, since: When | None, until: When | None, *, fallb
     Version 6 stores no completion times. There the span contains the commits that were requested in `(since, until]`,
     and a pending write that was requested before one of them is an error: its rows would be missed when it completes.
 
+    `columns` and `where` as for `plan_scan`; the condition is tested on the rows as of `until`, and excludes files.
+
     Only file slices that a commit of the span wrote are read, and only the files of the archived timeline that may have
     one of these commits. `fallback`: what to do if the rows cannot be told any more: "error", or "snapshot", which
     reads the whole table as it is now, and warns.
@@ -182,24 +205,35 @@ def plan_batch(view: TableView, since: When | None, until: When | None, *, fallb
         HistoryLostError if files that `until` needs were cleaned, or a restore or a rollback after `since` took
         back a commit up to it; UnsupportedError for such a pending write, and as `check_readable`;
         InvalidConfigError for another fallback, or a span that ends before it begins; CorruptFileError if the archived
-        timeline is damaged.
+        timeline is damaged; as `plan_scan`.
     """
     if fallback not in ("error", "snapshot"):
         raise InvalidConfigError(f"fallback={fallback!r}: expected 'error' or 'snapshot'")
     start, end = span_of(view, since, until)
     check_readable(view, by_meta_columns=since is not None)
+
+    def scan_of(at_end: TableView) -> ScanPlan:
+        return plan_scan(at_end, columns=columns, where=where)
+
     try:
-        return _plan(view, start, end)
+        return _plan(view, start, end, scan_of)
     except ViewOvertakenError:
         raise
     except HistoryLostError as error:
         if fallback == "error":
             raise
         view.state.warn(f"all rows of the table are returned, not the changed ones: {error}")
-        return _plan(view.refreshed(), None, None, since=start)
+        return _plan(view.refreshed(), None, None, scan_of, since=start)
 
 
-def _plan(view: TableView, start: str | None, end: str | None, *, since: str | None = None) -> ChangesPlan:
+def _plan(
+    view: TableView,
+    start: str | None,
+    end: str | None,
+    scan_of: Callable[[TableView], ScanPlan],
+    *,
+    since: str | None = None,
+) -> ChangesPlan:
     at_end = view if end is None else view.as_completed_by(end)
     newest = max((view.order_time(instant) for instant in at_end.completed_writes()), default=BEGINNING)
     if start is None:
@@ -207,7 +241,7 @@ def _plan(view: TableView, start: str | None, end: str | None, *, since: str | N
         # A commit that completed last may be archived already, if it was requested long before.
         archived = view.archived_instants(newest, end)
         writes = (view.order_time(found) for found in archived if found.action.writes_data)
-        scan = plan_scan(at_end)
+        scan = scan_of(at_end)
         until = max((newest, *writes, _last_taken_back(at_end, newest, archived)))
         return ChangesPlan(
             scan=scan, since=since, until=until, is_snapshot=True, commits=len(at_end.completed_writes())
@@ -217,7 +251,7 @@ def _plan(view: TableView, start: str | None, end: str | None, *, since: str | N
     chosen = [found for found in at_end.completed_writes() if view.order_time(found) > start]
     archived = [found for found in found_archived if found.action.writes_data]
     check_no_write_between(at_end, [*archived, *chosen])
-    scan = plan_scan(at_end)
+    scan = scan_of(at_end)
     check_span(at_end, start)
     groups = {group for found in chosen for group in _written(view.commit_metadata(found))}
     for _, commit in view.archived_commits(archived):

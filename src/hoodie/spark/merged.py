@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from hoodie.engine.packing import Item, balanced, file_bytes
 from hoodie.files.slices import FileSlice
 from hoodie.format.schema.conform import conform
-from hoodie.read.cdc import cdc_schema, change_batches, json_images, with_json_images
+from hoodie.read.cdc import AFTER, BEFORE, cdc_schema, change_batches, flat_images, json_images, with_json_images
 from hoodie.read.cdc_plan import CdcPlan, GroupChange
 from hoodie.read.local import SliceScan
 from hoodie.read.plan import ScanPlan
+from hoodie.records.sql.quoting import quoted
 from hoodie.spark.engine import SparkEngine
 from hoodie.spark.small_tables import empty_frame
 from hoodie.spark.tasks import Batches, each_in_a_task, packed_tasks
@@ -125,36 +127,58 @@ def by_groups(
 class _ChangeReader:
     """The reader of change data in workers. Picklable.
 
-    `rows` is a schema of `cdc_schema`; `schema` has the types that Spark expects, and may leave out columns.
-    `as_json`: the images are JSON texts in `schema`.
+    `images` are the columns of an image; `schema` has the types that Spark expects, and may leave out columns.
+    `flat`: the images are columns in `schema`. `as_json`: they are JSON texts.
     """
 
     store: StoreSpec
-    rows: pa.Schema
+    images: pa.Schema
     schema: pa.Schema
+    flat: bool = False
     as_json: bool = False
 
     def batches(self, changes: tuple[GroupChange, ...]) -> Batches:
         """Read the changes in batches of bounded size. Memory: as `change_batches` of one file group and commit."""
         store = open_store(self.store)
         for change in changes:
-            for batch in change_batches(store, change, self.rows):
-                found = json_images(batch) if self.as_json else batch
+            for batch in change_batches(store, change, self.images):
+                found = flat_images(batch, self.images) if self.flat else batch
+                found = json_images(found) if self.as_json else found
                 yield from pieces(conform(found, self.schema, stored=True))
 
 
 def read_cdc(session: Any, plan: CdcPlan, *, flat: bool = False, as_json: bool = False) -> Any:
     """Return the changes of the plan as a DataFrame. Memory of a task: as `change_batches`."""
+    if not plan.returns_what_it_reads:
+        return _chosen(read_cdc(session, plan.all_read), plan, flat=flat)
     schema = cdc_schema(plan.schema, flat=flat)
     spark_schema = spark_schema_of(with_json_images(schema) if as_json else schema)
     if not plan.changes:
         return empty_frame(session, spark_schema)
-    reader = _ChangeReader(plan.view.store.spec, schema, arrow_schema_of(spark_schema), as_json)
+    reader = _ChangeReader(plan.view.store.spec, plan.schema, arrow_schema_of(spark_schema), flat, as_json)
 
     def changed_rows(group: tuple[GroupChange, ...]) -> Batches:
         yield from reader.batches(group)
 
     return by_groups(session, plan.changes, file_bytes, changed_rows, spark_schema)
+
+
+def _chosen(changes: Any, plan: CdcPlan, *, flat: bool) -> Any:
+    """Return changes with struct images, filtered by the condition, with the chosen columns of the images."""
+    if plan.where is not None:
+        # Only a read with a condition loads the parser (decision 0015).
+        from hoodie.read.image_condition import condition_on_images
+
+        changes = changes.where(condition_on_images(plan.where, plan.read))
+    columns = []
+    for image in (BEFORE, AFTER):
+        fields = [(F.col(".".join(map(quoted, (image, *path)))), path[-1]) for path in plan.paths]
+        if flat:
+            columns += [column.alias(f"{image}_{name}") for column, name in fields]
+        else:
+            struct = F.struct(*(column.alias(name) for column, name in fields))
+            columns.append(F.when(F.col(image).isNotNull(), struct).alias(image))
+    return changes.select("op", "ts_ms", *columns)
 
 
 @dataclass(frozen=True)
@@ -179,7 +203,7 @@ def slice_partitions(store: StoreSpec, plan: ScanPlan, schema: pa.Schema) -> lis
 
 def change_partitions(plan: CdcPlan, schema: pa.Schema, *, flat: bool, as_json: bool = False) -> list[SlicesPartition]:
     """Divide planned change data as `slice_partitions` does; `schema` as there."""
-    reader = _ChangeReader(plan.view.store.spec, cdc_schema(plan.schema, flat=flat), schema, as_json)
+    reader = _ChangeReader(plan.view.store.spec, plan.schema, schema, flat, as_json)
     return _partitions(reader, plan.changes)
 
 

@@ -113,11 +113,14 @@ class TableContext:
         """Return the function that plans a read of a view, with the errors of `plan_scan`."""
         from hoodie.read.plan import plan_scan
 
+        condition = self.condition_of(where, session)
+        return lambda view: plan_scan(view, columns=columns, where=condition(view), as_of=as_of, kind=kind)
+
+    def condition_of(self, where: Where | None, session: Any) -> Callable[[TableView], Condition | None]:
+        """Return the function that makes a condition for a view. Raises: as `condition`."""
         # A text is parsed before anything is read; an expression needs the types of the columns.
         known = self.condition(where, session=session) if isinstance(where, str) else None
-        return lambda view: plan_scan(
-            view, columns=columns, where=known or self.condition(where, view), as_of=as_of, kind=kind
-        )
+        return lambda view: known or self.condition(where, view)
 
     def condition(
         self,

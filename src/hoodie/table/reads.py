@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from hoodie.arguments import check_methods
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hoodie.read.changes import ChangedRows
     from hoodie.read.plan import ReadExplained
     from hoodie.read.times import When
+    from hoodie.records.condition import Condition
+    from hoodie.view.table_view import TableView
 
 
 @check_methods
@@ -144,12 +146,18 @@ class TableReads:
         mode: str = "latest",
         *,
         flat: bool = False,
+        columns: str | Sequence[str] | None = None,
+        where: Where | None = None,
     ) -> Any:
         """Read what the commits changed that completed in `(since, until]`.
 
         With mode `latest`, each changed row is returned once, as of `until`. With mode `cdc`, each change of each
         commit is returned: `op` (`i`, `u` or `d`), `ts_ms` (the commit's requested time, as in Hudi), `before` and
         `after` (docs/operations/change-data.md). `flat`: the images are columns `before_…` and `after_…`, not structs.
+
+        `columns` and `where` are as for `to_arrow`. With mode `latest`, the condition is tested on the row as of
+        `until`. With mode `cdc`, `columns` are those of the images, and a change is returned if the row before or
+        after it matches.
 
         Returns a Spark DataFrame, or a pyarrow Table without Spark. `since` and `until` are instants, datetimes or ISO
         dates; the `instant` of a `WriteResult` stands for its completion.
@@ -164,39 +172,58 @@ class TableReads:
         >>> first = t.upsert(rows).instant
         >>> t.upsert([{"id": "b", "x": 3}]).updated
         1
-        >>> t.changes(since=first).select(["id", "x"]).to_pylist()
+        >>> t.changes(since=first, columns=["id", "x"], where="x > 2").to_pylist()
         [{'id': 'b', 'x': 3}]
         >>> t.changes(since=first, mode="cdc").select(["op", "before", "after"]).to_pylist()
         [{'op': 'u', 'before': {'id': 'b', 'x': 2}, 'after': {'id': 'b', 'x': 3}}]
         """
         from hoodie.errors import InvalidConfigError
 
+        session = self._context.session()
+        condition = self._context.condition_of(where, session)
         if mode == "cdc":
-            return self._change_data(since, until, flat=flat)
+            return self._change_data(since, until, flat=flat, columns=columns, condition=condition)
         if mode != "latest" or flat:
             raise InvalidConfigError(
                 f"mode={mode!r}, flat={flat}: expected mode 'latest', or 'cdc' with or without flat"
             )
         from hoodie.read.changes import plan_changes
 
-        return self._context.result(self._context.planned(lambda view: plan_changes(view, since, until)))
+        plan = self._context.planned(
+            lambda view: plan_changes(view, since, until, columns=columns, where=condition(view))
+        )
+        return self._context.result(plan)
 
-    def _change_data(self, since: When | None, until: When | None, *, flat: bool) -> Any:
+    def _change_data(
+        self,
+        since: When | None,
+        until: When | None,
+        *,
+        flat: bool,
+        columns: str | Sequence[str] | None,
+        condition: Callable[[TableView], Condition | None],
+    ) -> Any:
         from hoodie.read.cdc import read_cdc
         from hoodie.read.cdc_plan import plan_cdc
         from hoodie.table.sessions import spark_room
 
-        plan = self._context.planned(lambda view: plan_cdc(view, since, until))
+        plan = self._context.planned(lambda view: plan_cdc(view, since, until, columns=columns, where=condition(view)))
         session = self._context.session()
         return read_cdc(plan, flat=flat) if session is None else spark_room().read_cdc(session, plan, flat=flat)
 
     def changes_since(
-        self, since: When | None = None, until: When | None = None, *, fallback: str = "error"
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        *,
+        fallback: str = "error",
+        columns: str | Sequence[str] | None = None,
+        where: Where | None = None,
     ) -> ChangedRows:
         """Read as `changes`, and return the place from which the consumer goes on: `until`, the next `since`.
 
         Without `since` the rows are the whole table (`is_snapshot`). `fallback="snapshot"` returns the whole table too,
-        with a warning, if the changes cannot be told any more.
+        with a warning, if the changes cannot be told any more. `columns` and `where` as for `changes`.
 
         Raises: as `changes`.
 
@@ -210,7 +237,10 @@ class TableReads:
         """
         from hoodie.read.changes import plan_batch
 
-        plan = self._context.planned(lambda view: plan_batch(view, since, until, fallback=fallback))
+        condition = self._context.condition_of(where, self._context.session())
+        plan = self._context.planned(
+            lambda view: plan_batch(view, since, until, columns=columns, where=condition(view), fallback=fallback)
+        )
         return plan.with_rows(self._context.result(plan.scan))
 
     def read_keys(self, keys: Any, columns: str | Sequence[str] | None = None) -> Any:
