@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
-from hoodie.cli.options import Call, table_command
+import hoodie
+from hoodie.cli.options import Call, Properties, pairs, table_command
 from hoodie.cli.terminal import Answer
 from hoodie.services.results import Report, ServiceResult
 
 FOUND = 3
 """Exit code of `hoodie verify` if it found errors. Warnings alone do not fail."""
 
+_LOST = "For a table that lost hoodie.properties."
 Full = Annotated[bool, typer.Option("--full", help="Read every file, every key and the record index too.")]
 
 
@@ -38,8 +40,35 @@ def repair(
             "--accept-loss", metavar="FILE", help="Give up this lost base file and its rows instead; may be repeated."
         ),
     ] = None,
-) -> ServiceResult:
-    """Mend what `hoodie verify` found; by default only say what would be done."""
+    key: Annotated[list[str] | None, typer.Option("--key", "-k", help="Record key column. " + _LOST)] = None,
+    partition_by: Annotated[
+        list[str] | None, typer.Option("--partition-by", "-p", help="Partition column. " + _LOST)
+    ] = None,
+    ordering: Annotated[list[str] | None, typer.Option("--ordering", "-o", help="Ordering column. " + _LOST)] = None,
+    no_ordering: Annotated[bool, typer.Option("--no-ordering", help="There is no ordering column. " + _LOST)] = False,
+    index: Annotated[str | None, typer.Option("--index", help="The index. " + _LOST)] = None,
+    option: Properties = None,
+) -> ServiceResult | Answer:
+    """Mend what `hoodie verify` found; by default only say what would be done. Rebuild a lost hoodie.properties."""
+    options = pairs(call.storage_options)
+    if not hoodie.exists(call.path, storage_options=options):
+        found = hoodie.rebuild_properties(
+            call.path,
+            record_key=key,
+            partition_by=partition_by,
+            ordering=[] if no_ordering else ordering,
+            index=index,
+            properties=pairs(option),
+            dry_run=not execute,
+            storage_options=options,
+        )
+        lines = [str(found), *(f"  {name}={value}" for name, value in sorted(found.properties.items()))]
+        return Answer("\n".join(lines), [found.to_dict()])
+    if key or partition_by or ordering or no_ordering or index or option:
+        raise typer.BadParameter(
+            "--key, --partition-by, --ordering, --no-ordering, --index and --option are for a table that lost "
+            "hoodie.properties"
+        )
     return call.table.repair(not execute, full=full, min_age_seconds=min_age, accept_loss=accept_loss or None)
 
 

@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 
 from hoodie.config.writes import DURABLE
+from hoodie.display import command_text
 from hoodie.errors import CorruptFileError, TableExistsError, TableNotFoundError
 from hoodie.format.table.table_config import TableConfig
 from hoodie.storage import Store
@@ -70,6 +71,12 @@ class TablePropertiesReader:
                 break
             if attempt < _ATTEMPTS - 1:
                 time.sleep(_WAIT_SECONDS)
+        if store.names(".hoodie/timeline"):
+            command = command_text("hoodie repair TABLE", store.uri(""))
+            raise TableNotFoundError(
+                f"{store.uri('')} lost {PROPERTIES}; restore it from a copy, or see what can be rebuilt: `{command}` "
+                "(hoodie.rebuild_properties)"
+            )
         raise TableNotFoundError(
             f"{store.uri('')} is not a Hudi table: expected {PROPERTIES} in it, found no file; create a table with "
             "hoodie.create(...)"

@@ -13,7 +13,15 @@ from typing import Any, Final
 from hoodie.display import counted, html_facts, seconds_text, size_text
 
 _VERBS: Final = MappingProxyType(
-    {"deleted": "delete", "freed": "free", "dropped": "drop", "kept": "keep", "mended": "mend", "lost": "lose"}
+    {
+        "deleted": "delete",
+        "freed": "free",
+        "dropped": "drop",
+        "kept": "keep",
+        "mended": "mend",
+        "lost": "lose",
+        "written": "write",
+    }
 )
 """The verb of a dry run for the last word of a count's name, as in `files_deleted`."""
 _VERBS_OF_OPERATIONS: Final = MappingProxyType({"rollback": "roll back", "restore": "roll back", "archive": "archive"})

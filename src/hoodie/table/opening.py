@@ -12,6 +12,7 @@ from hoodie.table.handle import Table
 
 if TYPE_CHECKING:
     from hoodie.records.merging.mergers import MergeFunction
+    from hoodie.write.lost_properties import RebuiltProperties
 
 
 @check_arguments
@@ -111,6 +112,51 @@ def open(
     table = Table(open_store(path, storage_options), spark=spark, lock=lock)
     table.view()
     return table
+
+
+@check_arguments
+def rebuild_properties(
+    path: str | os.PathLike[str],
+    *,
+    record_key: str | Sequence[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
+    ordering: str | Sequence[str] | None = None,
+    index: str | None = None,
+    name: str | None = None,
+    properties: Text | None = None,
+    dry_run: bool = True,
+    storage_options: Text | None = None,
+) -> RebuiltProperties:
+    """Write a lost `hoodie.properties` from what the table's files tell; by default only say what would be written.
+
+    The notes of the result say what was found where, what is a guess, and what must be given. Arguments are as for
+    `create`: None for what is not known, an empty list for no such columns. `properties` win over what is found. See
+    `hoodie.write.lost_properties`.
+
+    Raises: TableNotFoundError, TableExistsError, InvalidConfigError, UnsupportedError: nothing is written then.
+
+    >>> import hoodie, pyarrow as pa
+    >>> t = hoodie.create("memory://doc-rebuild", {"id": ["a"], "x": [1]}, record_key="id")
+    >>> written = t.upsert({"id": ["a", "b"], "x": [1, 2]})
+    >>> t.view().store.delete(".hoodie/hoodie.properties")
+    >>> hoodie.rebuild_properties("memory://doc-rebuild", ordering=[], dry_run=False).missing
+    ()
+    >>> hoodie.open("memory://doc-rebuild").verify(full=True).ok
+    True
+    """
+    from hoodie.storage import open_store
+    from hoodie.write.create import CreateOptions
+    from hoodie.write.lost_properties import rebuild_properties as rebuild
+
+    given = CreateOptions(
+        record_key=record_key,
+        partition_by=partition_by,
+        ordering=ordering,
+        index=index,
+        name=name,
+        properties=properties or {},
+    )
+    return rebuild(open_store(path, storage_options), given, dry_run=dry_run)
 
 
 @check_arguments

@@ -90,6 +90,24 @@ def test_a_lost_file_is_given_up(path: Path, capsys: pytest.CaptureFixture[str])
     assert hoodie.open(path, spark=False).count() == 0
 
 
+def test_lost_properties_are_rebuilt(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    properties = path / ".hoodie" / "hoodie.properties"
+    before = properties.read_text().splitlines()[2:]
+    properties.unlink()
+    code, out = run(capsys, "repair", str(path))
+    assert code == 0
+    assert "note: must be given: the ordering columns" in out
+    code, out = run(capsys, "repair", str(path), "--no-ordering")
+    assert (code, "  hoodie.table.recordkey.fields=id" in out.splitlines(), properties.exists()) == (0, True, False)
+    assert run(capsys, "repair", str(path), "--execute")[0] == 1
+    assert run(capsys, "repair", str(path), "--no-ordering", "--key", "x", "--execute")[0] == 1
+    code, out = run(capsys, "repair", str(path), "--no-ordering", "--execute", "--json")
+    assert (code, json.loads(out)["missing"]) == (0, [])
+    assert sorted(properties.read_text().splitlines()[2:]) == sorted(before)
+    assert run(capsys, "verify", str(path), "--full")[0] == 0
+    assert run(capsys, "repair", str(path), "--key", "id")[0] == 2
+
+
 def test_what_is_no_table_is_an_error_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "verify", str(tmp_path / "none"))[0] == 1
 

@@ -20,7 +20,7 @@ REFUSED: Final = MappingProxyType(
         "partition_bucket_index_manager": "JVM Hudi: this release does not change the buckets of partitions",
         "repair_deduplicate": "MERGE INTO, or t.upsert, which keep one row of each key",
         "repair_migrate_partition_meta": "nothing instead: both kinds of partition metadata files are read",
-        "repair_overwrite_hoodie_props": "t.repair() if hoodie.properties is damaged; else restore it from a copy",
+        "repair_overwrite_hoodie_props": "t.repair() for damaged properties, hoodie.rebuild_properties for lost ones",
         "run_bootstrap": _BOOTSTRAP,
         "set_audit_lock": _AUDIT,
         "show_audit_lock_status": _AUDIT,

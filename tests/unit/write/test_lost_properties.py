@@ -1,0 +1,145 @@
+"""A lost hoodie.properties is rebuilt from what the files of the table tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import InvalidConfigError, TableExistsError, TableNotFoundError
+from hoodie.format.table import table_keys as keys
+from hoodie.format.table.properties import parse_properties
+from hoodie.storage import MemoryStore
+
+PROPERTIES = ".hoodie/hoodie.properties"
+ROWS = pa.table(
+    {"id": ["a", "b", "c"], "city": ["sf", "nyc", "sf"], "day": ["1", "2", "1"], "ts": [3, 2, 1], "x": [1, 2, 3]}
+)
+NO_GUESS: Mapping[str, Any] = {"ordering": []}
+TABLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "record index, partitions and ordering": (
+        {"record_key": "id", "partition_by": "city", "ordering": "ts"},
+        {"ordering": "ts"},
+    ),
+    "merge-on-read, two partition columns": (
+        {"record_key": "id", "partition_by": ["city", "day"], "type": "mor", "index": "simple"},
+        {"ordering": []},
+    ),
+    "two key columns": ({"record_key": ["id", "city"], "index": "simple"}, {"ordering": ()}),
+    "no column names in paths": (
+        {"record_key": "id", "partition_by": "city", "properties": {keys.HIVE_STYLE: "false"}},
+        {"ordering": []},
+    ),
+    "automatic keys": ({"partition_by": "city"}, {}),
+    "partitioned record index": (
+        {"record_key": "id", "partition_by": "city", "index": "partitioned_record"},
+        {"ordering": []},
+    ),
+    "buckets": (
+        {"record_key": "id", "index": "bucket", "properties": {"hoodie.bucket.index.num.buckets": "4"}},
+        {"ordering": [], "properties": {"hoodie.bucket.index.num.buckets": "4"}},
+    ),
+    "column statistics": (
+        {"record_key": "id", "properties": {"hoodie.metadata.index.column.stats.enable": "true"}},
+        {"ordering": []},
+    ),
+}
+
+
+def made(**options: Any) -> hoodie.Table:
+    table = hoodie.create(MemoryStore().uri(""), ROWS.schema, spark=False, **options)
+    if options.get("record_key"):
+        table.upsert(ROWS)
+        table.upsert(ROWS.slice(0, 1))
+    else:
+        table.insert(ROWS)
+    return table
+
+
+def lose(table: hoodie.Table) -> dict[str, str]:
+    """Delete the properties; return what they were."""
+    store = table.view().store
+    before = parse_properties(store.read(PROPERTIES))
+    store.delete(PROPERTIES)
+    return before
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_file_is_as_it_was(name: str) -> None:
+    options, given = TABLES[name]
+    table = made(**options)
+    rows = table.to_arrow()
+    before = lose(table)
+    told = hoodie.rebuild_properties(table.path, **given)
+    assert (told.dry_run, told.missing) == (True, ())
+    assert not hoodie.exists(table.path)
+    assert str(told).splitlines()[0] == f"rebuild properties: would write {len(told.properties)} properties"
+    done = hoodie.rebuild_properties(table.path, dry_run=False, **given)
+    assert done.properties == told.properties
+    after = parse_properties(table.view().store.read(PROPERTIES))
+    assert {key: value for key, value in after.items() if before.get(key) != value} == {}
+    assert before.keys() - after.keys() == set()
+    again = hoodie.open(table.path, spark=False)
+    report = again.verify(full=True)
+    assert (report.problems, report.warnings) == ({}, {}), str(report)
+    assert again.to_arrow().equals(rows)
+    again.insert(ROWS.set_column(0, "id", pa.array(["x", "y", "z"])))
+    assert again.count() == 6
+    assert again.verify(full=True).ok
+
+
+def test_what_is_missing_and_what_is_a_guess_is_said() -> None:
+    table = made(record_key="id", index="simple")
+    lose(table)
+    told = hoodie.rebuild_properties(table.path)
+    assert [text.partition(",")[0] for text in told.missing] == ["the ordering columns"]
+    assert any("guess: the index is simple" in note for note in told.notes)
+    assert any(note.startswith("record key id: the stored keys of 3 rows") for note in told.notes)
+    assert (told.counts, told.properties) == ({}, {})
+    with pytest.raises(InvalidConfigError, match="nothing was written; must be given: the ordering columns"):
+        hoodie.rebuild_properties(table.path, dry_run=False)
+
+
+def test_columns_with_equal_values_must_be_told_apart() -> None:
+    rows = ROWS.append_column("copy", ROWS["id"])
+    table = hoodie.create(MemoryStore().uri(""), rows.schema, record_key="id", spark=False)
+    table.upsert(rows)
+    lose(table)
+    assert "record key columns" in hoodie.rebuild_properties(table.path, **NO_GUESS).missing[0]
+    hoodie.rebuild_properties(table.path, record_key="id", dry_run=False, **NO_GUESS)
+    assert hoodie.open(table.path, spark=False).verify(full=True).ok
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"record_key": "x"}, r"record_key=\['x'\]: expected the stored _hoodie_record_key 'b', found '2'"),
+        ({"partition_by": "day"}, r"partition_by=\['day'\]: expected the stored _hoodie_partition_path"),
+        ({"partition_by": []}, r"partition_by=\[\]: expected the stored _hoodie_partition_path"),
+        ({"ordering": "other"}, "expected a column of the schema"),
+    ],
+)
+def test_what_is_given_must_fit_the_stored_rows(wrong: dict[str, Any], message: str) -> None:
+    table = made(record_key="id", partition_by="city")
+    lose(table)
+    with pytest.raises(hoodie.HoodieError, match=message):
+        hoodie.rebuild_properties(table.path, dry_run=False, **{**NO_GUESS, **wrong})
+    assert not hoodie.exists(table.path)
+
+
+def test_tables_that_did_not_lose_it_are_refused() -> None:
+    table = made(record_key="id")
+    with pytest.raises(TableExistsError, match=r"t\.repair\(\) mends"):
+        hoodie.rebuild_properties(table.path, dry_run=False)
+    with pytest.raises(TableNotFoundError, match="is not a Hudi table"):
+        hoodie.rebuild_properties(MemoryStore().uri(""))
+
+
+def test_the_error_of_a_read_names_the_command() -> None:
+    table = made(record_key="id")
+    lose(table)
+    with pytest.raises(TableNotFoundError, match=f"lost .*`hoodie repair {table.path}`"):
+        hoodie.open(table.path, spark=False)
