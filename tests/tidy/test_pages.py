@@ -75,6 +75,14 @@ LINE_CHARACTERS = 250
 
 
 @each_page
+def test_lists_are_lists_on_the_site(page: Page) -> None:
+    """There a list needs an empty line before it, and a list in a list four spaces."""
+    item = r"(?:[-*]|\d+\.) "
+    wrong = re.findall(rf"^ {{1,3}}{item}.*|^(?![ #]|{item}).+\n{item}.*", page.prose(), re.MULTILINE)
+    assert not wrong, f"{page.name}: {wrong[:3]}"
+
+
+@each_page
 def test_lines_are_short(page: Page) -> None:
     if page.name not in WIDE:
         lines = enumerate((ROOT / page.name).read_text().splitlines(), start=1)
