@@ -109,6 +109,25 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
             scan = replace(scan, columns=kept, exact=None, also=filter)
         return TableScanner(plan, scan, names, batch_size)
 
+    def may_match(
+        self, filter: Expression | None, columns: Sequence[str], batch_rows: int | None = None
+    ) -> pa.RecordBatchReader:
+        """Return the rows of the partitions, file groups and row groups that the filter leaves; rows are not filtered.
+
+        `filter` is read as SQL, in which NaN is greater than all numbers.
+        """
+        plan = self._planned(filter, columns)
+        return read_batches(plan, batch_rows, scan=replace(SliceScan.of(plan), columns=tuple(columns), exact=None))
+
+    def plain_files(self) -> list[str] | None:
+        """Return the paths of the files if readers of Parquet may read them without us; else None.
+
+        Raises: as `read.plain_files.plain_files`.
+        """
+        from hoodie.read.plain_files import plain_files
+
+        return plain_files(plan_scan(self._view, as_of=self._as_of, kind=self._kind))
+
     def _planned(self, filter: Expression | None, columns: Sequence[str]) -> ScanPlan:
         where = None
         if filter is not None:

@@ -121,9 +121,9 @@ class TableFrames:
         [{'x': 2}]
         """
         _check_installed("polars")
-        import polars
+        from hoodie.read.to_polars import lazy_frame
 
-        return polars.scan_pyarrow_dataset(self.to_dataset(as_of, view))
+        return lazy_frame(self.to_dataset(as_of, view))
 
     def to_duckdb(self, con: Any = None, as_of: When | None = None, view: str = "snapshot") -> Any:
         """Return a snapshot as a `duckdb.DuckDBPyRelation`; only the columns and files that a query needs are read.
@@ -143,7 +143,13 @@ class TableFrames:
 
         if con is not None and con is not duckdb and not hasattr(type(con), "from_arrow"):
             raise InvalidConfigError(f"con={shown(con)}: expected a connection of DuckDB, as duckdb.connect() returns")
-        return (duckdb if con is None else con).from_arrow(self.to_dataset(as_of, view))
+        dataset, con = self.to_dataset(as_of, view), duckdb if con is None else con
+        relation = con.from_arrow(dataset)
+        files = dataset.plain_files()
+        if files is None:
+            return relation
+        own = con.read_parquet(files, hive_partitioning=False)
+        return own if (own.columns, own.types) == (relation.columns, relation.types) else relation
 
 
 def _check_installed(library: str) -> None:
