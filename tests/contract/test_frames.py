@@ -190,7 +190,7 @@ def test_duckdb_and_polars_read_plain_files_themselves(tmp_path: Path) -> None:
 
     older = made()
     older.upsert(ROWS)
-    older.insert(ROWS.append_column("more", pa.array(["x"] * 300)))
+    older.bulk_insert(ROWS.append_column("more", pa.array(["x"] * 300)))
     logs = made(type="mor")
     logs.upsert(ROWS)
     logs.upsert(ROWS.slice(0, 1))
