@@ -6,6 +6,7 @@ the table. Only where the table's schema is not known, types are inferred.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -18,7 +19,7 @@ import pyarrow as pa
 from hoodie.config.option import checked_text
 from hoodie.engine.api import Dataset
 from hoodie.engine.local import ArrowDataset, PartedDataset, errors_of_input
-from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.errors import HoodieWarning, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.fit import fit_array, infer
 from hoodie.format.schema.fit_nested import fit_values
 
@@ -90,16 +91,46 @@ class UntypedDataset:
 def untyped_dataset(data: object) -> UntypedDataset | None:
     """Return data of a list of dicts, a dict of columns, or a pandas DataFrame; None for data of any other type.
 
-    Raises: SchemaMismatchError for a column without a type of Arrow; InvalidConfigError for a name that is no text.
+    Warns: `HoodieWarning` for an index of pandas without a name that has more than the numbers of rows.
+
+    Raises: SchemaMismatchError for a column without a type of Arrow, and for rows without columns; InvalidConfigError
+    for a name that is no text.
     """
     if isinstance(data, list) and all(isinstance(row, Mapping) for row in data):
         return _of_rows(data)
     if isinstance(data, Mapping) and data and all(map(_is_column, data.values())):
         return _of_columns([(_name(name), values) for name, values in data.items()])
     if is_pandas(data, "DataFrame"):
-        frame: Any = data
-        return _of_columns([(_name(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns)])
+        return _of_columns(_pandas_columns(data))
     return None
+
+
+def _pandas_columns(frame: Any) -> list[tuple[str, Any]]:
+    """Return the named levels of the index of a pandas DataFrame, then its columns. Raises: as `untyped_dataset`."""
+    columns = [(_name(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns)]
+    index = frame.index
+    levels = [(name, index.get_level_values(place)) for place, name in enumerate(index.names)]
+    named = [(_name(name), values.to_series(index=index)) for name, values in levels if name is not None]
+    for name, values in named:
+        same = [column for own, column in columns if own == name]
+        if same and not same[0].equals(values):
+            raise SchemaMismatchError(
+                f"the index and the columns of the DataFrame have the name {name!r}, with different values: rename one "
+                "of them, or drop the index with reset_index(drop=True)"
+            )
+    known = {name for name, _ in columns}
+    found = [*((name, values) for name, values in named if name not in known), *columns]
+    # The numbers of rows are no data; other values without a name may be.
+    if any(name is None and (len(levels) > 1 or values.dtype.kind not in "iu") for name, values in levels):
+        warnings.warn(
+            f"the index of the DataFrame ({index.dtype}) has no name and is not written: name it with rename_axis to "
+            "make it a column, or drop it with reset_index(drop=True)",
+            HoodieWarning,
+            stacklevel=2,
+        )
+    if len(frame) and not found:
+        raise SchemaMismatchError(f"{len(frame)} rows: expected a DataFrame with columns, found none")
+    return found
 
 
 def _name(name: object) -> str:

@@ -144,6 +144,12 @@ class ChangedRows:
     is_snapshot: bool
     commits: int
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the rows as an Arrow C stream. Raises: UnsupportedError for a DataFrame that has none."""
+        if not hasattr(self.rows, "__arrow_c_stream__"):
+            raise UnsupportedError("the changed rows are a Spark DataFrame: use rows, or rows.toArrow()")
+        return self.rows.__arrow_c_stream__(requested_schema)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesPlan:

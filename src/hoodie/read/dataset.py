@@ -48,6 +48,10 @@ class TableScanner:
         """Return all rows. Memory: all of them."""
         return pa.Table.from_batches(self.to_batches(), self.projected_schema)
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the rows as an Arrow C stream; libraries that take one call it. Memory and errors: as `to_reader`."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
     def head(self, num_rows: int) -> pa.Table:
         """Return at most `num_rows` rows; the read stops when it has them."""
         return first_of(self.to_reader(), num_rows)
