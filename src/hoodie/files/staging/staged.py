@@ -135,6 +135,12 @@ def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
     return now_ms - newest_ms > _STAGE_AGE_MS_MAX
 
 
+def dead_stages(store: Store, *, now_ms: int) -> tuple[list[str], int]:
+    """Return the folders with staged files of dead writes, and the bytes of these files."""
+    folders = [folder for folder in store.folders(TEMP_FOLDER) if is_dead_stage_folder(store, folder, now_ms=now_ms)]
+    return folders, sum(info.size_bytes for folder in folders for info in store.list(folder, recursive=True))
+
+
 class RowListener(Protocol):
     """Receives staged rows in the order in which they are written."""
 

@@ -7,6 +7,7 @@ no heartbeat; whether it executes the clean is derived from the age of the files
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,9 @@ from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service, check_version_written
 from hoodie.config import retention
-from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.display import size_text
+from hoodie.errors import CommitConflictError, InstantNotFoundError, StorageError
+from hoodie.files.staging.staged import dead_stages
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
@@ -142,7 +145,52 @@ def clean(call: Call, *, dry_run: bool = False) -> CleanResult:
         InvalidConfigError: a wrong option.
         CorruptFileError: a plan, a savepoint or a commit does not parse, or a plan names a file outside of the table.
         LockTimeoutError: another process held the table's lock too long.
+        StorageError: the disk is so full that the plan cannot be stored; the message says how many bytes are needed.
     """
+    try:
+        return _cleaned(call, dry_run=dry_run)
+    except OSError as error:
+        if error.errno not in _DISK_FULL:
+            raise
+        full = error
+    # Staged rows of dead writers are deleted without the lock: nobody reads them, and the lock needs space.
+    dead, freed = dead_stages(call.state.store, now_ms=time.time_ns() // 1_000_000)
+    for folder in dead:
+        call.state.store.delete_folder(folder)
+    try:
+        if not freed:
+            raise full
+        result = _cleaned(call, dry_run=dry_run)
+    except OSError as error:
+        if error.errno not in _DISK_FULL:
+            raise
+        raise _disk_full(call, error) from error
+    note = f"the disk was full: staged rows of dead writers were deleted first, {size_text(freed)}"
+    return replace(result, notes=(note, *result.notes))
+
+
+_DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_ROOM_BYTES: Final = 64 * 1024
+"""Enough for the lock, the heartbeat, and the files by which a clean begins; each file of the plan needs more."""
+_PLAN_BYTES_PER_FILE: Final = 300
+
+
+def _disk_full(call: Call, error: OSError) -> StorageError:
+    """Return the error of a clean that cannot begin: it deletes nothing before its plan is stored."""
+    view = TableView.load(call.state)
+    planned = plan_clean(view, CleanOptions.of({**view.config.raw, **call.properties}), _last_planned(view))
+    needed = size_text(_ROOM_BYTES + _PLAN_BYTES_PER_FILE * planned.files)
+    said = str(error).partition("; ")[0]
+    gain = f"to free {size_text(planned.bytes)}" if planned.files else "with options by which it has files to delete"
+    return StorageError(
+        f"{view.store.uri('')} was not cleaned, as its disk is full ({said}). A clean stores its lock and its plan "
+        f"before it deletes: free {needed} outside of the table, then clean again {gain}",
+        error.errno,
+    )
+
+
+def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
+    """Clean, as `clean`, on a disk that has space for it."""
     times = PhaseTimes()
     view = TableView.load(call.state)
     check_call_options(call.properties, view.config)
