@@ -33,6 +33,12 @@ SCHEMA = pa.schema(
         ("raw", pa.binary()),
         ("where in", pa.string()),
         ("dot.ted", pa.int32()),
+        ("ints", pa.list_(pa.int32())),
+        ("texts", pa.list_(pa.string())),
+        ("doubles", pa.list_(pa.float64())),
+        ("floats", pa.list_(pa.float32())),
+        ("days", pa.list_(pa.date32())),
+        ("times", pa.list_(pa.timestamp("us", "UTC"))),
         ("nest", pa.struct([("x", pa.int64()), ("Y", pa.struct([("z", pa.string())]))])),
     ]
 )
@@ -66,6 +72,12 @@ TABLE = pa.table(
         "raw": [b"\x01\x02", b"", None, b"abc", b"\xff", b"\x00", b"ab", b"b", b"c", b"d"],
         "where in": ["x", "y", None, "x", "y", "z", "x", "y", "z", "x"],
         "dot.ted": [1, 2, None, 4, 5, 6, 7, 8, 9, 10],
+        "ints": [[1, 2], [], None, [None], [3, None, 5], [5], [1, 1], [7, -7], [None, None], [2147483647]],
+        "texts": [["a", "b"], [], None, [None], ["", None], ["ä"], ["a\n"], ["a"], ["A"], ["b"]],
+        "doubles": [[5.0, NAN], [], None, [None], [-0.0], [1.1, None], [NAN, None], [float("inf")], [2.5], [1e300]],
+        "floats": [[5.0, NAN], [], None, [None], [-0.0], [1.1, None], [NAN, None], [float("inf")], [2.5], [0.5]],
+        "days": [[date(2024, 1, 1)], [], None, [None], [date(2024, 2, 29), None], [], [], [], [], []],
+        "times": [[_at(2024, 1, 1)], [], None, [None], [_at(2024, 2, 29, 12, 30, 15, 123000)], [], [], [], [], []],
         "nest": [{"x": 1, "Y": {"z": "a"}}, {"x": None, "Y": None}, None, {"x": 3, "Y": {"z": None}}, {"x": 4, "Y": {"z": "b"}}, {"x": 5, "Y": {"z": "a"}}, {"x": 6, "Y": None}, {"x": 7, "Y": {"z": "c"}}, {"x": 8, "Y": {"z": ""}}, None],
     },
     schema=SCHEMA,
@@ -444,6 +456,27 @@ day_text RLIKE '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'
 round(d, 1) = 1.1
 round(f, 1) = 1.1
 round(e, 0) = -3
+array_contains(ints, 5)
+array_contains(ints, 5L)
+array_contains(ints, 3000000000)
+array_contains(ints, i)
+array_contains(ints, l)
+NOT array_contains(ints, 1)
+array_contains(texts, 'a')
+array_contains(texts, s)
+array_contains(texts, '')
+array_contains(doubles, 5)
+array_contains(doubles, 1.1)
+array_contains(doubles, 0.0D)
+array_contains(doubles, double('NaN'))
+array_contains(doubles, d)
+array_contains(floats, 1.1)
+array_contains(floats, f)
+array_contains(floats, d)
+array_contains(days, DATE '2024-02-29')
+array_contains(days, day)
+array_contains(times, at)
+array_contains(times, TIMESTAMP '2024-01-01 00:00:00') AND id = 0
 """.strip().splitlines()
 
 # Spark's older mode widens float and int to float, and finds 16777217 equal to 16777216.

@@ -169,6 +169,13 @@ def test_a_restore_that_takes_back_what_was_read_is_an_error(table: hoodie.Table
             one.partitions(read, all_of(one, read))
 
 
+def test_fields_of_structs_are_no_columns_of_streams(tmp_path: Path) -> None:
+    nested = {"id": ["a"], "st": [{"x": 1}]}
+    made = hoodie.create(tmp_path / "nested", nested, record_key="id", spark=False)
+    with pytest.raises(hoodie.SchemaMismatchError, match=r"st\.x"):
+        reader(made, columns="id,st.x")
+
+
 def test_new_columns_stop_the_stream_and_are_there_after_a_restart(table: hoodie.Table) -> None:
     found = reader(table, "")
     start = found.initialOffset()

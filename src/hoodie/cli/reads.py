@@ -59,13 +59,14 @@ def get(
     meta: Meta = False,
 ) -> None:
     """Print the records with these keys. Exit code 1 if a key is unknown."""
-    from hoodie.read.chosen_columns import checked_columns
+    from hoodie.read.chosen_columns import chosen_columns, picked, picked_schema
     from hoodie.records.change import RECORD_KEY
 
     found = call.table.read_keys(keys)
     unknown = set(keys) - set(found[RECORD_KEY].to_pylist())
-    chosen = _columns(call.table, column, meta)
-    print_answer(found.select(list(checked_columns(found.schema, chosen))), call.as_json)
+    names, paths = chosen_columns(found.schema, _columns(call.table, column, meta))
+    rows = picked(found, paths, picked_schema(found.schema, paths)) if paths else found.select(list(names))
+    print_answer(rows, call.as_json)
     if unknown:
         raise hoodie.RecordKeyError(f"no record has the key {', '.join(sorted(unknown))}")
 
@@ -77,11 +78,14 @@ def changes(
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to this instant or time.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")] = None,
     column: Columns = None,
+    where: Where = None,
     meta: Meta = False,
     place: Annotated[bool, typer.Option("--place", help="Print all rows, then the next --since.")] = False,
     fallback: Annotated[Fallback, typer.Option("--fallback", help="What to do if history is lost.")] = Fallback.ERROR,
 ) -> None:
     """Print the rows changed by commits after --since and up to --until, each row once, as of --until.
+
+    --where is tested on the rows as of --until.
 
     With --place the instant to go on from follows the rows: on standard error, or as the last line of --json.
     """
@@ -91,8 +95,18 @@ def changes(
 
     if place and limit is not None:
         raise typer.BadParameter("--place goes past all rows of the span, so --limit would lose rows: leave out one")
-    batch = planned_again(call.table.view, lambda view: plan_batch(view, since, until, fallback=fallback.value))
-    plan = batch.scan.with_columns(_columns(call.table, column, meta))
+    columns = _columns(call.table, column, meta)
+    condition = None
+    if where is not None:
+        from hoodie.records.condition import Condition
+        from hoodie.records.sql.clock import Clock
+
+        condition = Condition.parse(Clock().set_in(where, lambda: call.table.schema.names))
+    batch = planned_again(
+        call.table.view,
+        lambda view: plan_batch(view, since, until, columns=columns, where=condition, fallback=fallback.value),
+    )
+    plan = batch.scan
     if call.as_json and limit is None:
         print_rows(stream(plan))
     else:

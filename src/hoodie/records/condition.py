@@ -26,13 +26,14 @@ from sqlglot import exp
 
 from hoodie.errors import HoodieError, SchemaMismatchError, UnsupportedError
 from hoodie.records.expression import RowExpression
+from hoodie.records.sql.arrays import CONTAINS
 from hoodie.records.sql.columns import ALL_NAMES, column_refs, is_column, resolve, resolve_name
 from hoodie.records.sql.compare import equal_scalars
 from hoodie.records.sql.parse import operands, parse_expression, weaken, without_parens
 from hoodie.records.sql.translate import Translator, depends_on_zone
 from hoodie.records.sql.values import Value, evaluate
 
-_FALLIBLE_CALLS = ("cast(", "_checked(", "divide(", "round(")
+_FALLIBLE_CALLS = ("cast(", "_checked(", "divide(", "round(", CONTAINS)
 
 KeysOf = Callable[[pa.Array], pa.StringArray]
 """Returns the record keys of the values of a column, in order."""

@@ -17,6 +17,7 @@ from hoodie.format.instants.write_stat import WriteStat
 from hoodie.read.cdc import cdc_schema, with_json_images
 from hoodie.read.cdc_plan import plan_cdc
 from hoodie.read.changes import BEGINNING, check_no_write_between, completed_between, plan_batch
+from hoodie.read.chosen_columns import checked_columns
 from hoodie.read.plan import check_readable, scan_schema
 from hoodie.read.times import OrderTime, completion_of, jvm_bound
 from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
@@ -268,10 +269,14 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def stream_schema(
     context: TableContext, *, cdc: bool, flat: bool = False, columns: Sequence[str] | None = None
 ) -> pa.Schema:
-    """Return the schema of the changes of a table: its columns now, or change data. Plans no changes."""
+    """Return the schema of the changes of a table: its columns now, or change data. Plans no changes.
+
+    Raises: as `checked_columns`: fields of structs cannot be chosen, as a batch may be from before a field was added.
+    """
     if cdc:
         return cdc_schema(context.view().schema().arrow, flat=flat)
-    return scan_schema(context.view(), columns=columns)
+    schema = scan_schema(context.view())
+    return pa.schema([schema.field(name) for name in checked_columns(schema, columns)])
 
 
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:

@@ -287,6 +287,14 @@ def test_count_now_before_and_with_a_condition(trips: Path, run: Run) -> None:
     assert run("count", trips, "--where", "city = 'sf'").out == "0\n"
 
 
+def test_fields_of_structs_are_columns(tmp_path: Path, run: Run) -> None:
+    rows = pa.table({"id": ["a", "b"], "st": [{"x": 1, "y": "p"}, None]})
+    hoodie.create(tmp_path / "nested", rows, record_key="id").upsert(rows)
+    chosen = ("--column", "st.x", "--column", "id", "--json")
+    assert run("get", tmp_path / "nested", "a", *chosen).documents() == [{"x": 1, "id": "a"}]
+    assert run("head", tmp_path / "nested", "--where", "st IS NULL", *chosen).documents() == [{"x": None, "id": "b"}]
+
+
 def test_changes_are_the_rows_written_since(trips: Path, tmp_path: Path, run: Run) -> None:
     first = hoodie.open(trips).timeline.latest()
     assert first is not None
@@ -296,6 +304,11 @@ def test_changes_are_the_rows_written_since(trips: Path, tmp_path: Path, run: Ru
     changed = run("changes", trips, "--since", first.requested_time, "--json").documents()
     assert [row["id"] for row in changed] == ["b"]
     assert "1 rows changed" in run("changes", trips, "--since", first.requested_time).out
+    chosen = run(
+        "changes", trips, "--where", "city = 'sf' AND now() > current_date", "--column", "id", "--json"
+    ).documents()
+    assert sorted(row["id"] for row in chosen) == ["a", "c"]
+    assert run("changes", trips, "--where", "nosuch = 1").code == 1
 
 
 def test_changes_tell_the_place_to_go_on_from(trips: Path, tmp_path: Path, run: Run) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -234,3 +236,23 @@ def test_arrow_still_takes_a_group_of_one_number_and_nan_for_constant(tmp_path: 
 def test_a_scan_filter_checks_what_it_leaves_out() -> None:
     with pytest.raises(SchemaMismatchError, match="no column"):
         Condition.parse("fare > 1 OR fares > 2").row_group_filter(SCHEMA, in_utc=True)
+
+
+def test_array_contains_travels_to_workers_and_prunes_nothing(tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2, 3], "l": [["a"], None, ["b", None]]})
+    condition = Condition.parse("array_contains(l, 'b') OR array_contains(l, 'a') AND id < 3")
+    packed = tmp_path / "packed"
+    packed.write_bytes(pickle.dumps(condition.row_filter(table.schema)))
+    # Another process, which has not parsed the condition.
+    program = "import pickle, sys, pyarrow as pa; t = pa.table({'id': [1, 2, 3], 'l': [['a'], None, ['b', None]]}); "
+    program += "print(pickle.load(open(sys.argv[1], 'rb')).matching(t)['id'].to_pylist())"
+    done = subprocess.run([sys.executable, "-c", program, packed], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[1, 3]"
+    assert condition.row_group_filter(table.schema, in_utc=True) is None
+    chunked = pa.concat_tables([table.slice(1), table.slice(0, 0), table.slice(0, 1)])
+    assert condition.row_filter(table.schema).matching(chunked)["id"].to_pylist() == [3, 1]
+    assert RowExpression.parse("array_contains(l, 'b')", table.schema).values(chunked).to_pylist() == [
+        None,
+        True,
+        False,
+    ]

@@ -57,7 +57,10 @@ m['k'] = 1
 l[0] = 1
 element_at(l, 1) = 1
 size(l) = 1
-array_contains(l, 1)
+array_contains(l, 's')
+array_contains(l, 1.5)
+array_contains(l, NULL)
+array_contains(a, 1)
 array(1, 2) = l
 map('a', 1) = m
 struct(a) = struct(1)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.records.sql import dates, functions
+from hoodie.records.sql import arrays, dates, functions
 from hoodie.records.sql.arithmetic import arithmetic, negate
 from hoodie.records.sql.cast import arrow_type, cast, names_zone
 from hoodie.records.sql.columns import Columns, is_column, resolve
@@ -369,6 +369,7 @@ _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
     exp.Minute: _function(dates.time_part),
     exp.Second: _function(dates.time_part),
     exp.TsOrDsToDate: _function(dates.to_date),
+    exp.ArrayContains: _function(arrays.array_contains),
     exp.Interval: _function(dates.interval),
     exp.IsNan: _function(functions.is_nan),
 }
