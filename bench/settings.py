@@ -14,6 +14,7 @@ ROOT = BENCH.parent
 README = ROOT / "README.md"
 MEASURED = ROOT / "docs" / "record-index" / "measured.md"
 STORAGE = ROOT / "docs" / "storage.md"
+READING = ROOT / "docs" / "reading.md"
 ALL_MEASURED = ROOT / "docs" / "measured.md"
 MERGE_ON_READ = ROOT / "docs" / "merge-on-read" / "measured.md"
 STATISTICS = ROOT / "docs" / "operations" / "statistics.md"
@@ -102,6 +103,8 @@ class Settings:
     index_rows: tuple[int, ...] = (1_000_000, 10_000_000)
     index_rounds: int = 3
     skew_rows: int = 1_000_000
+    frames_rows: int = 10_000_000
+    frames_repeats: int = 5
     wide_columns: tuple[int, ...] = (10, 100, 1_000, 5_000)
     wide_repeats: int = 3
 
@@ -138,6 +141,8 @@ TINY: dict[str, Any] = {
     "durable_rows": 20_000,
     "durable_commits": 3,
     "durable_repeats": 2,
+    "frames_rows": 20_000,
+    "frames_repeats": 1,
     "many_files": ((200, 2),),
     "many_files_repeats": 1,
     "file_sizes_rows": 20_000,
