@@ -231,3 +231,26 @@ def test_the_jvm_goes_on_after_a_loss_was_accepted(jvm: Jvm, sources: Path, tabl
     hoodie.open(path, spark=False).upsert(trips({"d": (7, "nyc"), "z": (1, "sf")}))
     check_all_read(jvm, path, {**after, "d": (7, "nyc"), "z": (1, "sf")})
     assert names_of(hoodie.open(path, spark=False)) == set()
+
+
+def test_the_jvm_goes_on_after_a_lost_log_file_was_given_up(jvm: Jvm, sources: Path) -> None:
+    path = sources / "work" / "a_lost_log_file"
+    shutil.copytree(sources / "MERGE_ON_READ", path)
+    table = hoodie.open(path, spark=False)
+    newest = table.timeline.completed().instants[-1].requested_time
+    (lost,) = (
+        f"{row['partition_path']}/{row['file']}"
+        for row in table.inspect.files().to_pylist()
+        if row["kind"] == "log" and row["instant"] == newest
+    )
+    (path / lost).unlink()
+    assert names_of(table) == {"file-missing"}
+    table.repair(dry_run=False, accept_loss=lost)
+    assert names_of(hoodie.open(path, spark=False)) == set()
+    left: Rows = {**LAST, "b": FIRST["b"]}
+    check_all_read(jvm, path, left)
+    write(jvm, path, "MERGE_ON_READ", {"b": (5, "sf"), "y": (1, "la")})
+    after: Rows = {**left, "b": (5, "sf"), "y": (1, "la")}
+    hoodie.open(path, spark=False).upsert(trips({"a": (7, "sf"), "z": (1, "sf")}))
+    check_all_read(jvm, path, {**after, "a": (7, "sf"), "z": (1, "sf")})
+    assert names_of(hoodie.open(path, spark=False)) == set()

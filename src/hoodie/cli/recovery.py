@@ -37,7 +37,7 @@ def repair(
     accept_loss: Annotated[
         list[str] | None,
         typer.Option(
-            "--accept-loss", metavar="FILE", help="Give up this lost base file and its rows instead; may be repeated."
+            "--accept-loss", metavar="FILE", help="Give up this lost file and its rows instead; may be repeated."
         ),
     ] = None,
     key: Annotated[list[str] | None, typer.Option("--key", "-k", help="Record key column. " + _LOST)] = None,

@@ -194,7 +194,7 @@ class TableServices:
 
         Files that a completed instant names are never deleted. `full`: check rows and the record index too.
         `min_age_seconds`: younger orphaned files are kept, as a running process may write them. See
-        `hoodie.services.check.repair`. `accept_loss`: give up these lost base files, and their rows, in one commit;
+        `hoodie.services.check.repair`. `accept_loss`: give up these lost files, and their rows, in one commit;
         nothing else is repaired then. See `hoodie.services.check.accept_loss`.
         """
         if accept_loss is not None:

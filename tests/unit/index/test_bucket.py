@@ -247,7 +247,7 @@ def test_a_read_of_some_keys_opens_only_their_buckets(table_type: str) -> None:
         assert told.file_slices == 2 * len(wanted & {*buckets.values()})
         assert told.skipped.by_bucket == told.all_file_slices - told.file_slices
         assert table.read_keys(pa.array(keys)).num_rows == len(found)
-    assert "30 by bucket" in str(table.explain("id = 'k7'"))
+    assert "30 by the bucket of the keys" in str(table.explain("id = 'k7'"))
     assert table.explain("id = 'k7' AND city = 'sf'").file_slices == 1
     assert table.explain("id = 'k7' AND id = 'k8'").file_slices == 0
     assert table.explain("id = 'k7' OR ts = 2").skipped.by_bucket == 0

@@ -1,15 +1,16 @@
 """Give up files that are lost without a copy: one replace commit removes their file groups from the table.
 
-`t.repair(accept_loss=[…])` and `hoodie repair TABLE --accept-loss FILE`. The commit has the form of an overwrite that
-writes no rows, so that every Hudi reader leaves the file groups out. The metadata table still lists the lost files
-until a clean: reads as of an earlier instant fail, instead of reading older rows.
+`t.repair(accept_loss=[…])` and `hoodie repair TABLE --accept-loss FILE`. The commit has the form of an overwrite, which
+writes only rows that are left, so that every Hudi reader leaves the file groups out. The metadata table still lists the
+lost files until a clean: reads as of an earlier instant fail, instead of reading older rows.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -21,10 +22,11 @@ from hoodie.commit.write_instant import WriteInstant, write_instant
 from hoodie.display import counted
 from hoodie.engine import TaskContext
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
-from hoodie.files.slices import FileSlice
+from hoodie.files.base_file import open_base_file
+from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
-from hoodie.format.filenames import LogFileName, name_of, parse_data_file
-from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.filenames import name_of, parse_data_file
+from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.index import HBASE, stored_index
 from hoodie.index.record import StagedEntries
@@ -33,46 +35,62 @@ from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.look_up import LookUp, find
 from hoodie.index.record.state import partitioned_index_if_there, record_index_if_there
 from hoodie.metadata.kinds.record_index import RecordIndexKind
+from hoodie.metadata.kinds.registry import parquet_options
 from hoodie.metadata.slices import SliceReader
 from hoodie.progress import PhaseTimes
+from hoodie.records.change import RECORD_KEY
+from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.pending_plans import groups_being_compacted
-from hoodie.view.slices import list_slices
+from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
 
 OPERATION: Final = "accept loss"
 ACCEPTED_LOSS: Final = "hoodie.python.accepted.loss"
 """Extra metadata of the commit: the lost files, as a JSON list of paths."""
 _BATCH_ROWS: Final = 64 * 1024
+_FILE_ID_HEAD: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """A lost base file, its file slice, and its rows as its commit recorded them; None if that is not known."""
+    """The lost files of one file slice.
 
-    path: str
+    `kept`: the slice without them; None if its base file is lost, or nothing is left. Then all its missing files count
+    as lost. `rows` and `changes`: of its lost base file, and of its lost log files, as their commits recorded them.
+    """
+
     file_slice: FileSlice
+    paths: tuple[str, ...]
+    kept: FileSlice | None
     rows: int | None
+    changes: int | None
 
     @property
     def note(self) -> str:
-        rows = "an unknown number of rows" if self.rows is None else counted(self.rows, "rows")
-        logs = len(self.file_slice.log_files)
-        more = f", and the changes in {counted(logs, 'log files')} of its file slice" if logs else ""
-        return f"{self.path} had {rows}{more}"
+        """Say what the lost files had, and what else is given up."""
+        rows = "" if self.rows is None else counted(self.rows, "rows")
+        changes = "" if not self.changes else counted(self.changes, "changes of rows")
+        had = " and ".join(filter(None, (rows, changes))) or "an unknown number of rows"
+        left = 0 if self.kept is not None else len([*self.file_slice.paths]) - len(self.paths)
+        more = f"; the changes in {counted(left, 'log files')} of the file slice are given up too" if left else ""
+        return f"{', '.join(self.paths)} had {had}{more}"
 
 
 def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceResult:
-    """Give up lost base files of the newest file slices, in one commit; with `dry_run` only say what would be lost.
+    """Give up lost files of the newest file slices, in one commit; with `dry_run` only say what would be lost.
 
-    `files` are paths relative to the table's folder, or whole paths or URIs. Memory: the keys of the lost files, and
-    one file group of the record index.
+    A slice that lost its base file is given up. Of a slice that lost log files, the rows that its other files have are
+    written to a new file group, and a change that only the lost log files had is gone: an update or a delete in them
+    did not happen. `files` are paths relative to the table's folder, or whole paths or URIs. Memory: the keys of the
+    file groups, one file group of the record index, and that of a merged file slice.
 
     Raises:
         InvalidConfigError: a file exists, is not one that the newest rows need, or is outside of the table.
-        UnsupportedError: a log file; a table with an HBase index; a table version that this release does not write.
+        UnsupportedError: a table with an HBase index; a table version that this release does not write.
         CommitConflictError: another writer changed one of the file groups, or a pending service is to change it.
+        CorruptFileError: another file of the slice of a log file is lost or damaged too.
     """
     times = PhaseTimes()
     view = TableView.load(call.state)
@@ -87,8 +105,12 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
         raise InvalidConfigError("accept_loss: expected at least one path of a lost file, found none")
     paths = [_relative(view, path) for path in dict.fromkeys(files)]
     losses = _losses(view, paths)
-    known = [loss.rows for loss in losses if loss.rows is not None]
-    counts = {"files_lost": len(losses), **({"rows_lost": sum(known)} if known else {})}
+    known = {
+        "files_lost": sum(len(loss.paths) for loss in losses),
+        "rows_lost": sum(loss.rows or 0 for loss in losses),
+        "changes_lost": sum(loss.changes or 0 for loss in losses),
+    }
+    counts = {name: count for name, count in known.items() if count}
     notes = tuple(loss.note for loss in losses)
     if dry_run:
         return ServiceResult(operation=OPERATION, counts=counts, seconds=times.seconds(), dry_run=True, notes=notes)
@@ -118,7 +140,6 @@ def _losses(view: TableView, paths: Sequence[str]) -> list[_Loss]:
     """Find the file slices of the paths. Raises: as `accept_loss`."""
     by_path = {path: found for found in list_slices(view) for path in found.paths}
     compacted = groups_being_compacted(view)
-    losses = []
     for path in paths:
         where = f"accept_loss: {path!r} of {view.store.uri('')}"
         if path not in by_path:
@@ -127,22 +148,29 @@ def _losses(view: TableView, paths: Sequence[str]) -> list[_Loss]:
             )
         if view.store.head(path) is not None:
             raise InvalidConfigError(f"{where}: expected a lost file, but it exists; to give it up, move it away first")
-        if isinstance(parse_data_file(name_of(path)), LogFileName):
-            raise UnsupportedError(
-                f"{where} is a log file: this release gives up base files only, as a log file has changes of rows that "
-                "others have too; restore it from a copy, or give up the base file of its file slice by moving it away"
-            )
         if (by_path[path].partition_path, by_path[path].file_id) in compacted:
             raise CommitConflictError(
                 f"{where} is in a pending compaction; t.pending_compactions() names it, and t.rollback(instant) takes "
                 "it back"
             )
-        losses.append(_Loss(path, by_path[path], _recorded_rows(view, path)))
-    return losses
+    return [_loss_of(view, found, paths) for found in dict.fromkeys(by_path[path] for path in paths)]
 
 
-def _recorded_rows(view: TableView, path: str) -> int | None:
-    """Return the rows of a base file as its commit recorded them; the archive is read if that commit is there."""
+def _loss_of(view: TableView, found: FileSlice, paths: Sequence[str]) -> _Loss:
+    lost = tuple(path for path in found.paths if path in paths)
+    logs = tuple(log for log in found.log_files if log.path not in lost)
+    kept = None if found.base_file is not None and found.base_file.path in lost else replace(found, log_files=logs)
+    if kept is None or not [*kept.paths]:
+        kept = None
+        lost = tuple(path for path in found.paths if path in paths or view.store.head(path) is None)
+    numbers = {path: _recorded(view, path) for path in lost}
+    base = None if found.base_file is None else numbers.pop(found.base_file.path, None)
+    changes = [number for number in numbers.values() if number is not None]
+    return _Loss(found, lost, kept, base, sum(changes) if changes else None)
+
+
+def _recorded(view: TableView, path: str) -> int | None:
+    """Return the rows of a base file, or the changes in a log file, as its commit recorded them; it may be archived."""
     parsed = parse_data_file(name_of(path))
     assert parsed is not None, "the file is of a file slice"
     instant = view.timeline.writes().completed().get(parsed.instant_time)
@@ -151,7 +179,8 @@ def _recorded_rows(view: TableView, path: str) -> int | None:
     else:
         archived = [found for found in view.archive().find([parsed.instant_time]) if found.action.writes_data]
         commits = [commit for _, commit in view.archived_commits(archived)]
-    return next((stat.num_writes for commit in commits for stat in commit.write_stats() if stat.path == path), None)
+    stats = (stat for commit in commits for stat in commit.write_stats() if stat.path == path)
+    return next((stat.num_writes + (stat.num_deletes if stat.is_log_append else 0) for stat in stats), None)
 
 
 def _commit(call: Call, paths: Sequence[str]) -> str:
@@ -169,28 +198,60 @@ def _commit(call: Call, paths: Sequence[str]) -> str:
             properties=call.properties,
         ) as write,
     ):
-        slices = [loss.file_slice for loss in _losses(write.view, paths)]
+        losses = _losses(write.view, paths)
         replaced: dict[str, list[str]] = {}
-        for found in slices:
-            replaced.setdefault(found.partition_path, []).append(found.file_id)
-        write.index.note_locations(_staged_deletes(write, slices, folder))
+        for loss in losses:
+            replaced.setdefault(loss.file_slice.partition_path, []).append(loss.file_slice.file_id)
+        stats = [_written_anew(call, write, loss.kept) for loss in losses if loss.kept is not None]
+        write.index.note_locations(_staged_keys(write, [loss.file_slice for loss in losses], stats, folder))
+        lost = [path for loss in losses for path in loss.paths]
         write.commit(
-            (),
+            stats,
             schema=write.view.schema().avro,
-            extra_metadata={**call.extra_metadata, ACCEPTED_LOSS: json.dumps(list(paths))},
+            extra_metadata={**call.extra_metadata, ACCEPTED_LOSS: json.dumps(lost)},
             replaced=replaced,
         )
         return write.instant_time
 
 
-def _staged_deletes(write: WriteInstant, slices: Sequence[FileSlice], folder: str) -> list[StagedEntries]:
-    """Stage the deletion of the keys that the record index has in the file groups: the lost file cannot tell them."""
+def _written_anew(call: Call, write: WriteInstant, kept: FileSlice) -> WriteStat:
+    """Write the rows of a file slice to a new file group; rows keep their commit times.
+
+    The first characters of the file id stay: with a bucket index they are the number of the bucket.
+    """
+    view = write.view
+    schema = view.schema().arrow
+    task = CompactSlice(
+        store=view.store.spec,
+        read=view.slice_read(),
+        parquet=parquet_options(data_table(view), {**view.config.raw, **call.properties}, schema),
+        instant_time=write.instant_time,
+        number=0,
+    )
+    file_id = f"{kept.file_id[:_FILE_ID_HEAD]}{str(uuid.uuid4())[_FILE_ID_HEAD:]}-0"
+    stat = task(replace(kept, file_id=file_id), TaskContext(0, 0, 0))
+    return replace(
+        stat, prev_commit=NULL_COMMIT, prev_base_file=None, num_inserts=0, num_update_writes=0, num_deletes=0
+    )
+
+
+def _staged_keys(
+    write: WriteInstant, slices: Sequence[FileSlice], stats: Sequence[WriteStat], folder: str
+) -> list[StagedEntries]:
+    """Stage the deletion of the keys that the record index has in the file groups, and the keys of the new files."""
     stage = write.index.entry_stage(folder)
     if stage is None:
         return []
-    writer = EntryWriter(write.view.store, stage, TaskContext(0, 0, 0))
+    store = write.view.store
+    writer = EntryWriter(store, stage, TaskContext(0, 0, 0))
     for partition_path, keys in _indexed_keys(write.view, {(found.partition_path, found.file_id) for found in slices}):
         writer.delete(keys, partition_path)
+    for stat in stats:
+        path, partition_path, file_id = str(stat.path), stat.partition_path or "", str(stat.file_id)
+        file = BaseFile(partition_path, name_of(path), file_id, write.instant_time, stat.file_size_bytes)
+        with open_base_file(store, file) as (parquet, _):
+            for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=[RECORD_KEY]):
+                writer.put(batch.column(0).cast(pa.string()), partition_path, file_id)
     staged = writer.close()
     return [] if staged is None else [staged]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hoodie
-from hoodie.errors import CommitConflictError, HoodieError, InvalidConfigError, UnsupportedError
+from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, InvalidConfigError
 from hoodie.services.check.accept_loss import ACCEPTED_LOSS
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -114,10 +115,57 @@ def test_whole_paths_and_logs_of_the_slice() -> None:
     table.upsert(ROWS.slice(0, 1))
     path = lose(table)
     told = table.repair(accept_loss=table.view().store.uri(path))
-    assert told.notes == (f"{path} had 2 rows, and the changes in 1 log file of its file slice",)
+    assert told.notes == (f"{path} had 2 rows; the changes in 1 log file of the file slice are given up too",)
     table.repair(dry_run=False, accept_loss=table.view().store.uri(path))
     assert table.verify(full=True).problems == {}
     assert rows_of(table) == LEFT
+
+
+@pytest.mark.parametrize("index", ["record", "partitioned_record", "simple", "bucket"])
+def test_a_lost_log_file_is_given_up_and_the_other_rows_stay(index: str) -> None:
+    table = made("merge_on_read", index, **({"hoodie.bucket.index.num.buckets": "1"} if index == "bucket" else {}))
+    table.upsert([{"id": "a", "city": "nyc", "x": 10}])
+    table.upsert([{"id": "b", "city": "nyc", "x": 20}])
+    table.delete([{"id": "a", "city": "nyc"}])
+    newest = table.timeline.completed().instants[-1].requested_time
+    path = next(f"city=nyc/{row['file']}" for row in table.inspect.files().to_pylist() if row["instant"] == newest)
+    before = table.inspect.slices().filter(pc.field("partition_path") == "city=nyc")["file_id"].to_pylist()
+    table.view().store.delete(path)
+    assert table.verify().problems == {"file-missing": 1}
+    told = table.repair(accept_loss=path)
+    assert told.counts == {"files_lost": 1, "changes_lost": 1}
+    assert told.notes == (f"{path} had 1 change of rows",)
+    count = len(table.timeline.instants)
+    table.repair(dry_run=False, accept_loss=path)
+    assert len(table.timeline.instants) == count + 1
+    # The delete was in the lost file; the updates before it were not.
+    assert rows_of(table) == [{"id": "a", "city": "nyc", "x": 10}, {"id": "b", "city": "nyc", "x": 20}, *LEFT]
+    after = table.inspect.slices().filter(pc.field("partition_path") == "city=nyc")["file_id"].to_pylist()
+    assert ([name[:8] for name in after], after == before) == ([name[:8] for name in before], False)
+    report = table.verify(full=True)
+    assert (report.problems, report.warnings) == ({}, {}), str(report)
+    if "record" in index:
+        check_index(table.view())
+    again = table.upsert([{"id": "a", "city": "nyc", "x": 11}])
+    assert (again.inserted, again.updated) == (0, 1)
+    assert rows_of(table)[0] == {"id": "a", "city": "nyc", "x": 11}
+    assert table.verify(full=True).ok
+
+
+def test_a_log_file_whose_base_file_is_lost_too_is_not_enough() -> None:
+    table = made("merge_on_read", "simple")
+    table.upsert(ROWS.slice(0, 1))
+    log = next(f"city=nyc/{row['file']}" for row in table.inspect.files().to_pylist() if row["kind"] == "log")
+    base = lose(table)
+    table.view().store.delete(log)
+    count = len(table.timeline.instants)
+    with pytest.raises(CorruptFileError):
+        table.repair(dry_run=False, accept_loss=log)
+    assert len(table.timeline.instants) == count
+    told = table.repair(dry_run=False, accept_loss=base)
+    assert told.counts == {"files_lost": 2, "rows_lost": 2, "changes_lost": 1}
+    assert rows_of(table) == LEFT
+    assert table.verify(full=True).problems == {}
 
 
 def test_what_is_not_lost_is_not_given_up() -> None:
@@ -130,9 +178,6 @@ def test_what_is_not_lost_is_not_given_up() -> None:
         table.repair(accept_loss="city=nyc/other.parquet")
     with pytest.raises(InvalidConfigError, match="at least one path"):
         table.repair(accept_loss=[])
-    table.view().store.delete(rows["log"])
-    with pytest.raises(UnsupportedError, match="is a log file"):
-        table.repair(dry_run=False, accept_loss=rows["log"])
     assert len(table.timeline.completed().instants) == 2
 
 

@@ -79,7 +79,7 @@ def test_a_build_and_what_it_tells(table: Table) -> None:
     assert raw["hoodie.record.index.update.partition.path"] == "true"
     moved = table.upsert(trips(range(5), ts=2, shift=1))
     assert (moved.inserted, moved.updated) == (0, 5)
-    assert "5 keys looked up, 5 found" in str(moved)
+    assert "5 keys looked up in the record index, 5 found" in str(moved)
     check(table, 300)
 
 
