@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -193,3 +196,38 @@ def test_options_for_which_obstore_panics_do_not_reach_it() -> None:
     """`timeout` among the options of the service ends obstore 0.12 in a panic."""
     for name in ("timeout", "AWS_TIMEOUT", "aws_pool_idle_timeout", "http2_keep_alive_timeout"):
         assert open_store("s3://tables/t", {name: "30s"}).spec.options[0][1] == "30s"
+
+
+def test_a_fork_is_refused_where_it_would_wait_for_ever(s3_options: dict[str, str], s3_bucket: str) -> None:  # noqa: F811
+    """A fork has none of the client's threads. A fork before the first use, and a local table, are fine."""
+    code = """
+import multiprocessing, sys, hoodie
+
+uri, options, local = sys.argv[1], eval(sys.argv[2]), sys.argv[3]
+rows = {"id": ["a"], "n": [1]}
+
+def counted(path, **options):
+    try:
+        print(hoodie.open(path, spark=False, **options).count(), flush=True)
+    except hoodie.StorageError as error:
+        print(type(error).__name__, "forked" in str(error), "spawn" in str(error), flush=True)
+
+def forked(*arguments, **options):
+    child = multiprocessing.get_context("fork").Process(target=counted, args=arguments, kwargs=options)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0, child.exitcode
+
+hoodie.create(local, rows, record_key="id", spark=False).upsert(rows)
+forked(local)
+forked(uri, storage_options=options)
+counted(uri, storage_options=options)
+forked(uri, storage_options=options)
+forked(local)
+"""
+    uri = f"s3://{s3_bucket}/forked"
+    hoodie.create(uri, {"id": ["a"]}, record_key="id", spark=False, storage_options=s3_options).upsert({"id": ["a"]})
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", code, uri, repr(s3_options), f"{folder}/t"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.stdout.splitlines() == ["1", "1", "1", "StorageError True True", "1"], done.stderr

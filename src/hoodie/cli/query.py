@@ -58,8 +58,8 @@ def _tables_of(statement: str, known: Mapping[str, str], stores: Mapping[str, st
 
     try:
         trees = [tree for tree in parse(statement, dialect="duckdb") if tree is not None]
-    except SqlglotError as error:
-        raise InvalidConfigError(f"the query is no SQL: {error}") from error
+    except SqlglotError:
+        return dict(known)  # DuckDB says what is wrong, or knows more SQL than the parser
     found = {}
     for node in (node for tree in trees for node in tree.find_all(exp.Table)):
         name = node.name

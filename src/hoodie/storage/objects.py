@@ -229,7 +229,16 @@ class ObjectStore:
 
     @contextmanager
     def _translated(self, path: str) -> Iterator[None]:
-        """Replace errors of obstore by the standard errors of `Store`, also those that are no `Exception`."""
+        """Replace errors of obstore by the standard errors of `Store`, also those that are no `Exception`.
+
+        Raises: StorageError in a process that was forked after obstore was used; it would wait for ever.
+        """
+        if _user_of_obstore.setdefault("process", os.getpid()) != os.getpid():
+            raise StorageError(
+                f"{self.uri(path)}: this process was forked from one that had used object stores, and a fork lacks the "
+                "threads of their client: start processes by spawn or forkserver "
+                "(multiprocessing.set_start_method('spawn')), or fork before the first use"
+            )
         try:
             yield
         except AlreadyExistsError as error:
@@ -247,6 +256,10 @@ class ObjectStore:
             if not _is_panic(error):
                 raise
             raise _explanation(self.uri(path), error) from None
+
+
+_user_of_obstore: dict[str, int] = {}
+"""The process that began to use obstore, whose threads a fork does not have."""
 
 
 class _RangedInput:
