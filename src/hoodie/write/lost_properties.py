@@ -71,7 +71,7 @@ def rebuild_properties(store: Store, given: CreateOptions, *, dry_run: bool) -> 
         TableNotFoundError: the folder has no timeline of a table.
         TableExistsError: the properties or their backup are there.
         InvalidConfigError: something must be given; or given columns do not make the stored keys or paths.
-        UnsupportedError: a table of a version that this release does not write.
+        UnsupportedError: a table of a version that this release does not write, or without meta fields.
     """
     if table_exists(store):
         raise TableExistsError(f"{store.uri('')} has {PROPERTIES} or its backup: t.repair() mends a damaged file")
@@ -213,6 +213,8 @@ class _Found:
         ordering = self.given.ordering
         if ordering is None and record_key != ():
             self.missing.append("the ordering columns, or that there are none (ordering=, --ordering or --no-ordering)")
+        if ordering:
+            self.notes.append(f"guess: {keys.MERGE_MODE}=EVENT_TIME_ORDERING: no file tells the merge mode")
         properties = {
             keys.HIVE_STYLE: str(is_hive_style).lower(),
             keys.URL_ENCODE: str(any(map(_ENCODED.search, self.files.partition_paths))).lower(),
@@ -292,6 +294,10 @@ class _Found:
             if abs(late_ms) < 10 * _MINUTE_MS:
                 return "utc"
             if abs(late_ms) < 15 * 60 * _MINUTE_MS and (late_ms + 5 * _MINUTE_MS) % (15 * _MINUTE_MS) < 10 * _MINUTE_MS:
+                self.notes.append(
+                    f"guess: {keys.TIMEZONE}=LOCAL: the files are {late_ms / 3_600_000:+.1f} h from their instants; if "
+                    f"they were copied later, give {keys.TIMEZONE}=UTC (properties=, --option)"
+                )
                 return "local"
         self.notes.append(f"guess: {keys.TIMEZONE}=UTC: the files are younger than their instants")
         return "utc"
@@ -314,8 +320,14 @@ def _samples(store: Store, listing: Mapping[str, Mapping[str, int]]) -> tuple[pa
                 batch = next(parquet.iter_batches(batch_size=_ROWS), None)
         except HoodieError:
             continue
-        if batch is not None and {RECORD_KEY, PARTITION_PATH} <= {*batch.schema.names}:
-            found.append(batch)
+        if batch is None:
+            continue
+        if not {RECORD_KEY, PARTITION_PATH} <= {*batch.schema.names}:
+            raise UnsupportedError(
+                f"{store.uri(file.path)} has no columns {RECORD_KEY} and {PARTITION_PATH}: this release does not "
+                "rebuild the properties of a table without meta fields; restore hoodie.properties from a copy"
+            )
+        found.append(batch)
         if len(found) == _FILES_READ:
             break
     return tuple(found)

@@ -73,3 +73,10 @@ def test_patterns_that_re2_lacks_or_reads_otherwise_are_refused(pattern: str) ->
     with pytest.raises(UnsupportedError, match="RLIKE") as raised:
         Condition.parse(f"s RLIKE r'{pattern}'").row_filter(SCHEMA)
     assert REFUSED[pattern] in str(raised.value)
+
+
+@pytest.mark.parametrize("pattern", [r"^[\s-a]$", r"^[\s-_]$", r"^[\sx-]$"])
+def test_a_hyphen_behind_spaces_is_no_range(pattern: str) -> None:
+    texts = ["5", "A", " ", "\t", "-", pattern[-3]]
+    found = Condition.parse(f"s RLIKE r'{pattern}'").row_filter(SCHEMA).matching(pa.table({"s": texts}))
+    assert found["s"].to_pylist() == texts[2:]

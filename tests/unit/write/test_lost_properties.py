@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hoodie
-from hoodie.errors import InvalidConfigError, TableExistsError, TableNotFoundError
+from hoodie.errors import InvalidConfigError, TableExistsError, TableNotFoundError, UnsupportedError
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.properties import parse_properties
 from hoodie.storage import MemoryStore
@@ -143,3 +147,33 @@ def test_the_error_of_a_read_names_the_command() -> None:
     lose(table)
     with pytest.raises(TableNotFoundError, match=f"lost .*`hoodie repair {table.path}`"):
         hoodie.open(table.path, spark=False)
+
+
+def test_times_of_copied_files_are_a_guess_of_the_time_zone(tmp_path: Path) -> None:
+    table = hoodie.create(str(tmp_path / "t"), ROWS.schema, record_key="id", ordering="ts", spark=False)
+    table.upsert(ROWS)
+    lose(table)
+    assert not any(keys.TIMEZONE in note for note in hoodie.rebuild_properties(table.path, ordering="ts").notes)
+    copied = time.time() + 3 * 3600
+    for path in (tmp_path / "t" / ".hoodie" / "timeline").iterdir():
+        os.utime(path, (copied, copied))
+    told = hoodie.rebuild_properties(table.path, ordering="ts")
+    assert told.properties[keys.TIMEZONE] == "LOCAL"
+    assert any(note.startswith(f"guess: {keys.TIMEZONE}=LOCAL: the files are +3.0 h") for note in told.notes)
+    assert any(note.startswith(f"guess: {keys.MERGE_MODE}=EVENT_TIME_ORDERING") for note in told.notes)
+    given = hoodie.rebuild_properties(table.path, ordering="ts", properties={keys.TIMEZONE: "UTC"})
+    assert given.properties[keys.TIMEZONE] == "UTC"
+
+
+def test_files_without_meta_fields_are_refused() -> None:
+    table = made(record_key="id", index="simple")
+    store = table.view().store
+    lose(table)
+    for path in (info.path for info in store.list("", recursive=True) if info.path.endswith(".parquet")):
+        rows = pq.read_table(pa.BufferReader(store.read(path)))
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows.select(ROWS.column_names), sink)
+        store.write(path, sink.getvalue().to_pybytes())
+    with pytest.raises(UnsupportedError, match="a table without meta fields"):
+        hoodie.rebuild_properties(table.path, record_key="id", dry_run=False, **NO_GUESS)
+    assert not hoodie.exists(table.path)

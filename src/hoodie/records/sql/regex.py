@@ -175,7 +175,9 @@ class _Translation:
         while (character := self._next()) != "]":
             if character == "[" or self.pattern[self.place - 1 : self.place + 1] == "&&":
                 raise UnsupportedError("a class in a class, '[' or '&&'; write \\[ for the character")
-            if character == "\\":
+            if character == "-" and parts[-1] == _SPACES:
+                parts.append(_literal(character))  # not a range from the last of the spaces
+            elif character == "\\":
                 parts.append(self._escaped(in_class=True))
             else:
                 parts.append(character if character in "-^" else _literal(character))
