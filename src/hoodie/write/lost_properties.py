@@ -286,6 +286,8 @@ class _Found:
     def _timezone(self) -> str:
         """Return the zone in which the completion times are those at which the files were written."""
         view = self.files.view
+        if keys.TIMEZONE in self.given.properties:
+            return self.given.properties[keys.TIMEZONE]
         for info in view.store.list(_TIMELINE):
             instant = view.layout.parse(info)
             if instant is None or not instant.completion_time:
