@@ -45,9 +45,10 @@ class TableReads:
         """
         from hoodie.table.sessions import spark_room
 
+        room = spark_room()  # first: without PySpark it says what to install
         session = self._context.needed_session()
         plan = self._context.scan(columns, where, as_of, view, session)
-        frame: DataFrame = spark_room().read_scan(session, plan)
+        frame: DataFrame = room.read_scan(session, plan)
         return frame
 
     def to_arrow(
