@@ -37,7 +37,7 @@ def test_properties_that_are_gone(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     (tmp_path / PROPERTIES).unlink()
     before = files_below(tmp_path)
-    with pytest.raises(hoodie.TableNotFoundError, match="lost .hoodie/hoodie.properties; restore it"):
+    with pytest.raises(hoodie.TableNotFoundError, match=r"lost \.hoodie/hoodie\.properties; restore it"):
         table.upsert(trips(("x", 1, 1.0, "sf")))
     assert files_below(tmp_path) == before
 
