@@ -63,6 +63,15 @@ def test_a_card_names_dead_writes_and_rows_in_logs() -> None:
     assert f"t.verify() or `hoodie verify {store.uri('')}` says more" in repr(made)
 
 
+def test_a_card_names_a_damaged_commit_once() -> None:
+    store = MemoryStore()
+    made = hoodie.create(store.uri(""), ROWS.schema, record_key="id", index="simple")
+    made.upsert(ROWS)
+    path = next(info.path for info in store.list(".hoodie/timeline") if info.path.endswith(".commit"))
+    store.replace(path, b"garbage")
+    assert repr(hoodie.Table(store)).count("found b'garbage'") == 1
+
+
 def test_a_damaged_table_shows_its_error_in_a_notebook(table: hoodie.Table) -> None:
     store = table.view().store
     properties = store.read(".hoodie/hoodie.properties")

@@ -33,7 +33,7 @@ _WORDS: Final = tuple(
         (r"(?<![\w.])t\.index\.rebuild\(\)", "`hoodie index rebuild TABLE`"),
         (r"""(?<![\w.])t\.index\.(build|drop)\((['"]record['"])?\)""", r"`hoodie index \1 TABLE`"),
         (r"""(?<![\w.])t\.index\.(build|drop)\(['"](\w+)['"]\)""", r"`hoodie index \1 TABLE \2`"),
-        (r"properties=", "--option"),
+        (r"properties=(, --option\b)?", "--option"),
     )
 )
 """Calls in messages, and how the command line says the same. The first that matches wins."""
@@ -44,6 +44,8 @@ def in_words(text: str, table: str | None) -> str:
 
     >>> in_words("roll it back with t.rollback('2024')", "/data/my trips")
     "roll it back with `hoodie rollback '/data/my trips' 2024`"
+    >>> in_words("give the name (properties=, --option name=TEXT)", None)
+    'give the name (--option name=TEXT)'
     """
     named = "TABLE" if table is None else shlex.quote(table)
     for call, said in _WORDS:

@@ -49,7 +49,7 @@ def card_of(view: TableView) -> dict[str, str]:
         findings.append(str(error))
     verify = f"t.verify() or `{command_text('hoodie verify TABLE', view.store.uri(''))}`"
     advice = f"{verify} says more" if findings else f"none on the timeline; {verify} checks the files"
-    return {**facts, "findings": "\n".join([*findings, advice])}
+    return {**facts, "findings": "\n".join([*dict.fromkeys(findings), advice])}
 
 
 def card_text(title: str, facts: Mapping[str, str]) -> str:

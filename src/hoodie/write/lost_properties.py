@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config import indexes
+from hoodie.display import counted
 from hoodie.errors import HoodieError, InvalidConfigError, TableExistsError, TableNotFoundError, UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
@@ -240,7 +241,9 @@ class _Found:
             self.missing.append("the record key columns (record_key=, --key): stored rows do not tell them")
         else:
             rows = sum(batch.num_rows for batch in self.files.samples)
-            self.notes.append(f"record key {', '.join(found) or 'automatic'}: the stored keys of {rows:,} rows")
+            self.notes.append(
+                f"record key {', '.join(found) or 'automatic'}: the stored keys of {counted(rows, 'rows')}"
+            )
         return found
 
     def _partition_by(self) -> tuple[str | Sequence[str] | None, bool]:

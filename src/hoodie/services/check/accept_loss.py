@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.commit.call import Call
 from hoodie.commit.writable import check_no_exclusive_service, check_version_written
@@ -23,12 +26,13 @@ from hoodie.display import counted
 from hoodie.engine import TaskContext
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import open_base_file
+from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.filenames import name_of, parse_data_file
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
-from hoodie.index import HBASE, stored_index
+from hoodie.index import HBASE, index_of_view, stored_index
 from hoodie.index.record import StagedEntries
 from hoodie.index.record.entries import EntryWriter
 from hoodie.index.record.file_groups import RecordIndexState
@@ -83,8 +87,9 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
 
     A slice that lost its base file is given up. Of a slice that lost log files, the rows that its other files have are
     written to a new file group, and a change that only the lost log files had is gone: an update or a delete in them
-    did not happen. `files` are paths relative to the table's folder, or whole paths or URIs. Memory: the keys of the
-    file groups, one file group of the record index, and that of a merged file slice.
+    did not happen. A record that was stored in another file group after such a delete stays there alone. `files` are
+    paths relative to the table's folder, or whole paths or URIs. Memory: the keys of the file groups, one file group of
+    the record index, and that of a merged file slice.
 
     Raises:
         InvalidConfigError: a file exists, is not one that the newest rows need, or is outside of the table.
@@ -202,7 +207,7 @@ def _commit(call: Call, paths: Sequence[str]) -> str:
         replaced: dict[str, list[str]] = {}
         for loss in losses:
             replaced.setdefault(loss.file_slice.partition_path, []).append(loss.file_slice.file_id)
-        stats = [_written_anew(call, write, loss.kept) for loss in losses if loss.kept is not None]
+        stats = [_written_anew(call, write, loss.kept, losses) for loss in losses if loss.kept is not None]
         write.index.note_locations(_staged_keys(write, [loss.file_slice for loss in losses], stats, folder))
         lost = [path for loss in losses for path in loss.paths]
         write.commit(
@@ -214,9 +219,10 @@ def _commit(call: Call, paths: Sequence[str]) -> str:
         return write.instant_time
 
 
-def _written_anew(call: Call, write: WriteInstant, kept: FileSlice) -> WriteStat:
+def _written_anew(call: Call, write: WriteInstant, kept: FileSlice, losses: Sequence[_Loss]) -> WriteStat:
     """Write the rows of a file slice to a new file group; rows keep their commit times.
 
+    A row whose key another file group has is left out: the lost files deleted it before the record was stored there.
     The first characters of the file id stay: with a bucket index they are the number of the bucket.
     """
     view = write.view
@@ -227,6 +233,7 @@ def _written_anew(call: Call, write: WriteInstant, kept: FileSlice) -> WriteStat
         parquet=parquet_options(data_table(view), {**view.config.raw, **call.properties}, schema),
         instant_time=write.instant_time,
         number=0,
+        without=_keys_elsewhere(view, kept, losses),
     )
     file_id = f"{kept.file_id[:_FILE_ID_HEAD]}{str(uuid.uuid4())[_FILE_ID_HEAD:]}-0"
     stat = task(replace(kept, file_id=file_id), TaskContext(0, 0, 0))
@@ -258,9 +265,21 @@ def _staged_keys(
 
 def _indexed_keys(view: TableView, groups: set[tuple[str, str]]) -> Iterator[tuple[str, pa.StringArray]]:
     """Yield the keys that the record index has in these file groups, by partition path."""
+    for keys, codes, places in _indexed(view, {path for path, _ in groups}):
+        for code, place in enumerate(places):
+            if place in groups:
+                yield place[0], keys.filter(pa.array(codes == code))
+
+
+_Indexed = tuple[pa.StringArray, npt.NDArray[np.int64], list[tuple[str, str]]]
+"""Keys, and the places of their file groups: `codes` are positions in the list of places."""
+
+
+def _indexed(view: TableView, partition_paths: Collection[str]) -> Iterator[_Indexed]:
+    """Yield the content of the record index; of one that is divided by partition, what it has of these partitions."""
     by_partition = partitioned_index_if_there(view)
     states: list[RecordIndexState | None] = [record_index_if_there(view)] if by_partition is None else []
-    states += [found for path, found in (by_partition or {}).items() if path in {group[0] for group in groups}]
+    states += [found for path, found in (by_partition or {}).items() if path in partition_paths]
     reader = SliceReader(view.store)
     for bucket in (bucket for state in states if state is not None for bucket in state.file_groups):
         content = reader.read_once(bucket.file_slice)
@@ -268,6 +287,41 @@ def _indexed_keys(view: TableView, groups: set[tuple[str, str]]) -> Iterator[tup
         for start in range(0, len(keys), _BATCH_ROWS):
             some = keys.slice(start, _BATCH_ROWS)
             found = find(content, some, look_up=LookUp.SEEK)
-            for code, place in enumerate(found.locations):
-                if (place.partition_path, place.file_id) in groups:
-                    yield place.partition_path, some.filter(pa.array(np.asarray(found.codes) == code))
+            yield some, np.asarray(found.codes), [(place.partition_path, place.file_id) for place in found.locations]
+
+
+def _keys_elsewhere(view: TableView, kept: FileSlice, losses: Sequence[_Loss]) -> pa.Array:
+    """Return the keys of a file slice that another file group has, where a key is unique in the table or partition.
+
+    The record index has the place of each key, except keys whose last change was a delete. Without a record index, the
+    keys of the other file slices are read. A key that only `losses` have comes back in the first of them that has it.
+    """
+    read = replace(view.slice_read(), columns=(RECORD_KEY,))
+    mine = _distinct_keys(view, [kept], read, None)
+    others = [loss.kept for loss in takewhile(lambda loss: loss.kept != kept, losses) if loss.kept is not None]
+    own, elsewhere = [mine.slice(0, 0)], [mine.slice(0, 0)]
+    if partitioned_index_if_there(view) is not None or record_index_if_there(view) is not None:
+        here = (kept.partition_path, kept.file_id)
+        gone = {(loss.file_slice.partition_path, loss.file_slice.file_id) for loss in losses if loss.kept is None}
+        for keys, codes, places in _indexed(view, {kept.partition_path}):
+            own.append(keys.filter(pa.array(np.array([*(place == here for place in places), False])[codes])))
+            is_elsewhere = np.array([*(place != here and place not in gone for place in places), False])
+            some = keys.filter(pa.array(is_elsewhere[codes]))
+            elsewhere.append(some.filter(pc.is_in(some, value_set=mine)))
+    else:
+        lost = {loss.file_slice for loss in losses}
+        others += [found for found in list_slices(view) if found not in lost]
+    is_global = index_of_view(view).is_global
+    others = [found for found in others if is_global or found.partition_path == kept.partition_path]
+    found = _distinct_keys(view, others, read, mine)
+    return pa.concat_arrays([*elsewhere, found.filter(pc.invert(pc.is_in(found, value_set=pa.concat_arrays(own))))])
+
+
+def _distinct_keys(view: TableView, slices: Iterable[FileSlice], read: SliceRead, among: pa.Array | None) -> pa.Array:
+    """Return the distinct record keys of file slices; `among`: only those of these keys."""
+    found: list[pa.Array] = [pa.array([], pa.string())]
+    for file_slice in slices:
+        for rows in read_file_slice(view.store, file_slice, read):
+            keys = rows[RECORD_KEY].cast(pa.string())
+            found += (keys if among is None else keys.filter(pc.is_in(keys, value_set=among))).chunks
+    return pc.unique(pa.concat_arrays(found))

@@ -19,6 +19,7 @@ from hoodie.files.slices import FileSlice, join_path
 from hoodie.files.stamping import FILE_NAME
 from hoodie.format.filenames import BaseFileName, IoType, write_token
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
+from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, explained, open_store
 
 _COMMIT_TIME = "_hoodie_commit_time"
@@ -28,7 +29,8 @@ _COMMIT_TIME = "_hoodie_commit_time"
 class CompactSlice:
     """Callable for `Engine.run`: compact one file slice. Picklable if the merge function is picklable.
 
-    `number` makes the file names differ from those of other attempts at the same compaction. Memory: the memory of
+    `number` makes the file names differ from those of other attempts at the same compaction. `without`: rows with these
+    record keys are left out. Memory: the memory of
     `read_file_slice` and one row group of the new file, independent of the slice's size.
     """
 
@@ -37,6 +39,7 @@ class CompactSlice:
     parquet: ParquetOptions
     instant_time: str
     number: int
+    without: pa.Array | None = None
 
     def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat:
         """Write the slice's next base file and return its write statistic; the file may have no rows.
@@ -57,8 +60,11 @@ class CompactSlice:
         try:
             with explained(store.uri(path)), BaseFileWriter(store, path, schema, self.parquet, same) as writer:
                 for rows in read_file_slice(store, task, self.read):
-                    logged.count(rows)
-                    writer.write(rows)
+                    kept = rows
+                    if self.without is not None:
+                        kept = rows.filter(pc.invert(pc.is_in(rows[RECORD_KEY], value_set=self.without)))
+                    logged.count(kept)
+                    writer.write(kept)
         except MissingFileError as error:
             raise CorruptFileError(
                 f"the compaction plan {self.instant_time} names a file that does not exist ({error}); restore the file "

@@ -152,6 +152,43 @@ def test_a_lost_log_file_is_given_up_and_the_other_rows_stay(index: str) -> None
     assert table.verify(full=True).ok
 
 
+def lose_deletes(table: Table, partition_path: str = "city=nyc") -> str:
+    """Delete the first log file of a partition; return its path."""
+    logs = [row for row in table.inspect.files().sort_by("instant").to_pylist() if row["kind"] == "log"]
+    path = next(f"{partition_path}/{row['file']}" for row in logs if row["partition_path"] == partition_path)
+    table.view().store.delete(path)
+    return path
+
+
+@pytest.mark.parametrize("index", ["record", "partitioned_record", "global_simple", "simple"])
+@pytest.mark.parametrize("city", ["nyc", "la"])
+def test_a_deleted_record_that_another_file_group_has_does_not_come_back(index: str, city: str) -> None:
+    table = made("merge_on_read", index)
+    is_global = index in ("record", "global_simple")
+    table.delete([{"id": "a", "city": "nyc"}])
+    table.bulk_insert([{"id": "a", "city": city, "x": 4}])
+    path = lose_deletes(table)
+    table.repair(dry_run=False, accept_loss=path)
+    old = [] if is_global or city == "nyc" else [{"id": "a", "city": "nyc", "x": 1}]
+    found = sorted(rows_of(table), key=lambda row: str((row["id"], row["x"])))
+    assert found == [*old, {"id": "a", "city": city, "x": 4}, {"id": "b", "city": "nyc", "x": 2}, *LEFT]
+    report = table.verify(full=True)
+    assert (report.problems, report.warnings) == ({}, {}), str(report)
+
+
+@pytest.mark.parametrize("index", ["record", "global_simple"])
+def test_a_record_whose_file_groups_both_lost_their_logs_comes_back_once(index: str) -> None:
+    table = made("merge_on_read", index)
+    table.delete([{"id": "a", "city": "nyc"}])
+    table.bulk_insert([{"id": "a", "city": "la", "x": 4}])
+    table.delete([{"id": "a", "city": "la"}])
+    paths = [lose_deletes(table), lose_deletes(table, "city=la")]
+    table.repair(dry_run=False, accept_loss=paths)
+    assert [row["id"] for row in rows_of(table)] == ["a", "b", "c"]
+    report = table.verify(full=True)
+    assert (report.problems, report.warnings) == ({}, {}), str(report)
+
+
 def test_a_log_file_whose_base_file_is_lost_too_is_not_enough() -> None:
     table = made("merge_on_read", "simple")
     table.upsert(ROWS.slice(0, 1))
