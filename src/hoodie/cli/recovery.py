@@ -51,7 +51,11 @@ def repair(
 ) -> ServiceResult | Answer:
     """Mend what `hoodie verify` found; by default only say what would be done. Rebuild a lost hoodie.properties."""
     options = pairs(call.storage_options)
+    if ordering and no_ordering:
+        raise typer.BadParameter("--ordering and --no-ordering contradict each other: leave out one")
     if not hoodie.exists(call.path, storage_options=options):
+        if accept_loss:
+            raise typer.BadParameter("--accept-loss requires a table with hoodie.properties: rebuild that file first")
         found = hoodie.rebuild_properties(
             call.path,
             record_key=key,

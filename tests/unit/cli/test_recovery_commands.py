@@ -101,6 +101,9 @@ def test_lost_properties_are_rebuilt(path: Path, capsys: pytest.CaptureFixture[s
     assert (code, "  hoodie.table.recordkey.fields=id" in out.splitlines(), properties.exists()) == (0, True, False)
     assert run(capsys, "repair", str(path), "--execute")[0] == 1
     assert run(capsys, "repair", str(path), "--no-ordering", "--key", "x", "--execute")[0] == 1
+    for more in (("--accept-loss", "x.parquet"), ("--ordering", "x")):
+        assert run(capsys, "repair", str(path), "--no-ordering", "--execute", *more)[0] == 2
+        assert not properties.exists()
     code, out = run(capsys, "repair", str(path), "--no-ordering", "--execute", "--json")
     assert (code, json.loads(out)["missing"]) == (0, [])
     assert sorted(properties.read_text().splitlines()[2:]) == sorted(before)
