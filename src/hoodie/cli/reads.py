@@ -59,14 +59,14 @@ def get(
     meta: Meta = False,
 ) -> None:
     """Print the records with these keys. Exit code 1 if a key is unknown."""
-    from hoodie.read.chosen_columns import chosen_columns, picked, picked_schema
     from hoodie.records.change import RECORD_KEY
 
-    found = call.table.read_keys(keys)
-    unknown = set(keys) - set(found[RECORD_KEY].to_pylist())
-    names, paths = chosen_columns(found.schema, _columns(call.table, column, meta))
-    rows = picked(found, paths, picked_schema(found.schema, paths)) if paths else found.select(list(names))
-    print_answer(rows, call.as_json)
+    chosen = _columns(call.table, column, meta)
+    is_shown = chosen is None or RECORD_KEY in map(str.lower, chosen)
+    found = call.table.read_keys(keys, columns=chosen if is_shown else [*(chosen or ()), RECORD_KEY])
+    place = found.column_names.index(RECORD_KEY)
+    unknown = set(keys) - set(found.column(place).to_pylist())
+    print_answer(found if is_shown else found.remove_column(place), call.as_json)
     if unknown:
         raise hoodie.RecordKeyError(f"no record has the key {', '.join(sorted(unknown))}")
 
@@ -99,9 +99,8 @@ def changes(
     condition = None
     if where is not None:
         from hoodie.records.condition import Condition
-        from hoodie.records.sql.clock import Clock
 
-        condition = Condition.parse(Clock().set_in(where, lambda: call.table.schema.names))
+        condition = Condition.of_call(where, lambda: call.table.schema.names)
     batch = planned_again(
         call.table.view,
         lambda view: plan_batch(view, since, until, columns=columns, where=condition, fallback=fallback.value),

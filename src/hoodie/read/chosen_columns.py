@@ -83,6 +83,11 @@ def _path_of(name: str, schema: pa.Schema) -> Path | None:
     return path
 
 
+def returned_schema(schema: pa.Schema, names: Iterable[str], paths: Sequence[Path]) -> pa.Schema:
+    """Return the schema of the rows that a read returns; `names` and `paths` as from `chosen_columns`."""
+    return picked_schema(schema, paths or [(name,) for name in names])
+
+
 def picked_schema(schema: pa.Schema, paths: Iterable[Path]) -> pa.Schema:
     """Return the schema of the fields, each under its own name; a field is nullable if a struct around it is."""
     return pa.schema([_field(schema, path) for path in paths])

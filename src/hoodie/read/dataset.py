@@ -130,7 +130,7 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
         """
         from hoodie.read.plain_files import plain_files
 
-        return plain_files(plan_scan(self._view, as_of=self._as_of, kind=self._kind))
+        return plain_files(self._view, as_of=self._as_of, kind=self._kind)
 
     def _planned(self, filter: Expression | None, columns: Sequence[str]) -> ScanPlan:
         where = None

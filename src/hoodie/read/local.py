@@ -20,7 +20,7 @@ from hoodie.files.base_rows import has_types
 from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import StoredColumns
-from hoodie.read.chosen_columns import WHOLE, Path, narrowed, picked, picked_schema
+from hoodie.read.chosen_columns import WHOLE, Path, narrowed, picked, returned_schema
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.storage import Store
@@ -162,7 +162,7 @@ class SliceScan:
     @property
     def output_schema(self) -> pa.Schema:
         """Schema of the rows that the scan returns."""
-        return picked_schema(self.schema, self.paths or [(name,) for name in self.columns])
+        return returned_schema(self.schema, self.columns, self.paths)
 
     @property
     def filters_rows(self) -> bool:

@@ -24,7 +24,7 @@ from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.table_config import BaseFileFormat
 from hoodie.index import partition_follows_columns
 from hoodie.metadata.kinds.files import WantedPartitions
-from hoodie.read.chosen_columns import WHOLE, Path, chosen_columns, picked_schema
+from hoodie.read.chosen_columns import WHOLE, Path, chosen_columns, returned_schema
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, BucketHolders, KeyHolders, holders_of, holders_where
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.times import When, view_as_of
@@ -242,7 +242,7 @@ class ScanPlan:
     @property
     def output_schema(self) -> pa.Schema:
         """Schema of the rows that the read returns."""
-        return picked_schema(self.schema, self.paths or [(name,) for name in self.columns])
+        return returned_schema(self.schema, self.columns, self.paths)
 
     def with_columns(self, columns: str | Sequence[str] | None) -> ScanPlan:
         """Return the same scan with these columns, or with all columns for None. Raises: as `chosen_columns`."""
@@ -317,8 +317,7 @@ def scan_schema(
 ) -> pa.Schema:
     """Return the schema of the rows of `plan_scan`, without a listing of files. Raises: as `plan_scan`."""
     _, _, schema = _snapshot(view, as_of, kind)
-    names, paths = chosen_columns(schema, columns)
-    return picked_schema(schema, paths or [(name,) for name in names])
+    return returned_schema(schema, *chosen_columns(schema, columns))
 
 
 def _snapshot(view: TableView, as_of: When | None, kind: str) -> tuple[TableView, str | None, pa.Schema]:

@@ -27,6 +27,7 @@ from sqlglot import exp
 from hoodie.errors import HoodieError, SchemaMismatchError, UnsupportedError
 from hoodie.records.expression import RowExpression
 from hoodie.records.sql.arrays import CONTAINS
+from hoodie.records.sql.clock import Clock
 from hoodie.records.sql.columns import ALL_NAMES, column_refs, is_column, resolve, resolve_name
 from hoodie.records.sql.compare import equal_scalars
 from hoodie.records.sql.parse import operands, parse_expression, weaken, without_parens
@@ -66,9 +67,12 @@ class Condition:
         return cls(text, parse_expression(text))
 
     @classmethod
-    def parse_optional(cls, text: str | None) -> Condition | None:
-        """Parse a condition as `parse` does; return None for None."""
-        return None if text is None else cls.parse(text)
+    def of_call(cls, text: str, columns: Callable[[], Collection[str]], clock: Clock | None = None) -> Condition:
+        """Parse the condition of one call, in which `current_date` and the like mean the time of its clock.
+
+        `columns` as for `Clock.set_in`; `clock`: default is this process's, in UTC. Raises: as `parse`, and `set_in`.
+        """
+        return cls.parse((clock or Clock()).set_in(text, columns))
 
     def __reduce__(self) -> tuple[Callable[[str], Condition], tuple[str]]:
         return Condition.parse, (self.text,)

@@ -30,9 +30,8 @@ def now(session: Any) -> tuple[datetime, date]:
     """Return the time, and its date in the time zone of the session; Spark runs no job."""
     query = "SELECT unix_micros(current_timestamp()) AS at, unix_date(current_date()) AS day"
     found = session.sql(query).collect()[0]
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=found["at"]), date(1970, 1, 1) + timedelta(
-        days=found["day"]
-    )
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=found["at"])
+    return moment, date(1970, 1, 1) + timedelta(days=found["day"])
 
 
 def open_local_session(name: str, confs: Mapping[str, str] | None = None) -> Any:

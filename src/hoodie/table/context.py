@@ -144,7 +144,7 @@ class TableContext:
 
         if isinstance(where, str):
             clock = clock or self.clock(session)
-            return Condition.parse(clock.set_in(where, lambda: (view or self.view()).schema().arrow.names))
+            return Condition.of_call(where, lambda: (view or self.view()).schema().arrow.names, clock)
         from hoodie.format.schema.table_schema import with_meta_fields
         from hoodie.read.arrow_filter import sql_of
 

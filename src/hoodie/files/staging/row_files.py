@@ -21,8 +21,6 @@ from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline.owner import Owner
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
-
-
 _UNOWNED: Final = f"{STAGE_PREFIX}rows-"
 
 

@@ -11,7 +11,6 @@ from hoodie.format.instants.service_metadata import ClusteringPlan
 from hoodie.format.table.table_config import TableType
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.records.condition import Condition
-from hoodie.records.sql.clock import Clock
 from hoodie.statements.procedures.procedure import (
     OPTIONS,
     TABLE_OR_PATH,
@@ -126,7 +125,7 @@ def _wanted_partitions(call: Call, view: TableView) -> list[str] | None:
     predicate, pattern = call["predicate"], call["partition_regex_pattern"]
     if predicate:
         schema = view.schema().arrow
-        where = Condition.parse(Clock().set_in(predicate, lambda: schema.names))
+        where = Condition.of_call(predicate, lambda: schema.names)
         pruning = PartitionPruning.of(view, where, schema)
         if pruning is None or not where.columns(schema) <= set(pruning.fields):
             raise InvalidConfigError(

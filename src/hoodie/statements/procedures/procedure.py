@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.records.condition import Condition
-from hoodie.records.sql.clock import Clock
 from hoodie.statements.names import Names
 from hoodie.table import Table
 
@@ -108,8 +107,8 @@ class Procedure:
 
         Raises: as the procedure; InvalidConfigError or SchemaMismatchError for a wrong filter.
         """
-        text = Clock().set_in(call.values.get("filter") or "", lambda: self.columns.names)
-        condition = Condition.parse_optional(text or None)
+        text = call.values.get("filter")
+        condition = Condition.of_call(text, lambda: self.columns.names) if text else None
         matching = None if condition is None else condition.row_filter(self.columns)
         found = pa.Table.from_pylist(list(self.run(call)), schema=self.columns)
         return found if matching is None else matching.matching(found)
