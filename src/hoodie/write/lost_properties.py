@@ -8,7 +8,7 @@ that the new properties make of stored rows are compared with the stored ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -21,7 +21,7 @@ from hoodie.errors import HoodieError, InvalidConfigError, TableExistsError, Tab
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.files.table_properties import PROPERTIES, create_table_config, table_exists
-from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
+from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName, bucket_of_file_id
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.properties import parse_properties
 from hoodie.format.table.table_config import TableConfig, TimelineZone
@@ -47,7 +47,8 @@ _ROWS: Final = 1000
 """Rows of a base file that are compared: the first ones, of the smallest files of some partitions."""
 _AUTOMATIC_KEY: Final = r"^\d{17}_\d+_\d+$"
 _KEY_FIELD: Final = re.compile(r"(?:^|,)([^:,]+):")
-_BUCKET_FILE_ID: Final = re.compile(r"\d{8}-", re.ASCII)
+_MOST_BUCKETS: Final = 100_000
+"""One random file id in 40 begins with eight digits, but only one in 40,000 with a number below this."""
 _ENCODED: Final = re.compile(r"%[0-9A-F]{2}")
 _SUFFIX: Final = "_metadata"
 _TIMELINE: Final = ".hoodie/timeline"
@@ -276,12 +277,11 @@ class _Found:
         if RECORD.needs_one_of(self.files.metadata_partitions):
             return (PARTITIONED_RECORD if is_partitioned_record_index(self.files.view.store) else RECORD).name
         bases = [BaseFileName.parse(name) for names in self.files.listing.values() for name in names]
-        ids = [base.file_id for base in bases if base is not None]
-        if ids and all(map(_BUCKET_FILE_ID.match, ids)):
+        greatest = greatest_bucket(base.file_id for base in bases if base is not None)
+        if greatest is not None:
             key = indexes.BUCKET_COUNT.key
             if key not in self.given.properties:
-                least = 1 + max(int(file_id[:8]) for file_id in ids)
-                self.missing.append(f"the number of buckets (properties=, --option {key}=N): at least {least}")
+                self.missing.append(f"the number of buckets (properties=, --option {key}=N): at least {greatest + 1}")
             return "bucket"
         self.notes.append("guess: the index is simple (index=, --index)")
         return "simple"
@@ -336,6 +336,17 @@ def _samples(store: Store, listing: Mapping[str, Mapping[str, int]]) -> tuple[pa
         if len(found) == _FILES_READ:
             break
     return tuple(found)
+
+
+def greatest_bucket(file_ids: Iterable[str]) -> int | None:
+    """Return the greatest bucket in these file ids; None if one of them, or all by chance, names no bucket.
+
+    >>> greatest_bucket(["00000003-4a5f-0", "00000001-77aa-0"]), greatest_bucket(["60133518-4a5f-0"])
+    (3, None)
+    """
+    buckets = [bucket_of_file_id(file_id) for file_id in file_ids]
+    known = [bucket for bucket in buckets if bucket is not None and bucket < _MOST_BUCKETS]
+    return max(known) if known and len(known) == len(buckets) else None
 
 
 def _key_columns(samples: Sequence[pa.RecordBatch]) -> tuple[str, ...] | None:
