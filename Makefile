@@ -12,7 +12,11 @@ TESTED := constraints/newest.txt
 TESTED_35 := constraints/spark-3.5.txt
 TESTED_40 := constraints/spark-4.0.txt
 CACHE := .cache
-BUNDLE := $(CACHE)/hudi-spark3.5-bundle_2.12-1.2.0.jar
+BUNDLE_OF = $(CACHE)/hudi-spark3.5-bundle_2.12-$(1).jar
+BUNDLE := $(call BUNDLE_OF,1.2.0)
+# The last releases that write tables of version 8 and of version 6 by default.
+BUNDLE_V8 := $(call BUNDLE_OF,1.0.2)
+BUNDLE_V6 := $(call BUNDLE_OF,0.15.0)
 HBASE := $(CACHE)/hbase-2.6.1
 INSTALL := sh scripts/install_tested
 UPGRADE := -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable
@@ -65,10 +69,11 @@ stress: $(VENV)/.stamp ## Eight writers that are killed and stopped, five minute
 stress-jvm: java $(VENV_35)/.stamp $(BUNDLE) ## The same with two JVM writers among the eight, locked by ZooKeeper; HOODIE_STRESS_JVM=… for another number
 	HOODIE_STRESS_JVM=$${HOODIE_STRESS_JVM:-2} HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) $(VENV_35)/bin/python -m tests.stress
 
-interop: java $(VENV)/.stamp $(VENV_35)/.stamp $(VENV_40)/.stamp $(BUNDLE) $(HBASE) ## JVM Hudi 1.2.0 and hudi-rs as judges, a real HBase, the contract tests on Spark 3.5, and the surfaces on Spark 4.0, side by side
+interop: java $(VENV)/.stamp $(VENV_35)/.stamp $(VENV_40)/.stamp $(BUNDLE) $(BUNDLE_V8) $(BUNDLE_V6) $(HBASE) ## JVM Hudi 1.2.0, 1.0.2, 0.15.0 and hudi-rs as judges, a real HBase, the contract tests on Spark 3.5, and the surfaces on Spark 4.0, side by side
 	@echo "PySpark 3.5 takes Python 3.8 to 3.11, and 3.12 with setuptools, which has its distutils; this one is $$($(VENV_35)/bin/python -V)"
 	@$(VENV_35)/bin/python $(RUN_LANES) \
-	    "judges=HOODIE_NEWEST_PYTHON=$(VENV)/bin/python HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop -n 2 --dist loadfile" \
+	    "judges=HOODIE_NEWEST_PYTHON=$(VENV)/bin/python HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop --ignore=tests/interop/older -n 2 --dist loadfile" \
+	    "older judges=HOODIE_JVM_BUNDLE=$(BUNDLE_V8) $(VENV_35)/bin/python -m pytest tests/interop/older/test_release_1_0.py && HOODIE_JVM_BUNDLE=$(BUNDLE_V6) $(VENV_35)/bin/python -m pytest tests/interop/older/test_release_0_15.py" \
 	    "spark 3.5=$(VENV_35)/bin/python -m pytest tests/contract -m spark" \
 	    "spark 4.0=$(VENV_40)/bin/python -m pytest tests/contract -m surface && HOODIE_TEST_SPARK=connect $(VENV_40)/bin/python -m pytest tests/contract -m surface" \
 	    "hbase=HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase"
@@ -136,5 +141,5 @@ $(VENV_40)/.stamp: pyproject.toml $(TESTED_40)
 $(HBASE): | $(VENV_35)/.stamp
 	@$(VENV_35)/bin/python scripts/fetch_jars.py $@
 
-$(BUNDLE): | $(VENV_35)/.stamp
+$(BUNDLE) $(BUNDLE_V8) $(BUNDLE_V6): | $(VENV_35)/.stamp
 	@$(VENV_35)/bin/python scripts/fetch_jars.py $@

@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
-    """JVM Hudi 1.2.0. A missing bundle or another PySpark fails the lane; it never skips."""
+    """JVM Hudi of the release of the bundle. A missing bundle or another PySpark fails the lane; it never skips."""
     import pyspark
 
     bundle = os.environ.get("HOODIE_JVM_BUNDLE", "")
@@ -38,7 +38,8 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
         pytest.fail(f"JVM Hudi needs PySpark 3.5, found {pyspark.__version__}: run `make interop`", pytrace=False)
     jars = {"spark.jars": str(Path(bundle).resolve())}
     session = open_classic_session(tmp_path_factory.mktemp("warehouse"), {**JVM_CONFS, **jars})
-    yield Jvm(session, scratch=tmp_path_factory.mktemp("jvm"))
+    release = Path(bundle).stem.rpartition("-")[2]
+    yield Jvm(session, scratch=tmp_path_factory.mktemp("jvm"), release=release)
     session.stop()
 
 

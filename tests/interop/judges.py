@@ -1,4 +1,4 @@
-"""The two independent judges of the format: JVM Hudi 1.2.0 on PySpark 3.5, and hudi-rs in process.
+"""The two independent judges of the format: JVM Hudi (1.2.0, or an older release) on PySpark 3.5, and hudi-rs.
 
 `Jvm` writes and reads with the reference; `read_with_hudi_rs` reads with the other one. Comparison of rows is in
 tests/support/rows.py, of locations here: our record index, the JVM's look-up in it, and where the data files have the
@@ -55,7 +55,8 @@ QUICK_OPTIONS = {
     "hoodie.global.simple.index.parallelism": "2",
     "hoodie.global.index.reconcile.parallelism": "2",
 }
-NEWEST_TABLE_VERSION = 9
+NEWEST_TABLE_VERSION = {"1.2.0": 9, "1.0.2": 8, "0.15.0": 6}
+"""The newest table version that each release of the JVM writes."""
 SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
 
 
@@ -70,8 +71,9 @@ class KeyedRead:
 class Jvm:
     """JVM Hudi in a Spark session. Tables are addressed by their base path."""
 
-    def __init__(self, spark: SparkSession, *, scratch: Path) -> None:
+    def __init__(self, spark: SparkSession, *, scratch: Path, release: str = "1.2.0") -> None:
         self.spark = spark
+        self.release = release
         self._scratch = scratch
         self._numbers = count()
 
@@ -86,13 +88,15 @@ class Jvm:
         ordering: str | Sequence[str] | None = None,
         operation: str = "upsert",
         table_type: str = "COPY_ON_WRITE",
-        table_version: int = NEWEST_TABLE_VERSION,
+        table_version: int | None = None,
         options: dict[str, str] | None = None,
     ) -> None:
         """Commit `data` with the DataFrame writer; creates the table where there is none.
 
-        `key=None` lets the JVM make automatic keys. `options` are `hoodie.*` keys, and win over all others.
+        `key=None` lets the JVM make automatic keys. No `table_version` is the newest one of the release. `options` are `hoodie.*` keys, and win over all others.
         """
+        newest = NEWEST_TABLE_VERSION[self.release]
+        table_version = newest if table_version is None else table_version
         settings = {
             **QUICK_OPTIONS,
             "hoodie.table.name": table_name,
@@ -105,7 +109,7 @@ class Jvm:
             settings["hoodie.datasource.write.recordkey.field"] = _comma_list(key)
         if ordering is not None:
             settings["hoodie.datasource.write.precombine.field"] = _comma_list(ordering)
-        if table_version != NEWEST_TABLE_VERSION:
+        if table_version != newest:
             settings["hoodie.write.auto.upgrade"] = "false"
         frame = self.frame(data) if isinstance(data, pa.Table) else data
         writer = frame.write.format("hudi").options(**{**settings, **(options or {})})
