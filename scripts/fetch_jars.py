@@ -2,8 +2,8 @@
 
 Usage: python scripts/fetch_jars.py TARGET   (without Maven, Python must have PySpark)
 
-TARGET is a JVM Hudi bundle of any release, such as `…/hudi-spark3.5-bundle_2.12-1.2.0.jar`, or the folder `…/hbase-2.6.1`, HBase with its
-Thrift server and all jars that they need.
+TARGET is a JVM Hudi bundle of any release, such as `…/hudi-spark3.5-bundle_2.12-1.2.0.jar`, or the folder
+`…/hbase-2.6.1`, HBase with its Thrift server and all jars that they need.
 """
 
 from __future__ import annotations

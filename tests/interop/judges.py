@@ -93,7 +93,8 @@ class Jvm:
     ) -> None:
         """Commit `data` with the DataFrame writer; creates the table where there is none.
 
-        `key=None` lets the JVM make automatic keys. No `table_version` is the newest one of the release. `options` are `hoodie.*` keys, and win over all others.
+        `key=None` lets the JVM make automatic keys. No `table_version` is the newest one of the release. `options` are
+        `hoodie.*` keys, and win over all others.
         """
         newest = NEWEST_TABLE_VERSION[self.release]
         table_version = newest if table_version is None else table_version
