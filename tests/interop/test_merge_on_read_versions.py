@@ -9,7 +9,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import UnsupportedError
-from tests.interop.judges import NEWEST_TABLE_VERSION, Jvm, read_with_hudi_rs
+from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("step", pa.int32()), ("ord", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
@@ -31,7 +31,7 @@ Change = tuple[str, int, bool]
 class Table:
     """A table of the JVM without partitions; each write is a step."""
 
-    def __init__(self, jvm: Jvm, path: Path, version: int = NEWEST_TABLE_VERSION) -> None:
+    def __init__(self, jvm: Jvm, path: Path, version: int = 9) -> None:
         self.jvm = jvm
         self.path = path
         self.version = version
