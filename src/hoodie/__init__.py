@@ -26,7 +26,7 @@ from hoodie.errors import (
     WorkerEnvironmentError,
 )
 from hoodie.records.merging.mergers import register_merger
-from hoodie.table import Table, create, exists, open, rebuild_properties, register, sessions, unregister
+from hoodie.table import Table, adopt, create, exists, open, rebuild_properties, register, sessions, unregister
 
 if TYPE_CHECKING:
     from hoodie.spark.ship import ship
@@ -60,6 +60,7 @@ __all__ = [
     "WorkerEnvironmentError",
     "WriteResult",
     "__version__",
+    "adopt",
     "create",
     "exists",
     "open",

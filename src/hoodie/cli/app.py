@@ -34,6 +34,7 @@ MODULE_OF: Final = MappingProxyType(
     {
         "demo": "demo",
         "create": "writes",
+        "adopt": "adopt",
         "upsert": "writes",
         "insert": "writes",
         "delete": "writes",

@@ -5,6 +5,6 @@
 """
 
 from hoodie.table.handle import Table
-from hoodie.table.opening import create, exists, open, rebuild_properties, register, unregister
+from hoodie.table.opening import adopt, create, exists, open, rebuild_properties, register, unregister
 
-__all__ = ["Table", "create", "exists", "open", "rebuild_properties", "register", "unregister"]
+__all__ = ["Table", "adopt", "create", "exists", "open", "rebuild_properties", "register", "unregister"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie.arguments import check_arguments
@@ -12,6 +12,7 @@ from hoodie.table.handle import Table
 
 if TYPE_CHECKING:
     from hoodie.records.merging.mergers import MergeFunction
+    from hoodie.write.adopting.adoption import Adoption
     from hoodie.write.lost_properties import RebuiltProperties
 
 
@@ -157,6 +158,95 @@ def rebuild_properties(
         properties=properties or {},
     )
     return rebuild(open_store(path, storage_options), given, dry_run=dry_run)
+
+
+@check_arguments
+def adopt(
+    path: str | os.PathLike[str] | None = None,
+    target: str | os.PathLike[str] | None = None,
+    *,
+    files: Sequence[str] | None = None,
+    partition_values: Mapping[str, Any] | None = None,
+    record_key: str | Sequence[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
+    ordering: str | Sequence[str] | None = None,
+    type: str = "copy_on_write",
+    index: str | None = None,
+    name: str | None = None,
+    merge_mode: str | MergeFunction | None = None,
+    key_generator: str | None = None,
+    mode: str = "rewrite",
+    properties: Text | None = None,
+    dry_run: bool = True,
+    storage_options: Text | None = None,
+    source_storage_options: Text | None = None,
+) -> Adoption:
+    """Make a Hudi table of Parquet files; by default only say what would be done.
+
+    The key and partition columns of all rows are read before anything is written. The plan has the files, rows, bytes,
+    the unified schema, rows by partition, duplicates of keys, and what is refused and why. A rewrite is one commit: if
+    it dies, the same call begins again; after a success the same call does nothing. Rows are read in batches. Memory:
+    as `bulk_insert`, and up to 256 MiB for the hashes of keys.
+
+    Args:
+        path: folder with the files. Folders named `column=value` give the files this column; names that begin with `_`
+            or `.` are skipped. Folders of Delta, Iceberg and Hudi tables are refused: pass the `files` of these.
+        target: folder of the new table, apart from the files; a dry run does not need it.
+        files: paths or URIs of Parquet files instead of a folder, as of `DeltaTable.file_uris()`, `df.inputFiles()` or
+            an Iceberg scan. Deletion vectors and delete files of such tables are not applied.
+        partition_values: for `files`: values by column for each file; `{}` if no folder's name gives a column.
+        record_key, ordering, type, index, name, merge_mode, key_generator, properties: as for `create`.
+        partition_by: as for `create`; default: the columns of the folders' names. An empty list: no partitions.
+        mode: `rewrite`: the rows are written to files of the wanted size (`hoodie.parquet.max.file.size`).
+        dry_run: with False the table is written.
+        storage_options: settings of the object store of the target, and of the files.
+        source_storage_options: settings of the object store of the files, if they differ.
+
+    Raises:
+        InvalidConfigError: files or rows are refused, a target is missing, or an option contradicts another.
+        RecordKeyError: several rows have one key.
+        TableExistsError: the target is a table with other rows.
+        SchemaMismatchError, PartitionPathError, CorruptFileError, StorageError, UnsupportedError: as `create` and
+            `Table.bulk_insert`. Nothing is committed after any error.
+
+    >>> import hoodie, pyarrow as pa, pyarrow.dataset as ds
+    >>> trips = pa.table({"id": ["a", "b", "c"], "city": ["sf", "sf", "nyc"], "fare": [1.0, 2.0, 3.0]})
+    >>> ds.write_dataset(trips, "raw", format="parquet", partitioning=["city"], partitioning_flavor="hive")
+    >>> plan = hoodie.adopt("raw", record_key="id")
+    >>> plan.rows, plan.partitions, plan.duplicates
+    (3, {'city=nyc': 1, 'city=sf': 2}, 0)
+    >>> hoodie.adopt("raw", "trips", record_key="id", dry_run=False).write.inserted
+    3
+    """
+    from hoodie.errors import InvalidConfigError
+    from hoodie.storage import open_store
+    from hoodie.write.adopting.adoption import AdoptOptions
+    from hoodie.write.adopting.adoption import adopt as adopt_found
+    from hoodie.write.adopting.source_files import find_in_folder, find_listed
+    from hoodie.write.create import CreateOptions
+
+    if (path is None) == (files is None):
+        raise InvalidConfigError("expected a folder, or files=[…] of Parquet files: pass one of the two")
+    if path is not None and partition_values is not None:
+        raise InvalidConfigError("partition_values requires files=[…]: the values of a folder's files are in its names")
+    options = storage_options if source_storage_options is None else source_storage_options
+    wanted = CreateOptions(
+        record_key=record_key,
+        partition_by=partition_by,
+        ordering=ordering,
+        type=type,
+        index=index,
+        name=name,
+        merge_mode=merge_mode,
+        key_generator=key_generator,
+        properties=properties or {},
+    )
+    if path is not None:
+        found = find_in_folder(open_store(path, options))
+    else:
+        found = find_listed(files or (), partition_values, options)
+    store = None if target is None else open_store(target, storage_options)
+    return adopt_found(found, store, AdoptOptions(wanted=wanted, mode=mode, dry_run=dry_run))
 
 
 @check_arguments

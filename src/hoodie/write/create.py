@@ -90,7 +90,7 @@ def create_table(store: Store, schema: pa.Schema, wanted: CreateOptions) -> Tabl
     Raises: TableExistsError; InvalidConfigError for contradictory or unknown options; SchemaMismatchError for columns
     that the schema lacks; UnsupportedError for features that this release does not support.
     """
-    config = table_config(schema, wanted, default_name=_default_name(store))
+    config = table_config(schema, wanted, default_name=default_name(store))
     create_table_config(store, config)
     return config
 
@@ -305,7 +305,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
         )
 
 
-def _default_name(store: Store) -> str:
+def default_name(store: Store) -> str:
     """Return the last folder of the path as a valid Avro name."""
     last = name_of(store.uri("").rstrip("/"))
     return re.sub(r"[^A-Za-z0-9_]", "_", last) or "table"

@@ -1,0 +1,76 @@
+"""`hoodie adopt`: make a table of a folder or of a list of Parquet files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import hoodie
+from hoodie.cli.options import AsJson, Properties, StorageOptions, pairs
+from hoodie.cli.terminal import print_json, print_note
+
+REFUSED = 1
+"""Exit code of a dry run that found something that an adoption refuses."""
+
+
+def adopt(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...", help="A folder of Parquet files; or with --files, the files.", show_default=False
+        ),
+    ],
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", metavar="TABLE", help="Folder or URI of the new table.")
+    ] = None,
+    files: Annotated[bool, typer.Option("--files", help="The sources are Parquet files, not a folder.")] = False,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", "-k", help="Record key column; may be repeated. Default: automatic keys."),
+    ] = None,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option("--partition-by", "-p", help="Partition column; may be repeated. Default: those of the folders."),
+    ] = None,
+    no_partitions: Annotated[bool, typer.Option("--no-partitions", help="The table has no partitions.")] = False,
+    ordering: Annotated[
+        list[str] | None,
+        typer.Option("--ordering", "-o", help="Column whose greater value marks the newer version of a record."),
+    ] = None,
+    table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
+    index: Annotated[str | None, typer.Option("--index", help="As for `hoodie create`.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Write the table; default: only say what would be done.")
+    ] = False,
+    option: Properties = None,
+    storage_option: StorageOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a table of Parquet files; by default only say what would be done."""
+    if len(sources) > 1 and not files:
+        raise typer.BadParameter("several sources: expected one folder, or --files for Parquet files")
+    if partition_by and no_partitions:
+        raise typer.BadParameter("--partition-by and --no-partitions contradict each other: leave out one")
+    found = hoodie.adopt(
+        None if files else sources[0],
+        target,
+        files=sources if files else None,
+        record_key=key,
+        partition_by=[] if no_partitions else partition_by,
+        ordering=ordering,
+        type=table_type,
+        index=index,
+        name=name,
+        properties=pairs(option),
+        dry_run=not execute,
+        storage_options=pairs(storage_option),
+    )
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        typer.echo(str(found))
+    if not found.ok:
+        print_note("the files cannot be adopted as they are")
+        raise typer.Exit(REFUSED)

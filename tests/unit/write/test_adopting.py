@@ -1,0 +1,290 @@
+"""Folders and lists of Parquet files become tables: what is found, counted, refused and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from hoodie.errors import HoodieError, InvalidConfigError, RecordKeyError, SchemaMismatchError, TableExistsError
+from hoodie.format.avro.schema import META_FIELDS
+from hoodie.write.adopting import key_scan
+from tests.support.rows import assert_same_rows
+
+ROWS = pa.table(
+    {
+        "id": ["a", "b", "c", "d"],
+        "fare": [1.0, 2.5, None, 4.0],
+        "at": pa.array([datetime(2026, 1, day) for day in (1, 2, 3, 4)], pa.timestamp("us")),
+        "city": ["sf", "sf", "nyc", None],
+        "day": pa.array([1, 1, 2, 3], pa.int32()),
+    }
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """`ROWS` in folders of city and day, as Hive and Spark write them."""
+    source = tmp_path / "raw"
+    ds.write_dataset(ROWS, source, format="parquet", partitioning=["city", "day"], partitioning_flavor="hive")
+    (source / "_SUCCESS").touch()
+    return source
+
+
+def write(path: Path, columns: Mapping[str, Any]) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+    return str(path)
+
+
+def rows_of(path: Path) -> pa.Table:
+    found = hoodie.open(path, spark=False).to_arrow()
+    return found.select([name for name in found.column_names if name not in META_FIELDS])
+
+
+def test_a_folder_of_hive_style(folder: Path, tmp_path: Path) -> None:
+    plan = hoodie.adopt(folder, record_key="id", ordering="at")
+    assert (plan.files, plan.rows, plan.duplicates, plan.refused, plan.write) == (3, 4, 0, (), None)
+    assert plan.ok
+    assert plan.size_bytes == sum(file.stat().st_size for file in folder.rglob("*.parquet"))
+    assert plan.schema is not None
+    assert plan.schema.equals(ROWS.schema)
+    assert plan.partitions == {
+        "city=__HIVE_DEFAULT_PARTITION__/day=3": 1,
+        "city=nyc/day=2": 1,
+        "city=sf/day=1": 2,
+    }
+    assert not (tmp_path / "t").exists()
+    done = hoodie.adopt(folder, tmp_path / "t", record_key="id", ordering="at", dry_run=False)
+    assert done.write is not None
+    assert done.write.inserted == 4
+    assert_same_rows(rows_of(tmp_path / "t"), ROWS)
+    table = hoodie.open(tmp_path / "t", spark=False)
+    assert table.verify(full=True).ok
+    assert table.read_keys(["c"])["day"].to_pylist() == [2]
+    assert sorted(table.inspect.partitions()["partition_path"].to_pylist()) == sorted(plan.partitions)
+
+
+def test_another_partitioning_than_that_of_the_folders(folder: Path, tmp_path: Path) -> None:
+    hoodie.adopt(folder, tmp_path / "t", record_key="id", partition_by=[], dry_run=False)
+    assert hoodie.open(tmp_path / "t", spark=False).view().config.partition_fields == ()
+    assert_same_rows(rows_of(tmp_path / "t"), ROWS)
+    plan = hoodie.adopt(folder, record_key="id", partition_by="day")
+    assert plan.partitions == {"day=1": 2, "day=2": 1, "day=3": 1}
+
+
+def test_types_of_texts_in_folders(tmp_path: Path) -> None:
+    source = tmp_path / "raw"
+    folders = ("n=1/code=01/on=2026-01-31/big=1", "n=20/code=2/on=2026-02-01/big=3000000000")
+    for number, path in enumerate(folders):
+        write(source / path / "x.parquet", {"id": [number]})
+    plan = hoodie.adopt(source, record_key="id")
+    assert plan.schema == pa.schema(
+        [("id", pa.int64()), ("n", pa.int32()), ("code", pa.string()), ("on", pa.date32()), ("big", pa.int64())]
+    )
+    hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
+    (first, *_) = sorted(rows_of(tmp_path / "t").to_pylist(), key=lambda row: row["id"])
+    assert first == {"id": 0, "n": 1, "code": "01", "on": date(2026, 1, 31), "big": 1}
+
+
+def test_escaped_texts_in_folders(tmp_path: Path) -> None:
+    write(tmp_path / "raw" / "city=S%C3%A3o Paulo%2FBR" / "x.parquet", {"id": [1]})
+    options = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
+    hoodie.adopt(tmp_path / "raw", tmp_path / "t", record_key="id", properties=options, dry_run=False)
+    assert rows_of(tmp_path / "t")["city"].to_pylist() == ["São Paulo/BR"]
+
+
+def test_files_of_several_schemas(tmp_path: Path) -> None:
+    source = tmp_path / "raw"
+    write(source / "1.parquet", {"id": ["a"], "n": pa.array([1], pa.int32()), "x": pa.array([0.5], pa.float32())})
+    write(source / "2.parquet", {"id": pa.array(["b"]).dictionary_encode(), "n": [2**40], "tip": [0.1]})
+    write(source / "3.parquet", {"tip": [1], "x": [0.25], "id": pa.array(["c"], pa.large_string())})
+    hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
+    found = sorted(rows_of(tmp_path / "t").to_pylist(), key=lambda row: str(row["id"]))
+    assert found == [
+        {"id": "a", "n": 1, "x": 0.5, "tip": None},
+        {"id": "b", "n": 2**40, "x": None, "tip": 0.1},
+        {"id": "c", "n": None, "x": 0.25, "tip": 1.0},
+    ]
+
+
+def test_schemas_without_a_common_one_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "raw"
+    write(source / "1.parquet", {"id": ["a"], "n": [1]})
+    write(source / "2.parquet", {"id": ["b"], "n": ["x"]})
+    plan = hoodie.adopt(source, record_key="id")
+    assert plan.schema is None
+    assert not plan.ok
+    assert "2.parquet" in plan.refused[0]
+    assert "'n'" in plan.refused[0]
+    with pytest.raises(InvalidConfigError, match=r"2\.parquet"):
+        hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
+    assert not (tmp_path / "t").exists()
+
+
+def test_integers_that_a_double_cannot_hold_are_an_error(tmp_path: Path) -> None:
+    source = tmp_path / "raw"
+    write(source / "1.parquet", {"id": ["a"], "n": [0.5]})
+    write(source / "2.parquet", {"id": ["b"], "n": [2**53 + 1]})
+    with pytest.raises(SchemaMismatchError, match=r"2\.parquet"):
+        hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
+    assert list(hoodie.open(tmp_path / "t").timeline.completed()) == []
+
+
+@pytest.mark.parametrize("at_once", [1, 1000])
+def test_duplicates_are_counted_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(key_scan, "_HASHES_AT_ONCE", at_once)
+    monkeypatch.setattr(key_scan, "_KEYS_AT_ONCE", at_once)
+    source = tmp_path / "raw"
+    # "Aa" and "BB" have one hash.
+    write(source / "p=1" / "x.parquet", {"id": ["Aa", "b", "c", "c"]})
+    write(source / "p=2" / "x.parquet", {"id": ["BB", "b", "c"]})
+    plan = hoodie.adopt(source, record_key="id")
+    assert (plan.duplicates, plan.duplicate_keys, plan.ok) == (3, ("b", "c"), False)
+    plan = hoodie.adopt(source, record_key="id", index="simple")
+    assert (plan.duplicates, plan.duplicate_keys) == (1, ("p=1 c",))
+    assert hoodie.adopt(source).duplicates is None
+    with pytest.raises(RecordKeyError, match="3 rows have the key of an earlier row"):
+        hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
+    assert not (tmp_path / "t").exists()
+
+
+def test_rows_without_a_key_are_refused_with_their_file(tmp_path: Path) -> None:
+    write(tmp_path / "raw" / "1.parquet", {"id": ["a"]})
+    write(tmp_path / "raw" / "2.parquet", {"id": ["b", None]})
+    plan = hoodie.adopt(tmp_path / "raw", record_key="id")
+    (reason,) = plan.refused
+    assert "2.parquet" in reason
+    assert "null" in reason
+
+
+def test_files_that_are_no_parquet_are_refused_and_hidden_ones_skipped(tmp_path: Path) -> None:
+    source = tmp_path / "raw"
+    write(source / "1.parquet", {"id": ["a"]})
+    write(source / "_temporary" / "2.parquet", {"id": ["b"]})
+    write(source / ".3.parquet", {"id": ["c"]})
+    (source / "notes.txt").write_text("no rows")
+    (source / "empty.parquet").touch()
+    plan = hoodie.adopt(source, record_key="id")
+    assert plan.files == 1
+    assert [reason.partition(": ")[0].rpartition("/")[2] for reason in plan.refused] == ["empty.parquet", "notes.txt"]
+
+
+@pytest.mark.parametrize("path", ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties"])
+def test_folders_of_tables_are_refused(tmp_path: Path, path: str) -> None:
+    write(tmp_path / "1.parquet", {"id": ["a"]})
+    (tmp_path / path).parent.mkdir()
+    (tmp_path / path).touch()
+    with pytest.raises(InvalidConfigError, match="table"):
+        hoodie.adopt(tmp_path, record_key="id")
+
+
+def test_listed_files(folder: Path, tmp_path: Path) -> None:
+    files = [str(file) for file in sorted(folder.rglob("*.parquet"))]
+    others = write(folder / "city=sf" / "day=1" / "removed.parquet", {"id": ["a"]})
+    plan = hoodie.adopt(files=[f"file://{file}" for file in files], record_key="id")
+    assert plan.rows == 4
+    assert plan.schema == hoodie.adopt(files=files, record_key="id").schema
+    hoodie.adopt(files=files, target=tmp_path / "t", record_key="id", dry_run=False)
+    assert_same_rows(rows_of(tmp_path / "t"), ROWS)
+    values = {files[0]: {"month": 1}, files[1]: {"month": 2}, files[2]: {"month": None}}
+    plan = hoodie.adopt(files=files, partition_values=values, record_key="id")
+    assert plan.partitions == {"month=1": 1, "month=2": 1, "month=__HIVE_DEFAULT_PARTITION__": 2}
+    plan = hoodie.adopt(files=files, partition_values={}, record_key="id")
+    assert plan.schema is not None
+    assert plan.schema.names == ["id", "fare", "at"]
+    assert plan.partitions == {"": 4}
+    with pytest.raises(InvalidConfigError, match=r"removed\.parquet"):
+        hoodie.adopt(files=files, partition_values={others: {}}, record_key="id")
+
+
+def test_columns_that_folders_have_too_are_noted(tmp_path: Path) -> None:
+    write(tmp_path / "raw" / "city=sf" / "x.parquet", {"id": ["a"], "city": ["SF"], "_hoodie_record_key": ["a"]})
+    done = hoodie.adopt(tmp_path / "raw", tmp_path / "t", record_key="id", dry_run=False)
+    (note,) = done.notes
+    assert "columns _hoodie_record_key, city of the files are not read" in note
+    assert rows_of(tmp_path / "t")["city"].to_pylist() == ["sf"]
+
+
+def test_the_same_call_again_does_nothing(folder: Path, tmp_path: Path) -> None:
+    done = hoodie.adopt(folder, tmp_path / "t", record_key="id", dry_run=False)
+    assert done.write is not None
+    again = hoodie.adopt(folder, tmp_path / "t", record_key="id", dry_run=False)
+    assert again.write is None
+    assert again.notes == (
+        f"the commit {done.write.instant} of the target adopted these files already; nothing was written",
+    )
+    write(folder / "city=la" / "day=9" / "x.parquet", {"id": ["z"], "fare": [1.0], "at": [datetime(2026, 1, 9)]})
+    with pytest.raises(TableExistsError, match="none adopted these files"):
+        hoodie.adopt(folder, tmp_path / "t", record_key="id", dry_run=False)
+    assert rows_of(tmp_path / "t").num_rows == 4
+
+
+def test_a_table_among_the_files_is_refused(folder: Path) -> None:
+    for target in (folder, folder / "t", folder.parent):
+        with pytest.raises(InvalidConfigError, match="expected a folder apart from"):
+            hoodie.adopt(folder, target, record_key="id")
+
+
+@pytest.mark.parametrize("index", ["record", "partitioned_record", "simple", "bloom", "bucket"])
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_each_index_and_type(folder: Path, tmp_path: Path, index: str, table_type: str) -> None:
+    hoodie.adopt(folder, tmp_path / "t", record_key="id", index=index, type=table_type, dry_run=False)
+    table = hoodie.open(tmp_path / "t", spark=False)
+    assert_same_rows(rows_of(tmp_path / "t"), ROWS)
+    assert table.upsert(ROWS.slice(0, 2)).inserted == 0
+    assert table.verify(full=True).ok
+
+
+@pytest.mark.parametrize("cores", [2, 8])
+def test_small_files_become_one_file_of_each_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int
+) -> None:
+    monkeypatch.setattr("hoodie.write.adopting.adoption._CORES_MAX", 0 if cores == 8 else 1024)
+    for number in range(8):
+        write(tmp_path / "raw" / f"{number}.parquet", {"id": [2 * number, 2 * number + 1], "p": [0, 1]})
+    hoodie.adopt(tmp_path / "raw", tmp_path / "t", record_key="id", partition_by="p", dry_run=False)
+    table = hoodie.open(tmp_path / "t", spark=False)
+    assert table.count() == 16
+    assert len(list((tmp_path / "t").glob("p=*/*.parquet"))) == 2
+
+
+def test_times_that_nanoseconds_cannot_hold(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    old = datetime(1500, 1, 1)
+    rows = pa.table({"id": ["a"], "at": pa.array([old], pa.timestamp("us"))})
+    pq.write_table(rows, tmp_path / "raw" / "x.parquet", use_deprecated_int96_timestamps=True)
+    hoodie.adopt(tmp_path / "raw", tmp_path / "t", record_key="id", dry_run=False)
+    assert rows_of(tmp_path / "t")["at"].to_pylist() == [old]
+
+
+def test_a_file_that_changes_between_plan_and_write_is_an_error(folder: Path, tmp_path: Path) -> None:
+    from hoodie.storage import open_store
+    from hoodie.write.adopting.source_files import find_in_folder, read_footers
+    from hoodie.write.adopting.source_rows import SourceRows, unified
+
+    found = find_in_folder(open_store(folder))
+    files, _ = read_footers(found)
+    rows = SourceRows(found.store.spec, files, unified(files, "raw"))
+    write(next(folder.rglob("*.parquet")), {"id": ["z"] * 1000})
+    with pytest.raises(HoodieError, match="another program replaced it"):
+        [batch for part in rows.parts(2) for batch in part]
+
+
+def test_texts_and_html(folder: Path) -> None:
+    write(folder / "city=sf" / "day=1" / "y.parquet", {"id": ["a"], "fare": [1.0], "at": [datetime(2026, 1, 9)]})
+    plan = hoodie.adopt(folder, record_key="id")
+    assert "4 files, 5 rows" in str(plan)
+    assert "duplicates of keys: 1, e.g. ['id:a']" in str(plan)
+    assert "dry run: nothing was written" in repr(plan)
+    assert "city=sf/day=1 3 rows" in plan._repr_html_()
+    assert plan.to_dict()["schema"]["day"] == "int32"
