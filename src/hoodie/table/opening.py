@@ -209,13 +209,14 @@ def adopt(
         SchemaMismatchError, PartitionPathError, CorruptFileError, StorageError, UnsupportedError: as `create` and
             `Table.bulk_insert`. Nothing is committed after any error.
 
-    >>> import hoodie, pyarrow as pa, pyarrow.dataset as ds
+    >>> import hoodie, pyarrow as pa, pyarrow.dataset as ds, tempfile
     >>> trips = pa.table({"id": ["a", "b", "c"], "city": ["sf", "sf", "nyc"], "fare": [1.0, 2.0, 3.0]})
-    >>> ds.write_dataset(trips, "raw", format="parquet", partitioning=["city"], partitioning_flavor="hive")
-    >>> plan = hoodie.adopt("raw", record_key="id")
+    >>> raw = tempfile.mkdtemp()
+    >>> ds.write_dataset(trips, raw, format="parquet", partitioning=["city"], partitioning_flavor="hive")
+    >>> plan = hoodie.adopt(raw, record_key="id")
     >>> plan.rows, plan.partitions, plan.duplicates
     (3, {'city=nyc': 1, 'city=sf': 2}, 0)
-    >>> hoodie.adopt("raw", "trips", record_key="id", dry_run=False).write.inserted
+    >>> hoodie.adopt(raw, "memory://doc-adopt", record_key="id", dry_run=False).write.inserted
     3
     """
     from hoodie.errors import InvalidConfigError
