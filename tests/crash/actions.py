@@ -12,6 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from hoodie.format.schema.alterations import AddColumn, DropColumn, MoveColumn, Place, SetComment
 from hoodie.index import index_of_view
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
@@ -45,6 +46,7 @@ ALL_INLINE = {
     "hoodie.clustering.inline": "true",
     "hoodie.clustering.inline.max.commits": "1",
 }
+FLAG = "_hoodie_is_deleted"
 COMPACTS = {"hoodie.compact.inline.max.delta.commits": "1"}
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la"), "e": (1, "oslo"), "f": (1, "sf")}
@@ -242,6 +244,10 @@ def _builds_record_index(kind: Kind) -> bool:
 
 def _has_global_record_index(kind: Kind) -> bool:
     return kind.index == "record"
+
+
+def _has_no_statistics(kind: Kind) -> bool:
+    return kind.properties is not STATISTICS
 
 
 def _merge(table: Table, source: pa.Table) -> object:
@@ -540,6 +546,27 @@ ACTIONS: tuple[Action, ...] = (
         lambda table: table.index.build("bloom_filters"),
         reaches=("/bloom_filters/",),
         take_up=lambda table: table.index.build("bloom_filters"),
+    ),
+    Action(
+        "change of columns that gives them ids",
+        "alter.run",
+        lambda table: table.alter.run([DropColumn(FLAG), AddColumn(FLAG, pa.bool_())]),
+        reaches=(".schemacommit",),
+        fits=_has_no_statistics,
+    ),
+    Action(
+        "change of columns that have ids",
+        "alter.run",
+        lambda table: table.alter.run([MoveColumn(FLAG, Place(first=True)), SetComment("ts", "time")]),
+        reaches=(".schemacommit",),
+        prepare=lambda table: table.alter.run([DropColumn(FLAG), AddColumn(FLAG, pa.bool_())]),
+        fits=_has_no_statistics,
+    ),
+    Action(
+        "change of columns without ids",
+        "alter.run",
+        lambda table: table.alter.run([MoveColumn(FLAG, Place(first=True)), SetComment("ts", "time")]),
+        reaches=("commit",),
     ),
     Action(
         "rebuild of the metadata table",

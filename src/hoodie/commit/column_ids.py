@@ -1,4 +1,4 @@
-"""Keep the ids of columns that JVM Hudi's SQL gave a table: every commit has them, and writes their history again.
+"""Keep the ids that changes of columns gave a table: every commit has them, and writes their history again.
 
 On-disk format: docs/format/table.md §3.8. A JVM reader takes the ids of the newest commit, and reads all older files by
 name if that commit has none. It finds the history only in files of commits on the active timeline.
@@ -7,11 +7,13 @@ name if that commit has none. It finds the history only in files of commits on t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
-from hoodie.errors import UnsupportedError
+from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.format.avro.schema import OPERATION_FIELD
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.schema.column_ids import (
     LATEST_SCHEMA,
@@ -22,6 +24,8 @@ from hoodie.format.schema.column_ids import (
     instant_of_history,
     is_history,
 )
+from hoodie.format.schema.id_record import MAX_ID, Record, record_of
+from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.view.columns import column_history, visible_schemas
 from hoodie.view.table_view import TableView
 
@@ -31,23 +35,71 @@ def column_metadata(view: TableView, *, as_of: str | None = None) -> dict[str, s
     visible = visible_schemas(view, as_of)
     if not visible or visible[-1].version == 0:
         return {}
-    schemas = json.loads(column_history(view).text)["schemas"]
-    latest = next(found for found in schemas if found["version_id"] == visible[-1].version)
-    return {LATEST_SCHEMA: json.dumps(latest, ensure_ascii=False, separators=(",", ":"))}
+    latest = next(found for found in records_of(view) if found["version_id"] == visible[-1].version)
+    return {LATEST_SCHEMA: _text(latest)}
+
+
+def column_record(view: TableView) -> tuple[Record, bool]:
+    """Return the record of the table's columns, which the caller may change, and whether they have ids already.
+
+    No column ever had an id above the record's greatest one.
+
+    Raises: CorruptFileError, as `visible_schemas`.
+    """
+    visible = visible_schemas(view)
+    if not visible:
+        return _first_record(view), False
+    records = records_of(view)
+    record = next(found for found in records if found["version_id"] == visible[-1].version)
+    return {**record, MAX_ID: max(found[MAX_ID] for found in records)}, True
+
+
+def changed_columns(record: Record, instant_time: str) -> dict[str, str]:
+    """Return the extra metadata of a commit that changes the columns to this record."""
+    return {LATEST_SCHEMA: _text({**record, "version_id": int(instant_time)})}
+
+
+def _first_record(view: TableView) -> Record:
+    schema = view.schema()
+    return record_of(with_meta_fields(schema.arrow, has_operation=f'"{OPERATION_FIELD}"' in schema.avro))
+
+
+def records_of(view: TableView) -> list[Record]:
+    """Return the records of the history, newest first, each a new object; none if no column ever had an id.
+
+    Raises: CorruptFileError if a record has no greatest id; as `column_history`.
+    """
+    history = column_history(view)
+    records: list[Record] = json.loads(history.text)["schemas"] if history.text else []
+    for found in records:
+        if not isinstance(found.get(MAX_ID), int):
+            raise CorruptFileError(f"{MAX_ID}: a number expected", path=view.store.uri(SCHEMA_FOLDER))
+    return records
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def store_column_history(now: TableView, instant_time: str, metadata: CommitMetadata) -> None:
     """Write the history of the ids for a commit that has ids; call it under the table's lock, before the commit.
 
-    A file of an instant that does not complete counts for no reader. Files of archived instants are deleted, as by the
-    JVM; that costs one listing of the folder.
+    A commit that changes the columns adds its version; the first one adds the columns of before, too. A file of an
+    instant that does not complete counts for no reader. Files of archived instants are deleted, as by the JVM; that
+    costs one listing of the folder.
     """
     if LATEST_SCHEMA not in metadata.extra_metadata:
         return
+    latest = json.loads(metadata.extra_metadata[LATEST_SCHEMA])
+    text = column_history(now).text
+    if latest["version_id"] == int(instant_time):
+        versions = {found.version for found in visible_schemas(now)}
+        older = [found for found in records_of(now) if found["version_id"] in versions] if versions else []
+        text = _text({"schemas": [latest, *(older or [_first_record(now)])]}).encode()
     _delete_archived_histories(now)
     completion_time = now.clock.next_time(now.timeline)
     name = history_name(instant_time, completion_time)
-    now.store.create(f"{SCHEMA_FOLDER}/{name}", column_history(now).text)
+    now.store.create(f"{SCHEMA_FOLDER}/{name}", text)
 
 
 def delete_column_history(now: TableView, instant_time: str) -> None:
@@ -90,7 +142,7 @@ def check_columns_have_ids(view: TableView, evolved: pa.Schema) -> None:
         same = {child.name for child in evolved if child in known}
         changed = ", ".join(repr(name) for name in evolved.names if name not in same)
         raise UnsupportedError(
-            f"{where}, and the data changes {changed}; change the table first with ALTER TABLE of JVM Hudi's SQL"
+            f"{where}, and the data changes {changed}; change the table first: t.alter, or ALTER TABLE in SQL"
         )
     missing = _without_id(visible[-1].columns, list(current), "")
     if missing is not None:

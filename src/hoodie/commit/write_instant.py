@@ -83,18 +83,20 @@ class WriteInstant:
         schema: str,
         extra_metadata: Mapping[str, str],
         replaced: Mapping[str, Sequence[str]] | None = None,
+        columns: Mapping[str, str] | None = None,
         is_global: bool = False,
     ) -> Instant:
         """Commit the files of `stats`, in one atomic step.
 
-        `replaced`: file ids by partition path that this write replaces (replace commits only). `is_global`: keys are
-        unique across partitions.
+        `replaced`: file ids by partition path that this write replaces (replace commits only). `columns`: entries with
+        the ids of the columns, if the write changes them. `is_global`: keys are unique across partitions.
 
         Raises: CommitConflictError if another write that completed after the baseline conflicts, e.g. changed the same
             file groups. After this and every other error, nothing is committed.
         """
         policy = policy_metadata(self.operation, writes.INSERT_DUP_POLICY.get(self.options))
-        extra = {**extra_metadata, **policy, **column_metadata(self.view), **self.index.commit_entries}
+        ids = column_metadata(self.view) if columns is None else columns
+        extra = {**extra_metadata, **policy, **ids, **self.index.commit_entries}
         extra[SCHEMA_KEY] = schema
         metadata = commit_metadata(stats, self.operation, extra, replaced)
         reached(Step.LOCATED)

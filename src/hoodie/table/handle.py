@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hoodie.read.inspect import Inspection
     from hoodie.storage import Store, StoreSpec
+    from hoodie.table.alter import TableAlter
     from hoodie.table.indexes import TableIndex
     from hoodie.timeline import Timeline
     from hoodie.view.table_view import TableView
@@ -110,6 +111,13 @@ class Table(TableReads, TableFrames, TableWrites, TableStreams, TableServices):
         from hoodie.table.indexes import TableIndex
 
         return TableIndex(self._context.state, self._context.engine)
+
+    @property
+    def alter(self) -> TableAlter:
+        """The table's columns: `.add_column("x", "int")`, `.rename_column("x", "y")`, `.drop_column("y")` and more."""
+        from hoodie.table.alter import TableAlter
+
+        return TableAlter(self._context)
 
 
 def _opened(spec: StoreSpec, spark: bool | None, lock: Mapping[str, str]) -> Table:

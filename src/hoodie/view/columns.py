@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
 from hoodie.files.bootstrap import BootstrapSource
+from hoodie.files.merged_slice import SliceRead
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.schema.column_ids import (
     SCHEMA_FOLDER,
@@ -50,6 +51,15 @@ def stored_columns(view: TableView, schema: pa.Schema, *, as_of: str | None = No
         source_path_columns=() if path is None else tuple(c for c in schema if c.name in config.partition_fields),
         key_generator=table_key_generator(config) if from_path or key_columns or path is not None else None,
     )
+
+
+def whole_read(view: TableView) -> SliceRead:
+    """Return the options to read the newest file slices with all columns, whatever the files call them.
+
+    Raises: as `TableView.slice_read`, `stored_columns`.
+    """
+    read = view.slice_read()
+    return replace(read, stored=stored_columns(view, read.schema))
 
 
 def _bootstrap_source(view: TableView) -> BootstrapSource | None:

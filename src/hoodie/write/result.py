@@ -94,3 +94,40 @@ class WriteResult:
             "notes": "\n".join(self.notes),
         }
         return html_facts(facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AlterResult:
+    """The outcome of a change of columns or properties. `changes` describes each of them.
+
+    `instant` is None if no commit was needed: nothing changed, or only properties did.
+    """
+
+    operation: str
+    instant: str | None = None
+    changes: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        when = f" at {self.instant}" if self.instant else ""
+        said = "; ".join(self.changes) or "nothing to do"
+        lines = [f"{self.operation}{when}: {said}", f"  in {seconds_text(self.seconds)}"]
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table, for notebooks."""
+        facts = {
+            "operation": self.operation,
+            "instant": self.instant or "",
+            "changes": "\n".join(self.changes) or "nothing to do",
+            "took": seconds_text(self.seconds),
+            "notes": "\n".join(self.notes),
+        }
+        return html_facts(facts)

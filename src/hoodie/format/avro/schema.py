@@ -28,6 +28,8 @@ META_FIELDS: Final = (
 
 OPERATION_FIELD: Final = "_hoodie_operation"
 """The sixth meta column, in tables with `hoodie.allow.operation.metadata.field`."""
+DOC: Final = b"doc"
+"""Key of the metadata of an Arrow field that has its comment, as in PyIceberg."""
 
 _PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),
@@ -92,6 +94,8 @@ def _avro_field(child: pa.Field, namespace: str, enclosing: str, parent: str) ->
     out: dict[str, Any] = {"name": child.name, "type": avro}
     if not parent and child.name in (*META_FIELDS, OPERATION_FIELD):
         out["doc"] = ""
+    elif child.metadata and DOC in child.metadata:
+        out["doc"] = child.metadata[DOC].decode()
     if child.nullable:
         out["default"] = None
     return out
@@ -175,8 +179,8 @@ def avro_to_arrow(schema: str | Mapping[str, Any], *, path: str = "the table's s
     """Return the Arrow schema of an Avro record schema, given as JSON text or as parsed JSON.
 
     Enums and uuids become strings, `fixed` becomes fixed size binary, decimals decimal128 (over bytes and over fixed).
-    Unions of int and long, or of float and double, become the wider type, as in Spark. `path` is the file that has the
-    schema.
+    Unions of int and long, or of float and double, become the wider type, as in Spark. Comments become metadata of the
+    fields (`DOC`). `path` is the file that has the schema.
 
     Raises:
         CorruptFileError: the text is not the JSON of an Avro schema.
@@ -250,7 +254,9 @@ class _Reader:
     def _field(self, avro: Mapping[str, Any], namespace: str, parent: str) -> pa.Field:
         path = f"{parent}.{avro['name']}".lstrip(".")
         data_type, nullable = self.read(avro["type"], namespace=namespace, path=path)
-        return pa.field(avro["name"], data_type, nullable=nullable)
+        doc = avro.get("doc")
+        metadata = {DOC: doc.encode()} if isinstance(doc, str) and doc else None
+        return pa.field(avro["name"], data_type, nullable=nullable, metadata=metadata)
 
     def _reference(self, name: Any, namespace: str, path: str) -> pa.DataType:
         full_name = name if "." in str(name) else f"{namespace}.{name}".lstrip(".")

@@ -46,6 +46,7 @@ from hoodie.records.change import RECORD_KEY
 from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action
+from hoodie.view.columns import whole_read
 from hoodie.view.pending_plans import groups_being_compacted
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
@@ -229,7 +230,7 @@ def _written_anew(call: Call, write: WriteInstant, kept: FileSlice, losses: Sequ
     schema = view.schema().arrow
     task = CompactSlice(
         store=view.store.spec,
-        read=view.slice_read(),
+        read=whole_read(view),
         parquet=parquet_options(data_table(view), {**view.config.raw, **call.properties}, schema),
         instant_time=write.instant_time,
         number=0,

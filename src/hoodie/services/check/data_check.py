@@ -41,6 +41,7 @@ from hoodie.services.indexing.hbase import verify_hbase_index
 from hoodie.services.indexing.verify import verify_record_index
 from hoodie.services.results import EXAMPLES_MAX, Report
 from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.view.columns import whole_read
 from hoodie.view.slices import data_table
 
 _TASK_BYTES = 256 * 1024 * 1024
@@ -70,7 +71,7 @@ def check_data(call: Call, survey: Survey, slices: Sequence[FileSlice], *, reads
     """
     whole = [found for found in slices if all(path in survey.data_files for path in found.paths)]
     try:
-        read = survey.view.slice_read()
+        read = whole_read(survey.view)
     except HoodieError as error:
         return DataCheck((), notes=(f"no file was read: {error}",))
     generator = _partition_generator(survey.view.config)

@@ -1,0 +1,196 @@
+"""Change the columns of a table: one commit without files, which has the new columns, and their ids if they need ids.
+
+On-disk format: docs/format/table.md §3.8. Files are read by the names of columns as long as that is right. The first
+change after which it is not gives all columns ids; later changes keep them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hoodie.commit.call import Call
+from hoodie.commit.column_ids import changed_columns, check_columns_have_ids, column_record, records_of
+from hoodie.commit.conflicts import conflict, known_schema
+from hoodie.commit.writable import check_writable
+from hoodie.commit.write_instant import WriteInstant, write_instant
+from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.format.avro.schema import arrow_to_avro
+from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.schema.alterations import Alteration, stored_path
+from hoodie.format.schema.id_record import Record, refuse_types_without_ids, schema_of
+from hoodie.format.schema.table_schema import new_table_avro, without_meta_fields
+from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.metadata.kinds.registry import KINDS
+from hoodie.metadata.kinds.statistics import StatisticsKind
+from hoodie.progress import PhaseTimes
+from hoodie.timeline import Action
+from hoodie.view.table_view import TableView
+from hoodie.write.result import AlterResult
+from hoodie.write.retry import Retries
+
+SCHEMA_ON_READ: Final = "hoodie.schema.on.read.enable"
+_NESTED_NOTE: Final = (
+    "a field of a struct changed: JVM Hudi on Spark reads such tables with spark.sql.parquet.enableVectorizedReader="
+    "false too"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Altered:
+    """The columns after a change. `ids`: whether they have ids; `changes` and `notes` are texts for the result."""
+
+    record: Record
+    ids: bool
+    changes: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def avro(self, config: TableConfig) -> str:
+        """Return the Avro text of the commit: with meta columns if columns have ids, as in the JVM."""
+        columns = schema_of(self.record)
+        text = new_table_avro(without_meta_fields(columns), table_name=config.name)
+        return arrow_to_avro(columns, table_name=config.name) if self.ids else text
+
+
+def alter(call: Call, alterations: Sequence[Alteration]) -> AlterResult:
+    """Make the changes of the columns, in this order, in one commit.
+
+    Raises: SchemaMismatchError for columns that are not there or are there already, and for types that do not change
+        so; UnsupportedError for columns of keys, partition paths and ordering, and for tables whose columns cannot get
+        ids; CommitConflictError if another writer changed the schema meanwhile.
+    """
+    watch = PhaseTimes("commit")
+    retries = Retries.of(call.properties, call.state.read_config().raw)
+    instant, altered, notes = retries.run(lambda _number: _attempt(call, alterations, watch))
+    return AlterResult(
+        operation="alter",
+        instant=instant,
+        changes=altered.changes,
+        seconds=watch.seconds(),
+        notes=(*retries.notes, *altered.notes, *notes),
+    )
+
+
+def _attempt(
+    call: Call, alterations: Sequence[Alteration], watch: PhaseTimes
+) -> tuple[str | None, _Altered, list[str]]:
+    view = TableView.load(call.state)
+    check_writable(view)
+    check_columns_have_ids(view, view.schema().arrow)
+    altered = _altered(view, alterations)
+    if not altered.changes:
+        return None, altered, []
+    action = Action.DELTA_COMMIT if view.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT
+    avro = altered.avro(view.config)
+    begun = write_instant(
+        call.state,
+        action,
+        WriteOperation.ALTER_SCHEMA,
+        index=None,
+        engine_for=call.engine_for,
+        properties=call.properties,
+    )
+    with watch.phase("commit"), begun as write:
+        if known_schema(write.view) != known_schema(view):
+            raise conflict(f"another writer changed the schema of {view.store.uri('')}")
+        write.guard = lambda now: _refuse_later_writes(now, write)
+        columns = changed_columns(altered.record, write.instant_time) if altered.ids else {}
+        write.commit((), schema=avro, extra_metadata=call.extra_metadata, columns=columns)
+    return write.instant_time, altered, [*(done.note for done in write.rolled_back), *write.notes]
+
+
+def _refuse_later_writes(now: TableView, write: WriteInstant) -> None:
+    """Refuse if a write has a later requested time: readers would read its files by the new columns.
+
+    Raises: CommitConflictError.
+    """
+    for instant in now.timeline:
+        if instant.action.writes_data and instant.requested_time > write.instant_time:
+            raise conflict(f"{instant} began while the columns changed")
+
+
+def _altered(view: TableView, alterations: Sequence[Alteration]) -> _Altered:
+    """Make the changes in memory. Raises: as `alter`."""
+    before, has_ids = column_record(view)
+    record, texts, needs = copy.deepcopy(before), [], False
+    for change in alterations:
+        if change.is_of_values:
+            _refuse_key(view, stored_path(record, change.path))
+        needs = needs or change.needs_ids(record)
+        texts.append(change.apply(record))
+    if record == before:
+        return _Altered(record=record, ids=has_ids, changes=(), notes=())
+    ids = has_ids or (needs and _has_commits(view))
+    notes = [note for _, *more in texts for note in more]
+    if ids:
+        where = view.store.uri("")
+        refuse_types_without_ids(record, where)
+        notes += _reused_names(view, before, record)
+        notes.append(
+            f"the columns have ids{'' if has_ids else ' now'}: JVM Hudi reads and writes the table with "
+            f"{SCHEMA_ON_READ}=true; without it, and in hudi-rs, older files are read by the names of columns"
+        )
+        notes += [_NESTED_NOTE] if any("." in change.path for change in alterations) else []
+    return _Altered(record=record, ids=ids, changes=tuple(text for text, *_ in texts), notes=tuple(notes))
+
+
+def _has_commits(view: TableView) -> bool:
+    """Return whether the table may have files, or another writer is about to write some."""
+    return any(instant.action.writes_data for instant in view.timeline) or view.has_archived_instants()
+
+
+def _refuse_key(view: TableView, path: str) -> None:
+    """Refuse to change the name or the type of a column on which keys, paths or merges depend."""
+    config = view.config
+    uses = {
+        "the record key": config.record_key_fields,
+        "the partition path": config.partition_fields,
+        "the ordering": config.ordering_fields,
+        "the mark of deleted rows": tuple(filter(None, (config.merge_rule.delete_field,))),
+    }
+    for what, fields in uses.items():
+        if any(f"{field}.".startswith(f"{path}.") or f"{path}.".startswith(f"{field}.") for field in fields):
+            raise UnsupportedError(
+                f"column {path!r} of {view.store.uri('')} is part of {what}: its name and type cannot change; write "
+                "the rows to a new table"
+            )
+
+
+def _reused_names(view: TableView, before: Record, after: Record) -> list[str]:
+    """Return a note if a column gets a name that another column has in older files.
+
+    Raises: SchemaMismatchError if the table has statistics of columns: JVM Hudi finds them by name, and would leave
+        files out by the values of the other column.
+    """
+    known: dict[str, set[int]] = {}
+    for record in (before, *records_of(view)):
+        for path, number in _paths(record["fields"]):
+            known.setdefault(path, set()).add(number)
+    old = dict(_paths(before["fields"]))
+    reused = [
+        path
+        for path, number in _paths(after["fields"])
+        if old.get(path) != number and known.get(path, {number}) != {number}
+    ]
+    kinds = KINDS.maintained(view.config.metadata_partitions).values()
+    if reused and any(isinstance(kind, StatisticsKind) for kind in kinds):
+        raise SchemaMismatchError(
+            f"column {reused[0]!r}: another column had this name, and the table has statistics of columns, by which "
+            "JVM Hudi would leave out files of the other column; choose another name, or drop the statistics first: "
+            't.index.drop("column_stats")'
+        )
+    return [
+        f"column {path}: another column had this name; statistics of columns that are built later have its values too, "
+        "by which JVM Hudi leaves files out: read there with hoodie.enable.data.skipping=false"
+        for path in reused
+    ]
+
+
+def _paths(fields: Sequence[Record], parent: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the path and the id of each column and field of structs."""
+    for found in fields:
+        yield f"{parent}{found['name']}", found["id"]
+        if isinstance(found["type"], dict) and found["type"]["type"] == "record":
+            yield from _paths(found["type"]["fields"], f"{parent}{found['name']}.")
