@@ -1,12 +1,14 @@
-"""A rewrite of Parquet files that dies at any storage call: no row is visible, or all are; the same call ends it."""
+"""An adoption of Parquet files that dies at any storage call: no row is visible, or all; the same call ends it."""
 
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
 from hoodie.files.table_properties import table_exists
 from hoodie.storage import MemoryStore, Store
-from hoodie.write.adopting.adoption import Adoption, AdoptOptions, adopt
+from hoodie.write.adopting.adoption import METADATA_ONLY, REWRITE, Adoption, AdoptOptions, adopt
 from hoodie.write.adopting.source_files import find_in_folder
 from hoodie.write.create import CreateOptions
 from tests.crash.tables import Rows, check_tidy, deaths, rows_of, trips
@@ -15,32 +17,31 @@ ROWS: Rows = {"a": (1, "sf"), "b": (2, "sf"), "c": (3, "nyc")}
 
 
 def source() -> MemoryStore:
-    """Two Parquet files."""
-    import pyarrow.parquet as pq
-
+    """A Parquet file for each city."""
     store = MemoryStore()
-    for name, part in (("1", {"a": ROWS["a"]}), ("2", {"b": ROWS["b"], "c": ROWS["c"]})):
+    for city in ("sf", "nyc"):
         sink = pa.BufferOutputStream()
-        pq.write_table(trips(part).drop_columns("_hoodie_is_deleted"), sink)
-        store.create(f"{name}.parquet", sink.getvalue().to_pybytes())
+        pq.write_table(trips({key: row for key, row in ROWS.items() if row[1] == city}).select(["id", "ts"]), sink)
+        store.create(f"city={city}/1.parquet", sink.getvalue().to_pybytes())
     return store
 
 
-def run(files: MemoryStore, target: Store) -> Adoption:
+def run(files: MemoryStore, target: Store, mode: str) -> Adoption:
     wanted = CreateOptions(record_key="id", partition_by="city", ordering="ts")
-    return adopt(find_in_folder(files), target, AdoptOptions(wanted=wanted, dry_run=False))
+    return adopt(find_in_folder(files), target, AdoptOptions(wanted=wanted, mode=mode, dry_run=False))
 
 
-def test_a_rewrite_that_dies_begins_again_and_loses_nothing() -> None:
+@pytest.mark.parametrize("mode", [REWRITE, METADATA_ONLY])
+def test_an_adoption_that_dies_begins_again_and_loses_nothing(mode: str) -> None:
     files = source()
     outcomes = []
-    for death in deaths(MemoryStore(), lambda table: run(files, table._context.state.store)):
+    for death in deaths(MemoryStore(), lambda table: run(files, table._context.state.store, mode)):
         found = rows_of(death.store) if table_exists(death.store) else {}
         assert found in ({}, ROWS), f"{death}: neither no rows nor all: {found}"
-        again = run(files, death.store)
+        again = run(files, death.store, mode)
         assert (again.write is None) == bool(found), str(death)
         assert rows_of(death.store) == ROWS
         if again.write is not None:
-            check_tidy(death.store)
+            check_tidy(death.store, has_record_index=mode == REWRITE)
         outcomes.append(len(found))
     assert (outcomes[0], outcomes[-1]) == (0, 3)

@@ -40,6 +40,9 @@ def adopt(
     ] = None,
     table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
     index: Annotated[str | None, typer.Option("--index", help="As for `hoodie create`.")] = None,
+    mode: Annotated[
+        str, typer.Option("--mode", help="rewrite the rows, or metadata_only: they stay in the source files.")
+    ] = "rewrite",
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
     execute: Annotated[
         bool, typer.Option("--execute", help="Write the table; default: only say what would be done.")
@@ -63,6 +66,7 @@ def adopt(
         type=table_type,
         index=index,
         name=name,
+        mode=mode,
         properties=pairs(option),
         dry_run=not execute,
         storage_options=pairs(storage_option),

@@ -104,11 +104,12 @@ def begin_write(
     plan: bytes = b"",
     inflight: Callable[[TableView], bytes],
     properties: Mapping[str, str] | None = None,
+    requested_time: str | None = None,
 ) -> StartedWrite:
     """Roll back dead writes, then create the requested file (`plan`), the heartbeat and the inflight file.
 
-    The table's lock is acquired once; `properties` are the options of the call. If an error is raised, the new instant
-    is undone.
+    The table's lock is acquired once; `properties` are the options of the call. `requested_time`: as for
+    `PendingInstant.start`. If an error is raised, the new instant is undone.
 
     Raises: CommitConflictError; UnsupportedError if an exclusive service is pending; LockTimeoutError.
     """
@@ -117,7 +118,10 @@ def begin_write(
     try:
         with state.table_lock(properties) as lock:
             view, rolled_back = prepare_table(state, lock, properties)
-            pending = PendingInstant.start(view, action, plan, inflight(view), properties=properties)
+            content = inflight(view)
+            pending = PendingInstant.start(
+                view, action, plan, content, properties=properties, requested_time=requested_time
+            )
         reached(Step.BEGUN)
     except BaseException:
         if pending is not None:

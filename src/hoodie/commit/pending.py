@@ -122,16 +122,18 @@ class PendingInstant:
         *,
         is_token: bool = False,
         properties: Mapping[str, str] | None = None,
+        requested_time: str | None = None,
     ) -> PendingInstant:
         """Create a new instant on the timeline, requested with `plan` and inflight with `content`.
 
         `is_token`: `content` names this process, and another process may take the instant over with its own content.
+        `requested_time`: a time that the format reserves for the instant; None for the next time of the clock.
         Call it under the table's lock. The heartbeat starts before the inflight file exists. If an error is raised, the
         instant is undone; if that fails too, the next writer rolls it back.
 
         Raises: CommitConflictError if another process creates an instant of the same time.
         """
-        requested = request(view, action, plan)
+        requested = request(view, action, plan, requested_time)
         pending = cls(
             view=view, instant=requested, token=content if is_token else None, properties=dict(properties or {})
         )
@@ -361,13 +363,15 @@ def complete_again(now: TableView, instant: Instant, content: bytes, completion_
     )
 
 
-def request(view: TableView, action: Action, plan: bytes = b"") -> Instant:
+def request(view: TableView, action: Action, plan: bytes = b"", requested_time: str | None = None) -> Instant:
     """Create a requested instant on the timeline. Call it under the table's lock, with a view that was loaded under it.
+
+    `requested_time`: as for `PendingInstant.start`.
 
     Raises: CommitConflictError if another writer created an instant of the same time.
     """
-    requested_time = view.clock.next_time(view.timeline)
-    return create_requested(view.store, view.layout, requested_time, action, plan)
+    chosen = requested_time or view.clock.next_time(view.timeline)
+    return create_requested(view.store, view.layout, chosen, action, plan)
 
 
 def _start(view: TableView, instant: Instant, content: bytes) -> tuple[Heartbeat, Instant]:

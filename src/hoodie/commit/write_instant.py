@@ -175,11 +175,12 @@ def write_instant(
     baseline: TableView | None = None,
     engine_for: EngineFor = local_engine,
     properties: Mapping[str, str] | None = None,
+    requested_time: str | None = None,
 ) -> Iterator[WriteInstant]:
     """Begin a write; the body writes its files and commits it. The write uses `index`; None if it looks up no keys.
 
     `baseline`: the view from which the caller read the rows that it now writes. `plan` is the content of the requested
-    file. `properties` are the options of the call.
+    file. `properties` are the options of the call. `requested_time`: a time that the format reserves for this write.
 
     If the body fails before the metadata table may have the write, the write is undone without a trace. If it fails
     later, the write stays pending, and the next writer rolls it back.
@@ -191,7 +192,9 @@ def write_instant(
         metadata = CommitMetadata(operation_type=operation.value, partition_to_replace_file_ids=replaced)
         return metadata.to_bytes(view.config.version)
 
-    begun = begin_write(state, action, plan=plan, inflight=inflight, properties=properties)
+    begun = begin_write(
+        state, action, plan=plan, inflight=inflight, properties=properties, requested_time=requested_time
+    )
     pending = begun.pending
     write = WriteInstant(
         pending=pending,

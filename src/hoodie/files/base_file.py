@@ -320,7 +320,8 @@ def open_base_file(store: Store, file: BaseFile) -> Iterator[tuple[pq.ParquetFil
         source = store.open_input(file.path)
     with source:
         try:
-            parquet = pq.ParquetFile(source, page_checksum_verification=True)
+            # Source files of bootstrapped tables may have INT96, whose years nanoseconds do not cover.
+            parquet = pq.ParquetFile(source, page_checksum_verification=True, coerce_int96_timestamp_unit="us")
         except StorageError:
             raise
         except (pa.ArrowInvalid, OSError) as error:

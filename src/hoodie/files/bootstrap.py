@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,14 +17,12 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFileError
 from hoodie.files.base_file import open_base_file, stored_rows
 from hoodie.files.slices import BaseFile
-from hoodie.format.avro.file import parse_record
 from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
+from hoodie.format.bootstrap_index import BY_FILE_ID, INSTANT, file_group_key, parse_source
 from hoodie.format.hfile import HFileReader
+from hoodie.format.schema.int96 import int96_columns, without_zone
 from hoodie.storage import Store, StoreSpec, open_store
 
-_INSTANT: Final = "00000000000001"
-"""Instant of skeleton files. Full-record bootstraps have another instant: their files are ordinary base files."""
-_INDEX: Final = ".hoodie/.aux/.bootstrap/.fileids/00000000-0000-0000-0000-000000000000-0_1-0-1_00000000000001.hfile"
 _COMMIT_TIME: Final = pa.field(META_FIELDS[0], pa.string())
 _META: Final = frozenset({*META_FIELDS, OPERATION_FIELD})
 
@@ -36,8 +34,8 @@ class BootstrapSource:
     folder: StoreSpec
 
     def is_of(self, file: BaseFile) -> bool:
-        """Return whether the file is a skeleton."""
-        return file.instant_time == _INSTANT
+        """Return whether the file is a skeleton. Files of full-record bootstraps have another instant."""
+        return file.instant_time == INSTANT
 
     def rows(
         self,
@@ -67,32 +65,30 @@ class BootstrapSource:
             given = {name: value for name, value in path_values.items() if name not in stored}
             meta = [child for child in schema if child.name in _META]
             own = [child for child in schema if child.name not in _META and child.name not in given]
+            points = int96_columns(parquet.schema)
+            read = [child.with_type(without_zone(child.type)) if child.name in points else child for child in own]
             # Without a column a batch would not have a number of rows.
             left = stored_rows(skeleton, pa.schema(meta or [_COMMIT_TIME]), where=where)
-            right = stored_rows(parquet, pa.schema(own or [_COMMIT_TIME]), where=folder.uri(source.path))
+            right = stored_rows(parquet, pa.schema(read or [_COMMIT_TIME]), where=folder.uri(source.path))
             for rows, others in beside(left, right):
                 columns = {**_columns(others), **_columns(rows)}
+                columns |= {child.name: columns[child.name].cast(child.type) for child in own if child.name in points}
                 columns |= {name: pa.repeat(value, rows.num_rows) for name, value in given.items()}
                 yield pa.table([columns[name] for name in schema.names], schema=schema)
 
     def _source_of(self, store: Store, folder: Store, file: BaseFile) -> BaseFile:
         """Find the source file of a skeleton in the bootstrap index."""
-        path = store.uri(_INDEX)
-        with store.open_input(_INDEX) as stored:
-            found = HFileReader(_Ranges(stored), path=path).get(
-                f"part={file.partition_path};fileid={file.file_id}".encode()
-            )
+        path = store.uri(BY_FILE_ID)
+        with store.open_input(BY_FILE_ID) as stored:
+            key = file_group_key(file.partition_path, file.file_id)
+            found = HFileReader(_Ranges(stored), path=path).get(key)
         if found is None:
             raise CorruptFileError(
                 f"an entry for the skeleton file {file.path!r} expected, found none; restore the bootstrap index from "
                 "a copy of the table",
                 path=path,
             )
-        _, record = parse_record(found, path=path)
-        status = _mapping(record, "bootstrapFileStatus", path)
-        uri, length = _mapping(status, "path", path).get("uri"), status.get("length")
-        if not isinstance(uri, str) or not isinstance(length, int):
-            raise CorruptFileError("a source file's path and length expected, found none", path=path)
+        uri, length = parse_source(found, path=path)
         base = _bare(self.folder.uri).rstrip("/") + "/"
         relative = _bare(uri).removeprefix(base)
         if not _bare(uri).startswith(base) or posixpath.normpath(relative) != relative or relative.startswith("../"):
@@ -119,13 +115,6 @@ def beside(left: Iterator[pa.Table], right: Iterator[pa.Table]) -> Iterator[tupl
 
 def _columns(rows: pa.Table) -> dict[str, pa.ChunkedArray]:
     return dict(zip(rows.column_names, rows.columns, strict=True))
-
-
-def _mapping(record: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
-    found = record.get(key)
-    if not isinstance(found, dict):
-        raise CorruptFileError(f"{key}: a record expected, found {type(found).__name__}", path=path)
-    return found
 
 
 def _bare(uri: str) -> str:

@@ -198,6 +198,8 @@ def adopt(
         record_key, ordering, type, index, name, merge_mode, key_generator, properties: as for `create`.
         partition_by: as for `create`; default: the columns of the folders' names. An empty list: no partitions.
         mode: `rewrite`: the rows are written to files of the wanted size (`hoodie.parquet.max.file.size`).
+            `metadata_only`: the rows stay in the source files, and the table has a skeleton file with keys for each, as
+            JVM Hudi's metadata-only bootstrap (docs/adopt.md). The default index then is `simple`.
         dry_run: with False the table is written.
         storage_options: settings of the object store of the target, and of the files.
         source_storage_options: settings of the object store of the files, if they differ.

@@ -47,3 +47,10 @@ def test_files(run: Run, tmp_path: Path) -> None:
     files = [str(path) for path in sorted(folder_of(tmp_path).rglob("*.parquet"))]
     code, out, _ = run("adopt", "--files", *files, "--key", "id", "--json")
     assert (code, json.loads(out)["partitions"]) == (0, {"city=nyc": 1, "city=sf": 1})
+
+
+def test_files_that_stay(run: Run, tmp_path: Path) -> None:
+    folder, table = folder_of(tmp_path), tmp_path / "t"
+    code, out, _ = run("adopt", str(folder), "-t", str(table), "-k", "id", "--mode", "metadata_only", "--execute")
+    assert (code, "bootstrap at 00000000000001: 2 inserted" in out) == (0, True)
+    assert hoodie.open(table, spark=False).count() == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -258,13 +258,18 @@ def test_small_files_become_one_file_of_each_partition(
     assert len(list((tmp_path / "t").glob("p=*/*.parquet"))) == 2
 
 
-def test_times_that_nanoseconds_cannot_hold(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["rewrite", "metadata_only"])
+def test_times_of_int96_are_points_in_time_of_all_years(tmp_path: Path, mode: str) -> None:
     (tmp_path / "raw").mkdir()
     old = datetime(1500, 1, 1)
-    rows = pa.table({"id": ["a"], "at": pa.array([old], pa.timestamp("us"))})
+    kind = pa.timestamp("us")
+    rows = pa.table({"id": ["a"], "at": pa.array([old], kind), "l": pa.array([[old]], pa.list_(kind))})
     pq.write_table(rows, tmp_path / "raw" / "x.parquet", use_deprecated_int96_timestamps=True)
-    hoodie.adopt(tmp_path / "raw", tmp_path / "t", record_key="id", dry_run=False)
-    assert rows_of(tmp_path / "t")["at"].to_pylist() == [old]
+    hoodie.adopt(tmp_path / "raw", tmp_path / "t", record_key="id", mode=mode, dry_run=False)
+    found = rows_of(tmp_path / "t")
+    assert found.schema.field("at").type == pa.timestamp("us", "UTC")
+    point = old.replace(tzinfo=UTC)
+    assert found.to_pylist() == [{"id": "a", "at": point, "l": [point]}]
 
 
 def test_a_file_that_changes_between_plan_and_write_is_an_error(folder: Path, tmp_path: Path) -> None:

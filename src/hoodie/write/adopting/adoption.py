@@ -1,8 +1,8 @@
-"""Adopt Parquet files as a Hudi table: plan what would be done, then rewrite the rows into the table's own files.
+"""Adopt Parquet files as a Hudi table: plan what would be done, then rewrite the rows, or point to them.
 
-A rewrite is one bulk insert, so one commit. If it dies, no row of it is visible; the same call begins the rewrite
-again, and the bulk insert removes what the dead one left. After a success the same call finds the commit and does
-nothing.
+Each is one commit: a bulk insert into the table's own files, or skeleton files beside the index of the source files. If
+it dies, no row of it is visible; the same call begins again, and removes what the dead one left. After a success the
+same call finds the commit and does nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hoodie.commit.call import Call
 from hoodie.display import counted, html_facts, size_text
 from hoodie.engine import LocalEngine
 from hoodie.errors import InvalidConfigError, RecordKeyError, SchemaMismatchError, TableExistsError
-from hoodie.files.table_properties import read_table_config, table_exists
+from hoodie.files.table_properties import create_table_config, read_table_config, table_exists
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index import table_index
 from hoodie.records.keys.key_generator import table_key_generator
@@ -26,14 +26,17 @@ from hoodie.storage import Store
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.adopting.key_scan import KeyScan, scan_keys
+from hoodie.write.adopting.skeletons import DEFAULT_INDEX, bootstrapped_config, notes_of, problems_of, write_skeletons
 from hoodie.write.adopting.source_files import Found, SourceFile, read_footers
 from hoodie.write.adopting.source_rows import SourceRows, unified
 from hoodie.write.bulk_insert import bulk_insert
-from hoodie.write.create import CreateOptions, check_same_table, create_table, default_name, table_config
+from hoodie.write.create import CreateOptions, check_same_table, default_name, table_config
 from hoodie.write.result import WriteResult
 
 SOURCE_KEY: Final = "hoodie.python.adopted"
 """Key of the commit's extra metadata: the folder of the files, their number, and a digest of their names and sizes."""
+REWRITE: Final = "rewrite"
+METADATA_ONLY: Final = "metadata_only"
 _SHOWN: Final = 5
 _CORES_MAX: Final = 4
 """With more cores, streams that stage their rows are faster than one stream that writes them at once."""
@@ -48,12 +51,14 @@ class Adoption:
     `refused`: why files or rows cannot be adopted; a call without `dry_run` raises an error if there are any.
     `duplicates`: rows whose key an earlier row has, and `duplicate_keys` a few of these keys; None without a record key
     and if files were refused before keys were read. `partitions`: rows by partition path. `schema`: the columns of the
-    table; None if the files have no common schema. `write`: the result of the commit; None for a dry run.
+    table; None if the files have no common schema. `write`: the result of the commit; None if nothing was
+    written.
     """
 
     source: str
     target: str | None
     mode: str
+    dry_run: bool
     files: int = 0
     rows: int = 0
     size_bytes: int = 0
@@ -76,6 +81,7 @@ class Adoption:
             "source": self.source,
             "target": self.target,
             "mode": self.mode,
+            "dry_run": self.dry_run,
             "files": self.files,
             "rows": self.rows,
             "size_bytes": self.size_bytes,
@@ -96,11 +102,7 @@ class Adoption:
         lines.append(f"  duplicates of keys: {self._duplicates}")
         lines += [f"  refused: {reason}" for reason in self.refused]
         lines += [f"  note: {note}" for note in self.notes]
-        lines += (
-            ["  dry run: nothing was written"]
-            if self.write is None
-            else [f"  {line}" for line in str(self.write).splitlines()]
-        )
+        lines += [f"  {line}" for line in self._written.splitlines()]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -119,9 +121,13 @@ class Adoption:
             "duplicates of keys": self._duplicates,
             "refused": "\n".join(self.refused),
             "notes": "\n".join(self.notes),
-            "written": "dry run: nothing" if self.write is None else str(self.write),
+            "written": self._written,
         }
         return html_facts(facts)
+
+    @property
+    def _written(self) -> str:
+        return f"{'dry run: ' if self.dry_run else ''}nothing was written" if self.write is None else str(self.write)
 
     @property
     def _columns(self) -> dict[str, str] | None:
@@ -144,7 +150,7 @@ class AdoptOptions:
     """What a caller chose. `wanted.partition_by`: None for the columns of the folders' names."""
 
     wanted: CreateOptions
-    mode: str = "rewrite"
+    mode: str = REWRITE
     dry_run: bool = True
 
 
@@ -154,16 +160,19 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
     Raises: InvalidConfigError if a target is missing, or something is refused; RecordKeyError for duplicates of keys;
         TableExistsError if the target is a table with other rows; as `hoodie.create` and `Table.bulk_insert`.
     """
+    if options.mode not in (REWRITE, METADATA_ONLY):
+        raise InvalidConfigError(f"mode={options.mode!r}: expected {REWRITE!r} or {METADATA_ONLY!r}")
     if target is not None:
         _check_apart(found, target)
     elif not options.dry_run:
         raise InvalidConfigError("target: expected the folder of the new table; the Parquet files stay where they are")
     files, refused = read_footers(found)
-    schema, refused = _schema(files, refused, found)
+    schema, refused = _schema(files, refused, found, options.mode)
     plan = Adoption(
         source=found.store.uri(""),
         target=None if target is None else target.uri(""),
         mode=options.mode,
+        dry_run=options.dry_run,
         files=len(files),
         rows=sum(file.rows for file in files),
         size_bytes=sum(file.size_bytes for file in files),
@@ -173,25 +182,35 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
     )
     if schema is None:
         return plan if options.dry_run else _raise_refused(plan)
-    wanted = _with_folders(options.wanted, files)
+    wanted = _completed(options, files)
     config = table_config(schema, wanted, default_name=default_name(target or found.store))
-    done = None if target is None else _adopted(target, wanted, found, files)
+    rows = SourceRows(found.store.spec, files, schema)
+    if options.mode == METADATA_ONLY:
+        config = bootstrapped_config(config, found.store)
+        plan = replace(
+            plan, refused=(*refused, *problems_of(rows, config)), notes=(*plan.notes, *notes_of(plan.source, files))
+        )
+    done = None if target is None else _adopted(target, config, wanted, _source_text(found, files))
     if done is not None:
         return replace(plan, notes=(*plan.notes, done))
-    rows = SourceRows(found.store.spec, files, schema)
     plan = _with_keys(plan, _scanned(rows, config, target or found.store))
     if options.dry_run:
         return plan
     _check_plan(plan)
     assert target is not None
-    return replace(plan, write=_rewrite(rows, target, wanted, plan, _source_text(found, files)))
-
-
-def _rewrite(rows: SourceRows, target: Store, wanted: CreateOptions, plan: Adoption, source: str) -> WriteResult:
     if not table_exists(target):
-        create_table(target, rows.schema, wanted)
-    call = Call(state=TableState(target), extra_metadata={SOURCE_KEY: source})
-    is_placed = table_index(read_table_config(target)).places_rows
+        create_table_config(target, config)
+    extra = {SOURCE_KEY: _source_text(found, files)}
+    if options.mode == METADATA_ONLY:
+        return replace(plan, write=write_skeletons(rows, found.store, target, extra))
+    return replace(plan, write=_rewrite(rows, target, config, plan, extra))
+
+
+def _rewrite(
+    rows: SourceRows, target: Store, config: TableConfig, plan: Adoption, extra: Mapping[str, str]
+) -> WriteResult:
+    call = Call(state=TableState(target), extra_metadata=extra)
+    is_placed = table_index(config).places_rows
     is_small = len(plan.partitions) <= _OPEN_PARTITIONS_MAX and LocalEngine().parallelism <= _CORES_MAX
     if is_small and not is_placed:
         # One stream fills one file of each partition after the other, and needs no staged copy of the rows.
@@ -199,20 +218,26 @@ def _rewrite(rows: SourceRows, target: Store, wanted: CreateOptions, plan: Adopt
     return bulk_insert(call, rows)
 
 
-def _adopted(target: Store, wanted: CreateOptions, found: Found, files: tuple[SourceFile, ...]) -> str | None:
-    """Return a note if the target has the rows of these files already.
+def _adopted(target: Store, config: TableConfig, wanted: CreateOptions, source: str) -> str | None:
+    """Return a note if the target has the rows of these files already. `source`: their text in the commit.
 
     Raises: TableExistsError if it has other rows; InvalidConfigError if it is a table of other options.
     """
     if not table_exists(target):
         return None
-    check_same_table(read_table_config(target), wanted)
+    existing = read_table_config(target)
+    check_same_table(existing, wanted)
+    if existing.bootstrap_base_path != config.bootstrap_base_path:
+        raise InvalidConfigError(
+            f"{target.uri('')} is a table with the bootstrap folder {existing.bootstrap_base_path}, but the call has "
+            f"{config.bootstrap_base_path}; use the mode and the files of the table, or a new folder"
+        )
     view = TableView.load(TableState(target))
     commits = view.completed_writes()
     if not commits:
         return None
     sources = {view.commit_metadata(commit).extra_metadata.get(SOURCE_KEY): commit.requested_time for commit in commits}
-    done = sources.get(_source_text(found, files))
+    done = sources.get(source)
     if done is None:
         raise TableExistsError(
             f"{target.uri('')} is a table with {counted(len(commits), 'commits')}, and none adopted these files: "
@@ -228,21 +253,26 @@ def _source_text(found: Found, files: tuple[SourceFile, ...]) -> str:
 
 
 def _schema(
-    files: tuple[SourceFile, ...], refused: tuple[str, ...], found: Found
+    files: tuple[SourceFile, ...], refused: tuple[str, ...], found: Found, mode: str
 ) -> tuple[pa.Schema | None, tuple[str, ...]]:
     """Return the schema of all files, and what is refused; no schema if there is none."""
     if not files:
         return None, refused
     try:
-        return unified(files, found.store.uri("")), refused
+        # JVM Hudi fails to update bootstrapped rows with dates in the partition path.
+        return unified(files, found.store.uri(""), has_dates=mode == REWRITE), refused
     except SchemaMismatchError as error:
         return None, (*refused, str(error))
 
 
-def _with_folders(wanted: CreateOptions, files: tuple[SourceFile, ...]) -> CreateOptions:
-    if wanted.partition_by is not None:
-        return wanted
-    return replace(wanted, partition_by=tuple(name for name, _ in files[0].values))
+def _completed(options: AdoptOptions, files: tuple[SourceFile, ...]) -> CreateOptions:
+    """Return the options of the table with the partition columns and the index that the caller left open."""
+    wanted = options.wanted
+    if wanted.partition_by is None:
+        wanted = replace(wanted, partition_by=tuple(name for name, _ in files[0].values))
+    if options.mode == METADATA_ONLY and wanted.index is None:
+        wanted = replace(wanted, index=DEFAULT_INDEX)
+    return wanted
 
 
 def _scanned(rows: SourceRows, config: TableConfig, store: Store) -> KeyScan:

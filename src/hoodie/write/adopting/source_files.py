@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import CorruptFileError, HoodieError, InvalidConfigError, MissingFileError
 from hoodie.format.filenames import name_of
+from hoodie.format.schema.int96 import int96_columns, with_utc
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, normalise
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
 from hoodie.storage import Store, open_store
@@ -33,7 +34,8 @@ class SourceFile:
     """One Parquet file, as its footer describes it; `path` is relative to the folder of the adoption.
 
     `schema`: its columns in the types of a table, without Hudi's meta columns and without the columns of `values`.
-    `replaced`: columns of the file that are not read, because `values` or Hudi have columns of these names.
+    `replaced`: columns of the file that are not read, because `values` or Hudi have columns of these names. `int96`:
+    columns with times of this physical type, which are points in time.
     """
 
     path: str
@@ -43,6 +45,7 @@ class SourceFile:
     schema: pa.Schema
     values: PathValues = ()
     replaced: tuple[str, ...] = ()
+    int96: frozenset[str] = frozenset()
 
     @property
     def rows(self) -> int:
@@ -180,11 +183,12 @@ def open_source(store: Store, path: str, size_bytes: int = 0) -> Iterator[tuple[
 
 def _source_file(store: Store, file: FoundFile) -> SourceFile:
     with open_source(store, file.path, file.size_bytes) as (parquet, length):
-        metadata, stored = parquet.metadata, parquet.schema_arrow
+        metadata, stored, points = parquet.metadata, parquet.schema_arrow, int96_columns(parquet.schema)
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         replaced = _META | {name for name, _ in file.values}
         try:
-            schema = normalise(pa.schema([child for child in stored if child.name not in replaced]))
+            own = [child for child in stored if child.name not in replaced]
+            schema = normalise(pa.schema([c.with_type(with_utc(c.type)) if c.name in points else c for c in own]))
         except HoodieError as error:
             raise type(error)(f"{store.uri(file.path)}: {error}") from error
         return SourceFile(
@@ -194,6 +198,7 @@ def _source_file(store: Store, file: FoundFile) -> SourceFile:
             schema=schema,
             values=file.values,
             replaced=tuple(name for name in stored.names if name in replaced),
+            int96=points,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.evolution import evolve
+from hoodie.format.schema.int96 import with_utc
 from hoodie.format.schema.plain_types import plain_batches, plain_schema
 from hoodie.format.schema.table_schema import conform
 from hoodie.storage import StoreSpec, open_store
@@ -18,14 +19,15 @@ from hoodie.write.adopting.source_files import SourceFile, open_source
 
 _BATCH_ROWS: Final = 128 * 1024
 _BATCH_BYTES: Final = 64 * 1024 * 1024
+_INTEGERS: Final = (pa.int32(), pa.int64())
 
 
-def unified(files: Sequence[SourceFile], where: str) -> pa.Schema:
+def unified(files: Sequence[SourceFile], where: str, *, has_dates: bool = True) -> pa.Schema:
     """Return one schema for all files: the columns of the first, then further columns, then those of the folders.
 
     A column has the widest of its types: int and long become long, float and double become double, integers and doubles
     become double if each value is exact, decimals get the most digits. A column that a file lacks allows null. Columns
-    of folders are int, long or date if all their texts are, else text.
+    of folders are int, long or date (with `has_dates`) if all their texts are, else text.
 
     Raises: SchemaMismatchError, with the two files, for types that have no common one.
     """
@@ -48,13 +50,14 @@ def unified(files: Sequence[SourceFile], where: str) -> pa.Schema:
                     "two tables, or rewrite one of them"
                 ) from error
     names = [name for name, _ in files[0].values]
-    return pa.schema([*schema, *(pa.field(name, _type_of_texts(name, files)) for name in names)])
+    kinds = (*_INTEGERS, pa.date32()) if has_dates else _INTEGERS
+    return pa.schema([*schema, *(pa.field(name, _type_of_texts(name, files, kinds)) for name in names)])
 
 
-def _type_of_texts(name: str, files: Sequence[SourceFile]) -> pa.DataType:
+def _type_of_texts(name: str, files: Sequence[SourceFile], kinds: Sequence[pa.DataType]) -> pa.DataType:
     """Return the type of a column of folders: a type in which all its texts stay what they are, else text."""
     texts = pa.array({text for file in files for column, text in file.values if column == name} - {None}, pa.string())
-    for kind in (pa.int32(), pa.int64(), pa.date32()):
+    for kind in kinds:
         try:
             same = pc.equal(pc.cast(texts, kind).cast(pa.string()), texts)
         except pa.ArrowInvalid:
@@ -130,7 +133,7 @@ class SourceRows:
             for found in parquet.iter_batches(step, row_groups=list(chosen), columns=names, use_threads=False):
                 for batch in plain_batches(found, plain_schema(found.schema), done):
                     done += batch.num_rows
-                    yield self._whole(conform(batch, wanted), given)
+                    yield self._whole(conform(_with_points(batch, file.int96), wanted), given)
 
     def _without_columns(
         self, file: SourceFile, groups: Sequence[int], given: Mapping[str, pa.Scalar]
@@ -154,6 +157,17 @@ class SourceRows:
             for name in self.schema.names
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _with_points(batch: pa.RecordBatch, int96: Collection[str]) -> pa.RecordBatch:
+    """Return the batch with UTC as the zone of the columns of INT96."""
+    if not int96:
+        return batch
+    columns = {
+        name: column.cast(with_utc(column.type)) if name in int96 else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def path_scalars(file: SourceFile, schema: pa.Schema) -> dict[str, pa.Scalar]:

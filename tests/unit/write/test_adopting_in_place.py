@@ -1,0 +1,142 @@
+"""Files that are adopted where they are: skeleton files beside them, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from hoodie.errors import CorruptFileError, InvalidConfigError, MissingFileError, UnsupportedError
+from hoodie.format.avro.schema import META_FIELDS
+from tests.support.rows import assert_same_rows
+
+ROWS = pa.table(
+    {
+        "id": ["a", "b", "c", "d"],
+        "at": pa.array([datetime(2026, 1, day) for day in (1, 2, 3, 4)], pa.timestamp("us")),
+        "s": [{"x": 1}, {"x": 2}, None, {"x": 4}],
+        "city": ["sf", "sf", "nyc", None],
+    }
+)
+IN_PLACE: dict[str, Any] = {"mode": "metadata_only", "record_key": "id"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    ds.write_dataset(ROWS, tmp_path / "raw", format="parquet", partitioning=["city"], partitioning_flavor="hive")
+    return tmp_path / "raw"
+
+
+def rows_of(path: Path) -> pa.Table:
+    found = hoodie.open(path, spark=False).to_arrow()
+    return found.select([name for name in found.column_names if name not in META_FIELDS])
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+@pytest.mark.parametrize("index", [None, "global_simple", "bloom"])
+def test_rows_stay_where_they_are(folder: Path, tmp_path: Path, index: str | None, table_type: str) -> None:
+    before = {path: path.read_bytes() for path in folder.rglob("*.parquet")}
+    plan = hoodie.adopt(folder, tmp_path / "t", index=index, type=table_type, **IN_PLACE)
+    assert plan.ok
+    assert "6 files for the whole table" in plan.notes[0]
+    assert not (tmp_path / "t").exists()
+    done = hoodie.adopt(folder, tmp_path / "t", index=index, type=table_type, dry_run=False, **IN_PLACE)
+    assert done.write is not None
+    assert (done.write.operation, done.write.instant, done.write.inserted) == ("bootstrap", "00000000000001", 4)
+    assert {path: path.read_bytes() for path in folder.rglob("*.parquet")} == before
+    table = hoodie.open(tmp_path / "t", spark=False)
+    assert_same_rows(rows_of(tmp_path / "t"), ROWS)
+    assert table.verify(full=True).ok
+    assert table.to_arrow(["id"], where="city = 'sf' and s.x = 2")["id"].to_pylist() == ["b"]
+    assert table.read_keys(["c"])["city"].to_pylist() == ["nyc"]
+    for skeleton in (tmp_path / "t").glob("city=*/*.parquet"):
+        assert pq.ParquetFile(skeleton).schema_arrow.names == list(META_FIELDS)
+    with pytest.raises(UnsupportedError, match="bootstrapped tables"):
+        table.upsert(ROWS)
+    again = hoodie.adopt(folder, tmp_path / "t", index=index, type=table_type, dry_run=False, **IN_PLACE)
+    assert again.write is None
+    assert "nothing was written" in str(again)
+
+
+def test_a_folder_without_partitions_and_files_of_other_columns(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "x": [0.5, 1.5]}), tmp_path / "raw" / "1.parquet", row_group_size=1)
+    pq.write_table(pa.table({"y": ["new"], "id": [3]}), tmp_path / "raw" / "2.parquet")
+    pq.write_table(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "raw" / "empty.parquet")
+    done = hoodie.adopt(tmp_path / "raw", tmp_path / "t", dry_run=False, **IN_PLACE)
+    assert done.write is not None
+    assert done.write.files_created == 2
+    assert sorted(rows_of(tmp_path / "t").to_pylist(), key=lambda row: int(row["id"])) == [
+        {"id": 1, "x": 0.5, "y": None},
+        {"id": 2, "x": 1.5, "y": None},
+        {"id": 3, "x": None, "y": "new"},
+    ]
+
+
+def test_source_files_that_change_or_go_are_errors(folder: Path, tmp_path: Path) -> None:
+    hoodie.adopt(folder, tmp_path / "t", dry_run=False, **IN_PLACE)
+    (file,) = (folder / "city=nyc").glob("*.parquet")
+    pq.write_table(ROWS.drop_columns("city"), file)
+    with pytest.raises(CorruptFileError, match=r"city=nyc"):
+        rows_of(tmp_path / "t")
+    file.unlink()
+    with pytest.raises(MissingFileError, match=r"city=nyc"):
+        rows_of(tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"index": "record"}, "index='record'"),
+        ({"record_key": None}, "requires record_key"),
+        ({"partition_by": []}, "expected the folder of its partition path, ''"),
+        ({"partition_by": ["id"]}, "expected a folder id="),
+        ({"properties": {"hoodie.metadata.index.column.stats.enable": "true"}}, "column.stats"),
+        ({"mode": "copy"}, "expected 'rewrite' or 'metadata_only'"),
+    ],
+)
+def test_refused_options(folder: Path, tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidConfigError, match=reason):
+        hoodie.adopt(folder, tmp_path / "t", dry_run=False, **{**IN_PLACE, **options})
+    assert not (tmp_path / "t").exists()
+
+
+def test_files_that_readers_would_read_otherwise_are_refused(tmp_path: Path) -> None:
+    for number, (path, columns) in enumerate(
+        {
+            "city=sf/1.parquet": {"id": [1], "x": pa.array([1], pa.int32())},
+            "city=sf/2.parquet": {"id": [2], "x": pa.array([1], pa.int64())},
+            "city=sf/3.parquet": {"id": [3], "x": pa.array([1], pa.int64()), "city": ["SF"]},
+            "city=s%66/4.parquet": {"id": [4], "x": pa.array([1], pa.int64())},
+            "city=sf/more/5.parquet": {"id": [5], "x": pa.array([1], pa.int64())},
+        }.items()
+    ):
+        (tmp_path / "raw" / path).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(columns), tmp_path / "raw" / path)
+        assert number < 5
+    plan = hoodie.adopt(tmp_path / "raw", **IN_PLACE)
+    found = {reason.partition(": ")[0].rpartition("/")[2]: reason for reason in plan.refused}
+    assert sorted(found) == ["1.parquet", "3.parquet", "4.parquet", "5.parquet"]
+    assert "column 'x' is int32, in the table int64" in found["1.parquet"]
+    assert "rewrite the files" in found["3.parquet"]
+    assert "found 'city=s%66'" in found["4.parquet"]
+    assert "found 'city=sf/more'" in found["5.parquet"]
+
+
+def test_dates_in_folders_stay_text(tmp_path: Path) -> None:
+    (tmp_path / "raw" / "day=2026-01-31").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "raw" / "day=2026-01-31" / "x.parquet")
+    hoodie.adopt(tmp_path / "raw", tmp_path / "t", dry_run=False, **IN_PLACE)
+    assert rows_of(tmp_path / "t")["day"].to_pylist() == ["2026-01-31"]
+
+
+def test_a_table_of_the_other_mode_is_refused(folder: Path, tmp_path: Path) -> None:
+    hoodie.adopt(folder, tmp_path / "t", dry_run=False, **IN_PLACE)
+    with pytest.raises(InvalidConfigError, match="bootstrap folder"):
+        hoodie.adopt(folder, tmp_path / "t", record_key="id", index="simple", dry_run=False)
