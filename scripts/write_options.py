@@ -173,7 +173,19 @@ TABLE_PROPERTIES: dict[str, tuple[str, str, str, str]] = {
         "writes",
         "File with the definitions of the indexes, relative to the table.",
     ),
-    keys.BOOTSTRAP_BASE_PATH: ("none", "6", "read", "Folder of the source files of a bootstrapped table."),
+    keys.BOOTSTRAP_BASE_PATH: (
+        "none",
+        "6",
+        "created by `hoodie.adopt`",
+        "Folder of the source files of a bootstrapped table.",
+    ),
+    keys.BOOTSTRAP_INDEX_ENABLE: (
+        "none",
+        "6",
+        "created by `hoodie.adopt`",
+        "Always true; read by JVM writers: skeleton files have source files.",
+    ),
+    keys.BOOTSTRAP_INDEX_TYPE: ("none", "8", "created by `hoodie.adopt`", "Always `HFILE`; read by JVM writers."),
 }
 
 
