@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -12,8 +14,9 @@ from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.table_properties import BACKUP, read_table_config
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.metadata.table import MetadataTable
-from hoodie.storage import MemoryStore, Store
+from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.table import Table
+from hoodie.timeline import forget_all
 from hoodie.view.slices import list_from_storage
 from hoodie.write.create import CreateOptions, create_table
 from tests.support.fault_store import CrashError, CrashPoint, FaultStore
@@ -103,6 +106,15 @@ def run_until(store: Store, write: Write, number: int | None, point: CrashPoint 
     finally:
         dying.unregister()
     return dying
+
+
+def die_at(path: Path, write: Write, operation: str, ending: str, point: CrashPoint, scratch: Path) -> None:
+    """Let a write die at its first such call on a path with this ending; it is counted on a copy of the table."""
+    shutil.copytree(path, scratch)
+    calls = run_until(LocalStore(str(scratch)), write, None).calls
+    places = [n for n, call in enumerate(calls, 1) if call.operation == operation and call.path.endswith(ending)]
+    assert run_until(LocalStore(str(path)), write, places[0], point).crashed
+    forget_all()
 
 
 @dataclass(frozen=True)

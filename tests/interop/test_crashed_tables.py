@@ -5,7 +5,6 @@ The last test takes a sample of the matrix of tests/crash/actions.py; `make test
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from hoodie.storage import LocalStore, MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from tests.crash.actions import Cell, is_restoring, one_kind_each, whole_run
-from tests.crash.tables import SCHEMA, Rows, Write, check_tidy, new_table, rows_of, run_until, trips
+from tests.crash.tables import SCHEMA, Rows, check_tidy, die_at, new_table, rows_of, run_until, trips
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
@@ -43,25 +42,16 @@ def upsert(table: Table) -> object:
     return table.upsert(trips(CHANGE))
 
 
-def die(path: Path, write: Write, operation: str, ending: str, point: CrashPoint, scratch: Path) -> None:
-    """Let a write die on the table; where, is counted on a copy of it."""
-    shutil.copytree(path, scratch)
-    calls = run_until(LocalStore(str(scratch)), write, None).calls
-    places = [n for n, call in enumerate(calls, 1) if call.operation == operation and call.path.endswith(ending)]
-    assert run_until(LocalStore(str(path)), write, places[0], point).crashed
-    forget_all()
-
-
 def crashed_table(tmp_path: Path, where: str) -> Path:
     path = tmp_path / "trips"
     store = LocalStore(str(path))
     new_table(store)
     Table(store).upsert(trips(START))
     if where in DEATHS:
-        die(path, upsert, *DEATHS[where], tmp_path / "copy")
+        die_at(path, upsert, *DEATHS[where], tmp_path / "copy")
     else:
-        die(path, upsert, *DEATHS["between the metadata table's commit and ours"], tmp_path / "copy")
-        die(path, upsert, *ROLLBACK_DEATHS[where], tmp_path / "second copy")
+        die_at(path, upsert, *DEATHS["between the metadata table's commit and ours"], tmp_path / "copy")
+        die_at(path, upsert, *ROLLBACK_DEATHS[where], tmp_path / "second copy")
     return path
 
 

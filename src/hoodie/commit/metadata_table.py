@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from hoodie.engine import EngineFor
@@ -106,10 +106,7 @@ def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | 
     table = data_table(view)
     outdated = KINDS.outdated(table)
     if outdated:
-        view.state.warn(
-            f"the metadata partitions {', '.join(sorted(outdated))} were dropped: this release cannot keep them up to "
-            'date, or they lack rows that a rollback brought back; build them again with t.index.build("column_stats")'
-        )
+        view.state.warn(_dropped_note(view, outdated))
     kept = {name: kind for name, kind in kept.items() if name not in outdated}
     added = {kind.name: kind for kind in (*partitions_to_add(view), *KINDS.wanted(table, properties or {}))}
     wanted = {kind.name for kind in KINDS.required} | kept.keys() | added.keys()
@@ -123,6 +120,20 @@ def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | 
     if gone:
         metadata_table.drop_partitions(gone)
     return _reloaded(view)
+
+
+def _dropped_note(view: TableView, outdated: Collection[str]) -> str:
+    dropped = f"the metadata partitions {', '.join(sorted(outdated))} were dropped: "
+    version = view.config.version
+    if not all(kind.is_written_in(version) for kind in KINDS.named if kind.name in outdated):
+        return (
+            f"{dropped}this release does not write them in tables of version {version.value}, and readers would miss "
+            "rows by them; JVM Hudi builds them again, if its options ask for them"
+        )
+    return (
+        f"{dropped}this release cannot keep them up to date, or they lack rows that a rollback brought back; build "
+        'them again with t.index.build("column_stats")'
+    )
 
 
 def ensure_metadata_table(view: TableView) -> TableView:

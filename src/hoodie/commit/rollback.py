@@ -148,7 +148,7 @@ def roll_back(view: TableView, instant: Instant) -> RolledBack:
     if not view.config.version.can_be_rolled_back:
         raise UnsupportedError(
             f"{view.store.uri('')} has table version {view.config.version.value} and a failed write at {instant}; "
-            "hoodie writes version 9 only: roll the write back with the engine that wrote it"
+            "hoodie rolls back writes of versions 8 and 9 only: roll the write back with the engine that wrote it"
         )
     plan = plan_rollback(view, instant)
     return _execute(view, request(view, Action.ROLLBACK, plan.to_bytes()), plan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.format.instants.service_metadata import RestorePlan
 from hoodie.format.table.table_config import BaseFileFormat
+from hoodie.format.table.versions import written_versions
 from hoodie.index.record.building.plan import build_of
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
@@ -21,9 +22,8 @@ def check_version_written(view: TableView, verb: str) -> None:
     version = view.config.version
     if not version.is_written:
         raise UnsupportedError(
-            f"{view.store.uri('')} has table version {version.value}; this release writes version 9 only and never "
-            f"upgrades a table: {verb} it with the engine that writes it, or upgrade it to version 9 with Hudi 1.1 or "
-            "later"
+            f"{view.store.uri('')} has table version {version.value}; this release writes {written_versions()} and "
+            f"never upgrades a table: {verb} it with the engine that writes it, or upgrade it with Hudi 1.0 or later"
         )
 
 

@@ -55,6 +55,14 @@ INSERT_DUP_POLICY: Final = Option(
     "What insert does with rows whose key the table has: stores them as further rows without a look-up (none), ignores "
     "them (drop), or refuses the write (fail). bulk_insert looks up no keys.",
 )
+NEW_KEY_ENCODING: Final = Option(
+    "hoodie.write.complex.keygen.new.encoding",
+    False,
+    flag,
+    "1.1",
+    "How a complex key generator writes keys of one field in tables of version 8: as the value (true), or as "
+    "field:value (false). A new table requires it; in others the stored keys tell it.",
+)
 BULK_SORT_MODE: Final = Option(
     "hoodie.bulkinsert.sort.mode",
     "auto",

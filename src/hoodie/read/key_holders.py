@@ -29,9 +29,9 @@ from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import record_index
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
-from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_still_there
+from hoodie.view.stored_keys import view_key_generator
 from hoodie.view.table_view import TableView
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _key_columns(view: TableView, schema: pa.Schema) -> dict[str, KeysOf]:
     fields = view.config.record_key_fields
     if len(fields) == 1 and fields[0] in schema.names:
         try:
-            key_columns = KeyColumns(table_key_generator(view.config), schema)
+            key_columns = KeyColumns(view_key_generator(view), schema)
         except HoodieError:
             return columns
         name = fields[0]

@@ -25,8 +25,8 @@ from hoodie.read.plan import ScanPlan, check_readable, plan_keys
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
-from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.timeline import instant_time_of_ms
+from hoodie.view.stored_keys import view_key_generator
 from hoodie.view.table_view import TableView
 
 
@@ -35,7 +35,7 @@ def key_columns(view: TableView) -> KeyColumns:
 
     Raises: UnsupportedError for a key generator that only the JVM has.
     """
-    return KeyColumns(table_key_generator(view.config), view.schema().arrow)
+    return KeyColumns(view_key_generator(view), view.schema().arrow)
 
 
 def key_table(columns: KeyColumns, rows: pa.Table | pa.RecordBatch) -> pa.Table:

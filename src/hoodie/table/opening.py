@@ -27,7 +27,7 @@ def create(
     type: str = "copy_on_write",
     index: str | None = None,
     name: str | None = None,
-    table_version: int = 9,
+    table_version: int | None = None,
     merge_mode: str | MergeFunction | None = None,
     key_generator: str | None = None,
     properties: Text | None = None,
@@ -52,6 +52,7 @@ def create(
             these two, with bloom filters in the data files), `bucket` or `hbase`.
             The default is `record`, without a record key `simple`.
         name: name of the table; default is the last folder of the path.
+        table_version: 9 (default), or 8 for readers and writers of Hudi 1.0; a table keeps its version.
         merge_mode: `event_time` (default with `ordering`), `commit_time`, or a function over Arrow tables.
         key_generator: `simple`, `complex`, `non_partition`, `timestamp`, `custom`; the default depends on the columns.
         properties: further `hoodie.*` options, as strings.
@@ -101,7 +102,7 @@ def open(
     spark: Session = None,
     lock: Text | None = None,
 ) -> Table:
-    """Open a table of any writer; table versions 6, 8 and 9 can be read, version 9 can be written.
+    """Open a table of any writer; table versions 6, 8 and 9 can be read, 8 and 9 can be written.
 
     `lock`: options `hoodie.write.lock.*` of all operations of this handle, where the other writers have them in their
     own options; better they are properties of the table (docs/operations/locks.md).

@@ -24,7 +24,7 @@ from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
-from hoodie.format.table.versions import VERSIONS, TableVersion
+from hoodie.format.table.versions import VERSIONS, TableVersion, written_versions
 from hoodie.index import INDEXES, RECORD, SIMPLE, IndexKind, index_kind, table_index
 from hoodie.metadata.kinds.bloom_filters import filter_options
 from hoodie.records.keys.key_generator import table_key_generator
@@ -78,7 +78,7 @@ class CreateOptions:
     type: str = "copy_on_write"
     index: str | None = None
     name: str | None = None
-    table_version: int = 9
+    table_version: int | None = None
     merge_mode: str | MergeFunction | None = None
     key_generator: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -133,7 +133,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             name=name,
             database=properties.get(keys.DATABASE),
             table_type=_type(wanted),
-            version=TableVersion.of(wanted.table_version),
+            version=_version(wanted),
             record_key_fields=record_key,
             partition_fields=partition_by,
             partition_field_types=partition_types,
@@ -150,7 +150,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             extra={**extra, **index, **merging},
         )
     )
-    table_key_generator(config)
+    table_key_generator(config).expect_known_encoding()
     return config
 
 
@@ -176,6 +176,8 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
         )
     if wanted.ordering is not None:
         asked["ordering"] = (_names(wanted.ordering), config.ordering_fields)
+    if wanted.table_version is not None:
+        asked["table_version"] = (wanted.table_version, config.version.value)
     if wanted.key_generator is not None:
         asked["key_generator"] = (_key_generator(wanted.key_generator), config.key_generator)
     if wanted.merge_mode is not None:
@@ -193,6 +195,17 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
             )
 
 
+def _version(wanted: CreateOptions) -> TableVersion:
+    if wanted.table_version is None:
+        return TableVersion.NINE
+    found = next((version for version in VERSIONS if version.value == wanted.table_version), None)
+    if found is None or not found.is_written:
+        raise UnsupportedError(
+            f"table_version={wanted.table_version}: this release creates {written_versions()}; use one of them"
+        )
+    return found
+
+
 def _type(wanted: CreateOptions) -> TableType:
     found = _TYPES.get(wanted.type.lower())
     if found is None:
@@ -208,9 +221,16 @@ def _check_supported(wanted: CreateOptions) -> None:
             f"index={index.name!r} with a Python merger on a merge-on-read table: the merger deletes records only "
             "when logs are merged, after the write updated the index; use index='simple' or 'global_simple'"
         )
-    if wanted.table_version not in [version.value for version in VERSIONS if version.is_written]:
+    version = _version(wanted)
+    if len(_names(wanted.ordering)) > 1 and not version.has_several_ordering_fields:
         raise UnsupportedError(
-            f"table_version={wanted.table_version}: this release creates version 9 only; it also reads versions 6 and 8"
+            f"ordering={list(_names(wanted.ordering))}: expected one column in a table of version {version.value}, as "
+            "older Hudi releases know no more; name one column, or create version 9"
+        )
+    if not version.has_typed_statistics and indexes.COLUMN_STATS_ENABLE.get(wanted.properties):
+        raise UnsupportedError(
+            f"{indexes.COLUMN_STATS_ENABLE.key}=true: this release writes column statistics in tables of version 9 "
+            f"only, table_version={version.value} found; omit the option, or create version 9"
         )
     if not wanted.record_key and wanted.ordering:
         raise InvalidConfigError(

@@ -35,12 +35,12 @@ _TEXTS: Final = {
     "key_generator": (keys.KEY_GENERATOR_TYPE,),
 }
 _OPERATION: Final = f"{_WRITE}.operation"
+_VERSION: Final = ("hoodie.write.table.version", keys.VERSION)
 _DEFINITION: Final = (
     keys.NAME,
     keys.TYPE,
     keys.RECORD_KEY_FIELDS,
     keys.PARTITION_FIELDS,
-    keys.ORDERING_FIELDS,
     keys.KEY_GENERATOR_TYPE,
     keys.HIVE_STYLE,
     keys.URL_ENCODE,
@@ -55,7 +55,7 @@ _DEFINITION: Final = (
 """Properties by which two tables are the same to a write that overwrites one by the other."""
 JVM_DEFAULTS: Final = {keys.HIVE_STYLE: "false"}
 """Table properties whose defaults differ in JVM Hudi."""
-CREATION: Final = (*_LISTS, *_TEXTS)
+CREATION: Final = (*_LISTS, *_TEXTS, "table_version")
 """Options with the names and meanings of arguments of `hoodie.create`; lists are separated by commas."""
 
 
@@ -82,6 +82,7 @@ class TableOptions:
         """
         rest = dict(given)
         operation = _taken(rest, "operation", (_OPERATION,))
+        version = _taken(rest, "table_version", _VERSION)
         known = translated(rest)
         rest = dict(known.properties)
         lists = {name: _taken(rest, name, aliases) for name, aliases in _LISTS.items()}
@@ -92,6 +93,8 @@ class TableOptions:
         arguments |= {name: text for name, text in texts.items() if text}
         if mode := arguments.get("merge_mode"):
             arguments["merge_mode"] = mode.lower().removesuffix("_ordering")
+        if version:
+            arguments["table_version"] = _number(version)
         if operation:
             rest["operation"] = operation.lower()
         properties = {name: rest.pop(name) for name in list(rest) if is_table_property(name)} if arguments else {}
@@ -108,7 +111,7 @@ class TableOptions:
         Raises: TableNotFoundError; as `create_table` and `check_same_table`; InvalidConfigError for unknown options.
         """
         if not table_exists(store):
-            if not may_create or not self.arguments:
+            if not may_create or not self.arguments.keys() - {"table_version"}:
                 raise TableNotFoundError(
                     f"{store.uri('')} is not a Hudi table: create a table with hoodie.create(...), or name the columns "
                     f"of its record key with the option record_key (or {_WRITE}.recordkey.field) of a write that is "
@@ -141,10 +144,13 @@ class TableOptions:
         """
         if not self.arguments:
             return True
-        table, wanted = TableView.load(TableState(store)), TableView.load(TableState(self.scratch(schema, call)))
+        table = TableView.load(TableState(store))
+        own = {"table_version": table.config.version.value, **self.arguments}
+        wanted = TableView.load(TableState(replace(self, arguments=own).scratch(schema, call)))
         columns = [[(found.name, found.type) for found in view.schema().arrow] for view in (table, wanted)]
         told = (key for key in _DEFINITION if key != keys.NAME or "name" in self.arguments)
         same = all(table.config.raw.get(key, "") == wanted.config.raw.get(key, "") for key in told)
+        same = same and table.config.ordering_fields == wanted.config.ordering_fields
         index = table_index(wanted.config)
         fixed = [option.key for option in index.own_options if option.key in call]
         same = same and all(table.config.raw.get(key) == wanted.config.raw.get(key) for key in fixed)
@@ -175,6 +181,12 @@ class TableOptions:
         name = self.arguments.get("name", config.name)
         if name != config.name:
             raise InvalidConfigError(f"the table exists with name={config.name}, but the call has {name}")
+
+
+def _number(version: str) -> int:
+    if not version.isdecimal():
+        raise InvalidConfigError(f"{_VERSION[0]}={version!r}: expected the number of a table version, such as 9")
+    return int(version)
 
 
 def _taken(options: dict[str, str], name: str, aliases: tuple[str, ...]) -> str | None:

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config import indexes
+from hoodie.config import indexes, writes
 from hoodie.display import counted
 from hoodie.errors import HoodieError, InvalidConfigError, TableExistsError, TableNotFoundError, UnsupportedError
 from hoodie.files.base_file import open_base_file
@@ -26,7 +26,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.properties import parse_properties
 from hoodie.format.table.table_config import TableConfig, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
-from hoodie.format.table.versions import TableVersion
+from hoodie.format.table.versions import TableVersion, written_versions
 from hoodie.index import PARTITIONED_RECORD, RECORD
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
@@ -122,13 +122,14 @@ class _Files:
             identity = parse_properties(store.read(path), path=store.uri(path))
         except FileNotFoundError:
             identity = {}
+        # A table without a metadata table does not tell its version: versions 8 and 9 have the same files.
         version = TableVersion.of(int(identity.get(keys.VERSION, TableVersion.NINE.value)))
         if not version.is_written:
             raise UnsupportedError(
-                f"{where} has table version {version.value}: this release rebuilds the properties of version 9 only; "
+                f"{where} has table version {version.value}: this release rebuilds properties of {written_versions()}; "
                 "restore hoodie.properties from a copy"
             )
-        config = new_table_config(NewTable(name="table", timezone=TimelineZone.UTC))
+        config = new_table_config(NewTable(name="table", version=version, timezone=TimelineZone.UTC))
         layout = layout_for(config.version, config.timeline_path, zone=config.timezone)
         state = TableState(store)
         view = TableView(state, config, layout, state.load_timeline(config, layout))
@@ -225,14 +226,23 @@ class _Found:
         }
         return replace(
             self.given,
+            table_version=self.files.view.config.version.value,
             record_key=record_key,
             partition_by=partition_by,
             ordering=ordering,
             type="merge_on_read" if self.files.has_logs else "copy_on_write",
             index=self._index(),
             name=self._name(),
-            properties={**properties, **self.given.properties},
+            properties={**properties, **self._key_encoding(record_key), **self.given.properties},
         )
+
+    def _key_encoding(self, record_key: str | Sequence[str] | None) -> dict[str, str]:
+        """Return the option that tells how keys of one field are written, where the version has two encodings."""
+        fields = (record_key,) if isinstance(record_key, str) else tuple(record_key or ())
+        if len(fields) != 1 or self.files.view.config.version.names_single_complex_key or not self.files.samples:
+            return {}
+        first = self.files.samples[0].column(RECORD_KEY)[0].as_py()
+        return {} if first.startswith(f"{fields[0]}:") else {writes.NEW_KEY_ENCODING.key: "true"}
 
     def _record_key(self) -> str | Sequence[str] | None:
         if self.given.record_key is not None:

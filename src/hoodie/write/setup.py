@@ -52,12 +52,13 @@ from hoodie.index.record.building.plan import pending_indexing
 from hoodie.metadata.kinds.registry import KINDS, parquet_options
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource
-from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
+from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger, check_ordering, table_merger
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.columns import stored_columns
 from hoodie.view.slices import data_table
+from hoodie.view.stored_keys import view_key_generator
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.files.context import CdcOptions, FileSizing, LogOptions, WriteContext
 from hoodie.write.options import (
@@ -137,9 +138,7 @@ class WriteSetup:
             call=call,
             view=view,
             schema=schema,
-            key_generator=replace(
-                table_key_generator(view.config, call.properties), path_limits=view.store.spec.folder_limits
-            ),
+            key_generator=replace(view_key_generator(view, call.properties), path_limits=view.store.spec.folder_limits),
             merger=merger,
             index=index,
             options=effective,

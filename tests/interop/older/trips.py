@@ -7,10 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 
 import hoodie
+from hoodie.files.markers import TEMP_FOLDER
+from hoodie.format.instants.commit_metadata import NULL_COMMIT
+from hoodie.timeline import Instant
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
+# Hudi 1.0.2 fails to read a record that was deleted and logged again (`Integer cannot be cast to Long`), in its own
+# tables too, unless the ordering column is an int.
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int32()), ("fare", pa.float64()), ("city", pa.string())])
 
 
 def trips(numbers: range, ts: int) -> pa.Table:
@@ -27,9 +32,26 @@ def write(older: Jvm, path: Path, rows: pa.Table, *, table_type: str, operation:
     )  # fmt: skip
 
 
-def assert_all_read(older: Jvm, path: Path, expected: dict[str, int]) -> None:
-    """The older release, we and hudi-rs see these ids and ordering values, and the same values in every column."""
+def assert_all_read(older: Jvm, path: Path, expected: dict[str, int], *, with_hudi_rs: bool = True) -> None:
+    """The older release, we and, if asked for, hudi-rs see these ids and ordering values, and the same rows."""
     theirs = older.read(path)
     assert dict(zip(theirs["id"].to_pylist(), theirs["ts"].to_pylist(), strict=True)) == expected
     assert_same_rows(hoodie.open(path).to_arrow(), theirs, meta=True)
-    assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), theirs.select(SCHEMA.names))
+    if with_hudi_rs:
+        assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), theirs.select(SCHEMA.names))
+
+
+def undo_completion(path: Path) -> Instant:
+    """Make the newest write of the JVM a dead one: its completed file is gone, and its markers are there again."""
+    view = hoodie.open(path).view()
+    instant = view.timeline.completed().instants[-1]
+    for stat in view.commit_metadata(instant).write_stats():
+        is_update = ".log." not in (stat.path or "") and stat.prev_commit != NULL_COMMIT
+        folder = path / TEMP_FOLDER / instant.requested_time
+        marker = folder / f"{stat.path}.marker.{'MERGE' if is_update else 'CREATE'}"
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+    name = f"{instant.requested_time}_{instant.completion_time}.{instant.action}"
+    for file in (name, f".{name}.crc"):
+        (path / ".hoodie/timeline" / file).unlink(missing_ok=True)
+    return instant

@@ -152,7 +152,7 @@ def _field_lists(table: NewTable) -> dict[str, str]:
     if table.record_key_fields:
         raw[keys.RECORD_KEY_FIELDS] = ",".join(table.record_key_fields)
     if table.ordering_fields:
-        raw[keys.ORDERING_FIELDS] = ",".join(table.ordering_fields)
+        raw[table.version.ordering_key] = ",".join(table.ordering_fields)
     return raw
 
 

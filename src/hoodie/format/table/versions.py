@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from hoodie.errors import UnsupportedError
+from hoodie.format.table.table_keys import ORDERING_FIELDS, PRECOMBINE_FIELD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,10 @@ class TableVersion:
     """Whether the instant in a log file's name is the base instant of its file slice (else the writing instant)."""
     validates_log_blocks: bool
     """Whether a reader must check the instant of every log block, and apply rollback blocks."""
+    ordering_key: str
+    """The property of the ordering columns in a new table; readers accept both names."""
+    has_several_ordering_fields: bool
+    """Whether all releases that write this version know more than one ordering column."""
     stores_merge_mode: bool
     """Whether `hoodie.record.merge.mode` and `hoodie.table.initial.version` are stored."""
     stores_payload_class: bool
@@ -83,6 +88,8 @@ TableVersion.SIX = TableVersion(
     commit_metadata_is_avro=False,
     log_name_has_base_instant=True,
     validates_log_blocks=True,
+    ordering_key=PRECOMBINE_FIELD,
+    has_several_ordering_fields=False,
     stores_merge_mode=False,
     stores_payload_class=True,
     stores_partition_field_types=False,
@@ -100,6 +107,8 @@ TableVersion.EIGHT = TableVersion(
     commit_metadata_is_avro=True,
     log_name_has_base_instant=False,
     validates_log_blocks=False,
+    ordering_key=PRECOMBINE_FIELD,
+    has_several_ordering_fields=False,
     stores_merge_mode=True,
     stores_payload_class=True,
     stores_partition_field_types=True,
@@ -107,7 +116,7 @@ TableVersion.EIGHT = TableVersion(
     has_typed_statistics=False,
     has_known_metadata_table=True,
     can_be_rolled_back=True,
-    is_written=False,
+    is_written=True,
 )
 TableVersion.NINE = TableVersion(
     value=9,
@@ -117,6 +126,8 @@ TableVersion.NINE = TableVersion(
     commit_metadata_is_avro=True,
     log_name_has_base_instant=False,
     validates_log_blocks=False,
+    ordering_key=ORDERING_FIELDS,
+    has_several_ordering_fields=True,
     stores_merge_mode=True,
     stores_payload_class=False,
     stores_partition_field_types=True,
@@ -130,3 +141,13 @@ TableVersion.NINE = TableVersion(
 VERSIONS: Final = (TableVersion.SIX, TableVersion.EIGHT, TableVersion.NINE)
 """The versions that this release reads, oldest first."""
 _BY_NUMBER: Final = {version.value: version for version in VERSIONS}
+
+
+def written_versions() -> str:
+    """Return the versions that this release writes, for messages.
+
+    >>> written_versions()
+    'versions 8 and 9'
+    """
+    numbers = [str(version.value) for version in VERSIONS if version.is_written]
+    return f"versions {', '.join(numbers[:-1])} and {numbers[-1]}"

@@ -101,10 +101,19 @@ class KindRegistry:
 
     def notes(self, table: DataTable, properties: Mapping[str, str]) -> tuple[str, ...]:
         """Return the notes of a write about partitions that are lost, or that its options ask for in vain."""
-        told = ((kind, kind.is_lost(table), kind.is_ignored(table, properties)) for kind in self.built)
-        return tuple(
-            kind.lost_note if is_lost else kind.ignored_note for kind, is_lost, is_asked in told if is_lost or is_asked
-        )
+        version = table.config.version
+        found = []
+        for kind in self.built:
+            if kind.is_lost(table):
+                found.append(kind.lost_note)
+            elif kind.is_ignored(table, properties):
+                found.append(kind.ignored_note)
+            elif kind.switch is not None and kind.switch.get(properties) and not kind.is_written_in(version):
+                found.append(
+                    f"{kind.switch.key}=true has no effect: this release does not write {kind.subject or kind.name} in "
+                    f"tables of version {version.value}"
+                )
+        return tuple(found)
 
     def outdated(self, table: DataTable) -> frozenset[str]:
         """Return the partitions that writes do not keep up to date, and must drop; those that follow one go with it."""

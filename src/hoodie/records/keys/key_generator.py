@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.writes import NEW_KEY_ENCODING
 from hoodie.errors import InvalidConfigError, PartitionPathError, RecordKeyError, UnsupportedError
 from hoodie.format.schema.java_text import java_text
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
@@ -22,7 +23,6 @@ from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.partition_path import check_paths, component_texts, partition_component
 from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format
 
-_NEW_ENCODING: Final = "hoodie.write.complex.keygen.new.encoding"
 _NULL_KEY_PART: Final = "__null__"
 """Represents null in a key of several fields. On disk: do not change."""
 _EMPTY_KEY_PART: Final = "__empty__"
@@ -44,8 +44,11 @@ class KeyGenerator:
 
     record_key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
-    with_names: bool
-    """Whether keys are written as `field:value`, not as the bare value of the only field."""
+    with_names: bool | None
+    """Whether keys are written as `field:value`, not as the bare value of the only field; None if only the stored keys
+    tell it (`view.stored_keys`)."""
+    has_two_encodings: bool
+    """Whether tables of this version have keys of either kind, so that stored rows decide `with_names`."""
     time_formats: tuple[TimestampFormat | None, ...] = field(repr=False)
     """Per partition field, the time format; None: the field is written as the value's text."""
     hive_style: bool
@@ -60,13 +63,26 @@ class KeyGenerator:
         `stored`: the rows are in a table, so that keys that other values make too are not refused.
 
         Raises:
+            InvalidConfigError: as `expect_known_encoding`.
             RecordKeyError: a key field is missing, or keys are null, empty or ambiguous; it contains the count and
                 three examples.
             UnsupportedError: the table has no key fields: its keys are generated, not read from columns.
         """
         if not self.record_key_fields:
             raise UnsupportedError("the table generates its record keys; they cannot be made from columns")
-        return _record_keys(batch, self.record_key_fields, with_names=self.with_names, stored=stored)
+        with_names = self.expect_known_encoding()
+        return _record_keys(batch, self.record_key_fields, with_names=with_names, stored=stored)
+
+    def expect_known_encoding(self) -> bool:
+        """Return `with_names`. Raises: InvalidConfigError if neither properties nor stored keys tell it."""
+        if self.with_names is None:
+            name = self.record_key_fields[0]
+            raise InvalidConfigError(
+                f"keys of one field of a COMPLEX key generator are `v` or `{name}:v` in this table version: Hudi 1.0.0 "
+                f"to 1.0.2 write `v`, other releases `{name}:v`; set the option {NEW_KEY_ENCODING.key} to true for "
+                f"`v`, to false for `{name}:v`"
+            )
+        return self.with_names
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the partition path of every row, never null: `""` in tables without partitions.
@@ -188,6 +204,7 @@ def key_generator_for(
         record_key_fields=keys,
         partition_fields=partitions,
         with_names=_with_names(kind, keys, table_version, bare_single_complex_key),
+        has_two_encodings=_has_two_encodings(kind, keys, table_version),
         time_formats=tuple(times if name == "TIMESTAMP" else None for name in types),
         hive_style=hive_style,
         url_encode=url_encode,
@@ -201,7 +218,11 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
     If the table does not store `hoodie.keygen.timebased.*`, these options are taken from `properties`, the options of a
     write. The JVM stores them for the timestamp key generator, but not for the custom key generator.
 
-    Raises: UnsupportedError for a key generator that exists only in JVM Hudi.
+    In tables of version 8, the encoding of keys can be unknown: use `view.stored_keys.view_key_generator` to make
+    record keys.
+
+    Raises: UnsupportedError for a key generator that exists only in JVM Hudi; InvalidConfigError for an encoding of
+    keys that the table version does not have.
     """
     prefix = TIMEBASED_PREFIX
     given = {key.removeprefix(prefix): text for key, text in (properties or {}).items() if key.startswith(prefix)}
@@ -215,7 +236,12 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
         slash_separated_dates=config.has_slash_separated_dates,
         table_version=config.version,
         timestamp_options={**given, **config.timestamp_options},
+        bare_single_complex_key=_told_encoding(properties or {}, config.raw),
     )
+
+
+def _told_encoding(*properties: Mapping[str, str]) -> bool | None:
+    return NEW_KEY_ENCODING.get(*properties) if any(NEW_KEY_ENCODING.key in found for found in properties) else None
 
 
 def _check_fields(kind: KeyGeneratorType, keys: tuple[str, ...], partitions: tuple[str, ...]) -> None:
@@ -247,20 +273,23 @@ def _field_types(kind: KeyGeneratorType, partitions: tuple[str, ...], given: Seq
     return types
 
 
-def _with_names(kind: KeyGeneratorType, keys: tuple[str, ...], version: TableVersion, bare: bool | None) -> bool:
+def _has_two_encodings(kind: KeyGeneratorType, keys: tuple[str, ...], version: TableVersion) -> bool:
+    return len(keys) == 1 and kind == KeyGeneratorType.COMPLEX and not version.names_single_complex_key
+
+
+def _with_names(kind: KeyGeneratorType, keys: tuple[str, ...], version: TableVersion, bare: bool | None) -> bool | None:
     if len(keys) != 1:
         return True
     if kind not in (KeyGeneratorType.COMPLEX, KeyGeneratorType.GLOBAL_DELETE):
         return False
-    if kind == KeyGeneratorType.GLOBAL_DELETE or version.names_single_complex_key:
-        return True
-    if bare is None:
+    if _has_two_encodings(kind, keys, version):
+        return None if bare is None else not bare
+    if bare:
         raise InvalidConfigError(
-            f"tables of version {version} with COMPLEX keys of one field hold keys as `v` or as `{keys[0]}:v`, "
-            f"depending on the writer's release; read _hoodie_record_key, then set {_NEW_ENCODING}=true for `v`, "
-            f"false for `{keys[0]}:v`"
+            f"{NEW_KEY_ENCODING.key}=true: keys of a table of version {version.value} have the form `{keys[0]}:v`; "
+            "omit the option"
         )
-    return not bare
+    return True
 
 
 def _record_keys(

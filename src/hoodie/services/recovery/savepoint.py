@@ -16,6 +16,7 @@ from hoodie.errors import HistoryLostError, InstantNotFoundError, UnsupportedErr
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
+from hoodie.format.table.versions import written_versions
 from hoodie.progress import PhaseTimes
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, Instant, State, TimelineArchive, archive_instants, delete_instant_files
@@ -137,7 +138,7 @@ def _archive_commit(view: TableView, instant: str) -> None:
     if not view.config.version.is_written:
         raise UnsupportedError(
             f"{view.store.uri('')}: commits after {instant} are archived, so that its commit must be archived with its "
-            "savepoint, and this release archives tables of version 9 only"
+            f"savepoint, and this release archives tables of {written_versions()} only"
         )
     archive_instants(view.store, view.layout, [commit], history_path=view.config.history_path, fence=view.held_lock)
 

@@ -21,7 +21,7 @@ def test_what_differs() -> None:
     ):
         assert [getattr(version, predicate) for version in (six, eight, nine)] == [False, True, True]
     assert [version.stores_payload_class for version in (six, eight, nine)] == [True, True, False]
-    assert [version.is_written for version in (six, eight, nine)] == [False, False, True]
+    assert [version.is_written for version in (six, eight, nine)] == [False, True, True]
     assert [version.names_single_complex_key for version in (six, eight, nine)] == [False, False, True]
     assert [version.log_name_has_base_instant for version in (six, eight, nine)] == [True, False, False]
     assert [version.validates_log_blocks for version in (six, eight, nine)] == [True, False, False]

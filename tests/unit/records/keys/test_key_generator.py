@@ -210,8 +210,7 @@ def test_types_without_text_are_refused_by_name(kind: pa.DataType) -> None:
         ({"kind": "CUSTOM"}, "SIMPLE or TIMESTAMP"),
         ({"kind": "CUSTOM", "partition_field_types": ["DAY"]}, "SIMPLE or TIMESTAMP"),
         ({"kind": "TIMESTAMP"}, "timestamp.type"),
-        ({"kind": "COMPLEX", "table_version": TableVersion.EIGHT}, "new.encoding"),
-        ({"kind": "COMPLEX", "table_version": TableVersion.SIX}, "new.encoding"),
+        ({"kind": "COMPLEX", "bare_single_complex_key": True}, "new.encoding"),
     ],
 )
 def test_contradictions_are_refused(options: dict[str, Any], message: str) -> None:
@@ -225,6 +224,10 @@ def test_old_complex_keys_of_one_field_come_both_ways() -> None:
     named = simple(kind="COMPLEX", table_version=TableVersion.EIGHT, bare_single_complex_key=False)
     assert bare.record_keys(batch).to_pylist() == ["a"]
     assert named.record_keys(batch).to_pylist() == ["k:a"]
+    unknown = simple(kind="COMPLEX", table_version=TableVersion.EIGHT)
+    assert unknown.partition_paths(batch).to_pylist() == ["x"]
+    with pytest.raises(InvalidConfigError, match=r"new\.encoding"):
+        unknown.record_keys(batch)
 
 
 def test_kinds_of_other_code_are_refused_and_wrappers_unwrapped() -> None:

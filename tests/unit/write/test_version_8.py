@@ -1,0 +1,205 @@
+"""Tables of version 8: ours have what Hudi 1.0 reads and writes, and a table of another writer keeps all of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.format.table import table_keys as keys
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.write.create_by_options import TableOptions
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("day", pa.string())])
+ENCODING = "hoodie.write.complex.keygen.new.encoding"
+MODEL = "org.apache.hudi.common.model."
+
+
+def rows(ids: str, ts: int) -> pa.Table:
+    return pa.Table.from_pylist([{"id": key, "ts": ts, "city": "sf", "day": "d"} for key in ids], schema=SCHEMA)
+
+
+def found(table: Table) -> dict[str, int]:
+    return {row["id"]: row["ts"] for row in table.to_arrow().to_pylist()}
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_the_properties_are_those_of_hudi_1_0(tmp_path: Path, table_type: str) -> None:
+    table = hoodie.create(
+        tmp_path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, table_version=8
+    )
+    table.upsert(rows("abc", 1))
+    table.upsert(rows("bcd", 3))
+    table.delete(rows("a", 1).select(["id", "city"]))
+    if table_type == "merge_on_read":
+        assert table.schedule_compaction()
+        table.compact()
+    table.cluster(by="ts")
+    table.upsert(rows("d", 2))
+    assert found(table) == {"b": 3, "c": 3, "d": 3}
+    assert table.verify(full=True).ok
+    raw = hoodie.open(tmp_path).view().config.raw
+    expected = {
+        keys.VERSION: "8",
+        keys.INITIAL_VERSION: "8",
+        keys.PRECOMBINE_FIELD: "ts",
+        keys.MERGE_MODE: "EVENT_TIME_ORDERING",
+        keys.PAYLOAD_CLASS: f"{MODEL}DefaultHoodieRecordPayload",
+        keys.MERGE_STRATEGY_ID: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    }
+    assert {key: raw.get(key) for key in expected} == expected
+    assert keys.ORDERING_FIELDS not in raw
+
+
+@pytest.mark.parametrize("name", ["v8_cow", "v8_mor"])
+def test_a_table_of_another_writer_keeps_its_version_and_its_properties(
+    golden_tables: Path, tmp_path: Path, name: str
+) -> None:
+    root = Path(shutil.copytree(golden_tables / name, tmp_path / name))
+    table = hoodie.open(root)
+    before, stored = dict(table.view().config.raw), table.to_arrow()
+    changed = stored.slice(0, 5).drop_columns(
+        [column for column in stored.schema.names if column.startswith("_hoodie")]
+    )
+    with pytest.warns(hoodie.HoodieWarning, match="column_stats.*does not write them in tables of version 8"):
+        table.upsert(changed.set_column(changed.schema.get_field_index("note"), "note", pa.array(["new"] * 5)))
+    assert table.to_arrow()["note"].to_pylist().count("new") == 5
+    after = dict(hoodie.open(root).view().config.raw)
+    assert before.pop(keys.METADATA_PARTITIONS) == "bloom_filters,column_stats,files,partition_stats,record_index"
+    assert after.pop(keys.METADATA_PARTITIONS) == "bloom_filters,files,record_index"
+    assert after == before
+    report = table.verify(full=True)
+    assert report.ok, report
+
+
+def test_column_statistics_are_refused_or_noted() -> None:
+    asked = {"hoodie.metadata.index.column.stats.enable": "true"}
+    with pytest.raises(hoodie.UnsupportedError, match="column statistics in tables of version 9 only"):
+        hoodie.create("memory://v8-stats", SCHEMA, record_key="id", table_version=8, properties=asked)
+    table = hoodie.create("memory://v8-stats", SCHEMA, record_key="id", table_version=8)
+    result = table.upsert(rows("a", 1), properties=asked)
+    assert any("does not write column statistics in tables of version 8" in note for note in result.notes)
+    with pytest.raises(hoodie.UnsupportedError, match="table version 8"):
+        table.index.build("column_stats")
+
+
+def test_several_ordering_columns_are_refused() -> None:
+    with pytest.raises(hoodie.UnsupportedError, match="one column in a table of version 8"):
+        hoodie.create("memory://v8-two", SCHEMA, record_key="id", ordering=["ts", "day"], table_version=8)
+
+
+@pytest.mark.parametrize(("encoding", "first"), [("true", "a"), ("false", "id:a")])
+def test_complex_keys_of_one_field_are_written_as_the_stored_ones(tmp_path: Path, encoding: str, first: str) -> None:
+    """The option is needed once: for a table without rows. Stored rows decide then, whatever their file."""
+    with pytest.raises(hoodie.InvalidConfigError, match=ENCODING):
+        hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by=["city", "day"], table_version=8)
+    table = hoodie.create(
+        tmp_path, SCHEMA, record_key="id", partition_by=["city", "day"], type="mor", index="bucket", table_version=8,
+        properties={ENCODING: encoding},
+    )  # fmt: skip
+    table.upsert(rows("ab", 1))
+    properties = tmp_path / ".hoodie" / "hoodie.properties"
+    kept = [line for line in properties.read_text().splitlines() if not line.startswith(ENCODING)]
+    properties.write_text("\n".join(kept) + "\n")
+    table = hoodie.open(tmp_path)
+    table.upsert(rows("ac", 2))
+    table.delete(rows("b", 2).select(["id", "city", "day"]))
+    assert found(table) == {"a": 2, "c": 2}
+    assert table.to_arrow()["_hoodie_record_key"].to_pylist()[0] == first
+    assert table.read_keys(rows("c", 0)).num_rows == 1
+    assert table.to_arrow(where="id = 'a'").num_rows == 1
+    opposite = {"true": "false", "false": "true"}[encoding]
+    with pytest.raises(hoodie.InvalidConfigError, match="contradicts the stored keys"):
+        table.upsert(rows("d", 2), properties={ENCODING: opposite})
+
+
+def test_a_table_of_version_9_has_one_encoding() -> None:
+    with pytest.raises(hoodie.InvalidConfigError, match="have the form `id:v`"):
+        hoodie.create(
+            "memory://v9-keys", SCHEMA, record_key="id", partition_by=["city", "day"], properties={ENCODING: "true"}
+        )
+
+
+@pytest.mark.parametrize(
+    ("payload", "delete"), [("AWSDmsAvroPayload", {"Op": "D"}), ("debezium.MySqlDebeziumAvroPayload", None)]
+)
+def test_payload_classes_of_a_table_are_honoured(tmp_path: Path, payload: str, delete: dict[str, str] | None) -> None:
+    """Rows that the class takes for deletes delete; the class stays in the properties."""
+    column, marker = next(iter((delete or {"_change_operation_type": "d"}).items()))
+    schema = pa.schema([*SCHEMA, (column, pa.string())])
+    ordering = None if delete else "ts"
+    hoodie.create(tmp_path, schema, record_key="id", ordering=ordering, index="simple", table_version=8)
+    _set_payload(tmp_path, payload)
+    table = hoodie.open(tmp_path)
+    data = rows("abc", 1)
+    table.upsert(data.append_column(column, pa.array(["I", "I", "I"])))
+    table.upsert(data.append_column(column, pa.array(["U", marker, "U"])))
+    assert sorted(found(table)) == ["a", "c"]
+    assert table.view().config.raw[keys.PAYLOAD_CLASS] == f"{MODEL}{payload}"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "PartialUpdateAvroPayload",
+        "OverwriteNonDefaultsWithLatestAvroPayload",
+        "debezium.PostgresDebeziumAvroPayload",
+        "Own",
+    ],
+)
+def test_payload_classes_that_mix_fields_are_refused(tmp_path: Path, payload: str) -> None:
+    hoodie.create(tmp_path, SCHEMA, record_key="id", ordering="ts", index="simple", table_version=8)
+    _set_payload(tmp_path, payload)
+    with pytest.raises(hoodie.UnsupportedError):
+        hoodie.open(tmp_path).upsert(rows("a", 1))
+
+
+def _set_payload(path: Path, payload: str) -> None:
+    """Store a payload class as Hudi 1.0 does: of the mode CUSTOM."""
+    properties = path / ".hoodie" / "hoodie.properties"
+    lines = [
+        line
+        for line in properties.read_text().splitlines()
+        if not line.startswith((keys.PAYLOAD_CLASS, keys.MERGE_MODE, keys.MERGE_STRATEGY_ID))
+    ]
+    added = {
+        keys.PAYLOAD_CLASS: f"{MODEL}{payload}",
+        keys.MERGE_MODE: "CUSTOM",
+        keys.MERGE_STRATEGY_ID: "00000000-0000-0000-0000-000000000000",
+    }
+    properties.write_text("\n".join([*lines, *(f"{key}={value}" for key, value in added.items())]) + "\n")
+
+
+def test_an_option_of_the_data_source_chooses_the_version() -> None:
+    given = {"record_key": "id", "hoodie.write.table.version": "8", "hoodie.write.auto.upgrade": "false"}
+    options, _ = TableOptions.split(given)
+    store = MemoryStore()
+    assert options.ensure(store, SCHEMA, {}, may_create=True)
+    assert Table(store).view().config.version.value == 8
+    assert not options.ensure(store, SCHEMA, {}, may_create=True)
+    assert options.defines(store, SCHEMA, {})
+    assert TableOptions.split({"record_key": "id"})[0].defines(store, SCHEMA, {})
+    other, _ = TableOptions.split({**given, "hoodie.write.table.version": "9"})
+    with pytest.raises(hoodie.InvalidConfigError, match="table_version=8, but the call has 9"):
+        other.ensure(store, SCHEMA, {}, may_create=True)
+    alone, _ = TableOptions.split({"hoodie.write.table.version": "8"})
+    with pytest.raises(hoodie.TableNotFoundError):
+        alone.ensure(MemoryStore(), SCHEMA, {}, may_create=True)
+
+
+def test_lost_properties_are_rebuilt(tmp_path: Path) -> None:
+    table = hoodie.create(
+        tmp_path, SCHEMA, record_key="id", partition_by=["city", "day"], ordering="ts", table_version=8,
+        properties={ENCODING: "true"},
+    )  # fmt: skip
+    table.upsert(rows("ab", 1))
+    before = dict(table.view().config.raw)
+    (tmp_path / ".hoodie" / "hoodie.properties").unlink()
+    hoodie.rebuild_properties(tmp_path, ordering="ts", dry_run=False)
+    after = dict(hoodie.open(tmp_path).view().config.raw)
+    ignored = (keys.CREATE_SCHEMA, keys.NAME, keys.CHECKSUM)
+    assert {k: v for k, v in after.items() if k not in ignored} == {k: v for k, v in before.items() if k not in ignored}
