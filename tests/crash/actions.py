@@ -59,6 +59,7 @@ class Kind:
     table_type: str
     index: str
     properties: Mapping[str, str] = field(default_factory=dict)
+    version: int = 9
 
     @property
     def is_merge_on_read(self) -> bool:
@@ -69,13 +70,14 @@ class Kind:
         return self.index in ("record", "partitioned_record")
 
     def __str__(self) -> str:
-        return f"{self.table_type}, {self.index}{', statistics' if self.properties is STATISTICS else ''}"
+        more = ", statistics" if self.properties is STATISTICS else ""
+        return f"{self.table_type}, {self.index}{more}{f', version {self.version}' if self.version != 9 else ''}"
 
 
 KINDS = tuple(
-    Kind(table_type, index, properties)
+    Kind(table_type, index, properties, *version)
     for table_type in ("copy_on_write", "merge_on_read")
-    for index, properties in (
+    for index, properties, *version in (
         ("record", {}),
         ("partitioned_record", {}),
         ("simple", {}),
@@ -84,6 +86,8 @@ KINDS = tuple(
         ("bloom", SMALL_FILTERS),
         ("global_bloom", FILTERS_IN_METADATA),
         ("record", STATISTICS),
+        ("record", {}, 8),
+        ("simple", {}, 8),
     )
 )
 
@@ -244,6 +248,10 @@ def _builds_record_index(kind: Kind) -> bool:
 
 def _has_global_record_index(kind: Kind) -> bool:
     return kind.index == "record"
+
+
+def _can_have_statistics(kind: Kind) -> bool:
+    return kind.version > 8
 
 
 def _has_no_statistics(kind: Kind) -> bool:
@@ -531,6 +539,7 @@ ACTIONS: tuple[Action, ...] = (
         lambda table: table.index.build("column_stats"),
         reaches=("/column_stats/",),
         take_up=lambda table: table.index.build("column_stats"),
+        fits=_can_have_statistics,
     ),
     Action(
         "drop of statistics",
@@ -539,6 +548,7 @@ ACTIONS: tuple[Action, ...] = (
         reaches=("hoodie.properties",),
         prepare=lambda table: table.index.build("column_stats"),
         take_up=lambda table: table.index.drop("column_stats"),
+        fits=_can_have_statistics,
     ),
     Action(
         "build of bloom filters",
@@ -634,6 +644,7 @@ def make_table(store: Store, kind: Kind, properties: Mapping[str, str]) -> None:
         store,
         table_type=kind.table_type,
         index=kind.index,
+        table_version=kind.version,
         properties={**OFF, "hoodie.parquet.small.file.limit": "0", **kind.properties, **properties},
     )
     table = Table(store)

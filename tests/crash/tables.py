@@ -66,6 +66,7 @@ def new_table(
     record_key: str | None = "id",
     ordering: str | None = "ts",
     properties: Mapping[str, str] | None = None,
+    table_version: int = 9,
 ) -> None:
     """Create an empty table."""
     options = CreateOptions(
@@ -74,6 +75,7 @@ def new_table(
         ordering=ordering,
         type=table_type,
         index=index,
+        table_version=table_version,
         properties={**FEW_BUCKETS, **(properties or {})},
     )
     create_table(store, SCHEMA, options)

@@ -39,10 +39,11 @@ def batch_for_both(rng: random.Random, rules: Rules, rows: list[Row], *, deletes
 class Alternation:
     """The table, its model, and the two writers."""
 
-    def __init__(self, jvm: Jvm, path: Path, rules: Rules, seed: int) -> None:
+    def __init__(self, jvm: Jvm, path: Path, rules: Rules, seed: int, version: int) -> None:
         self.jvm = jvm
         self.path = path
         self.rules = rules
+        self.version = version
         self.rng = random.Random(seed)
         self.model = Model(rules)
 
@@ -53,7 +54,7 @@ class Alternation:
             # `simple` is the index that the JVM uses unasked. Of the record index test_record_index.py tells.
             hoodie.create(
                 self.path, SCHEMA, record_key="id", partition_by="city", ordering=ordering, name="trips",
-                index=self.rules.index, properties=self.settings,
+                index=self.rules.index, table_version=self.version, properties=self.settings,
             )  # fmt: skip
             self.step("upsert", self.ours)
         else:
@@ -84,6 +85,7 @@ class Alternation:
             partition="city",
             ordering="ts" if self.rules.event_time else None,
             operation=operation,
+            table_version=self.version,
             options={
                 "hoodie.datasource.write.hive_style_partitioning": "true",
                 "hoodie.write.record.merge.mode": mode,
@@ -112,20 +114,24 @@ class Alternation:
 
     def check(self) -> None:
         expected = to_arrow(self.model.rows.values())
+        assert hoodie.open(self.path).view().config.version.value == self.version
         assert_same_rows(hoodie.open(self.path).to_arrow(columns=SCHEMA.names), expected)
         assert_same_rows(self.jvm.read(self.path, SCHEMA.names), expected)
         assert_same_rows(read_with_hudi_rs(self.path).select(SCHEMA.names), expected)
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=3)
 @seeded(11, 31415)
+@pytest.mark.parametrize("version", [8, 9])
 @pytest.mark.parametrize(("mode", "index"), [("event time", None), ("commit time", None), ("event time", "bucket")])
-def test_two_writers_take_turns(jvm: Jvm, tmp_path: Path, mode: str, index: str | None, seed: int) -> None:
+def test_two_writers_take_turns(
+    jvm: Jvm, tmp_path: Path, mode: str, index: str | None, version: int, seed: int
+) -> None:
     print(f"seed {seed}")
     indexes = ("global_bloom" if mode == "commit time" else "bloom", "simple", "bloom")
     index = index or indexes[seed % 7 % 3]
     print(f"index {index}")
-    run = Alternation(jvm, tmp_path / "trips", Rules(event_time=mode == "event time", index=index), seed)
+    run = Alternation(jvm, tmp_path / "trips", Rules(event_time=mode == "event time", index=index), seed, version)
     run.create()
     run.check()
     operations = ["upsert", "insert", "bulk_insert", "delete", "insert_overwrite"]

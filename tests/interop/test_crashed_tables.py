@@ -126,6 +126,7 @@ def check_both_go_on(jvm: Jvm, path: Path, cell: Cell) -> None:
         partition="city",
         ordering="ts",
         table_type=cell.kind.table_type.upper(),
+        table_version=cell.kind.version,
         options=_STATISTICS if "column_stats" in Table(store).view().config.metadata_partitions else None,
     )
     after = rows_of(store)

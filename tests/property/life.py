@@ -171,12 +171,18 @@ def new_life(seed: int, table_type: str, index: str | None = None, more: Mapping
     )
     index = chosen if index is None else index
     properties |= more or {}
+    version = (8, 9)[seed // 2 % 2]
+    if version == 8:
+        del properties["hoodie.metadata.index.column.stats.enable"]
     if index == "automatic":
-        new_table(store, table_type=table_type, index=None, record_key=None, ordering=None, properties=properties)
+        new_table(
+            store, table_type=table_type, index=None, record_key=None, ordering=None, properties=properties,
+            table_version=version,
+        )  # fmt: skip
     else:
-        new_table(store, table_type=table_type, index=index, properties=properties)
+        new_table(store, table_type=table_type, index=index, properties=properties, table_version=version)
     life = Life(rng, store, [Table(store) for _ in range(2)], index=index)
-    life.done.append(f"{table_type}, {index}, {properties}")
+    life.done.append(f"version {version}, {table_type}, {index}, {properties}")
     return life
 
 
