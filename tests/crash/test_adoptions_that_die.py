@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from hoodie.files.table_properties import table_exists
 from hoodie.storage import MemoryStore, Store
-from hoodie.write.adopting.adoption import METADATA_ONLY, REWRITE, Adoption, AdoptOptions, adopt
+from hoodie.write.adopting.adoption import METADATA_ONLY, REWRITE, AdoptOptions, adopt
+from hoodie.write.adopting.result import Adoption
 from hoodie.write.adopting.source_files import find_in_folder
 from hoodie.write.create import CreateOptions
 from tests.crash.tables import Rows, check_tidy, deaths, rows_of, trips
@@ -26,22 +29,24 @@ def source() -> MemoryStore:
     return store
 
 
-def run(files: MemoryStore, target: Store, mode: str) -> Adoption:
+def run(files: MemoryStore, target: Store, mode: str | Mapping[str, str]) -> Adoption:
     wanted = CreateOptions(record_key="id", partition_by="city", ordering="ts")
     return adopt(find_in_folder(files), target, AdoptOptions(wanted=wanted, mode=mode, dry_run=False))
 
 
-@pytest.mark.parametrize("mode", [REWRITE, METADATA_ONLY])
-def test_an_adoption_that_dies_begins_again_and_loses_nothing(mode: str) -> None:
+@pytest.mark.parametrize("mode", [REWRITE, METADATA_ONLY, {"city=nyc": METADATA_ONLY}], ids=["rewrite", "stay", "both"])
+def test_an_adoption_that_dies_begins_again_and_loses_nothing(mode: str | Mapping[str, str]) -> None:
     files = source()
     outcomes = []
+    some = {} if isinstance(mode, str) else {key: row for key, row in ROWS.items() if row[1] == "nyc"}
     for death in deaths(MemoryStore(), lambda table: run(files, table._context.state.store, mode)):
         found = rows_of(death.store) if table_exists(death.store) else {}
-        assert found in ({}, ROWS), f"{death}: neither no rows nor all: {found}"
+        assert found in ({}, some, ROWS), f"{death}: rows of a part of a commit: {found}"
         again = run(files, death.store, mode)
-        assert (again.write is None) == bool(found), str(death)
+        assert (again.write is None) == (found == ROWS), str(death)
         assert rows_of(death.store) == ROWS
         if again.write is not None:
             check_tidy(death.store, has_record_index=mode == REWRITE)
         outcomes.append(len(found))
     assert (outcomes[0], outcomes[-1]) == (0, 3)
+    assert set(outcomes) == {0, len(some), 3}

@@ -53,14 +53,16 @@ def check(jvm: Jvm, path: Path, expected: list[pa.Table]) -> None:
     assert_same_rows(hoodie.open(path, spark=False).to_arrow(columns=rows.column_names), rows)
 
 
-@pytest.mark.parametrize("mode", ["rewrite", "metadata_only"])
+@pytest.mark.parametrize("mode", ["rewrite", "metadata_only", "both"])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("partition", PARTITIONS)
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=5)
 def test_the_jvm_reads_and_continues(jvm: Jvm, tmp_path: Path, partition: str, kind: str, mode: str) -> None:
     path = tmp_path / "t"
     files = source_of(jvm, tmp_path, partition)
-    done = hoodie.adopt(files, path, record_key="id", ordering="ts", type=kind, mode=mode, dry_run=False)
+    folders = sorted({str(file.parent.relative_to(files)) for file in files.rglob("*.parquet")})
+    chosen: str | dict[str, str] = dict.fromkeys(folders[1::2], "metadata_only") if mode == "both" else mode
+    done = hoodie.adopt(files, path, record_key="id", ordering="ts", type=kind, mode=chosen, dry_run=False)
     assert done.write is not None
     assert done.write.inserted == ROWS.num_rows
     check(jvm, path, [ROWS])

@@ -41,8 +41,13 @@ def adopt(
     table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
     index: Annotated[str | None, typer.Option("--index", help="As for `hoodie create`.")] = None,
     mode: Annotated[
-        str, typer.Option("--mode", help="rewrite the rows, or metadata_only: they stay in the source files.")
-    ] = "rewrite",
+        list[str] | None,
+        typer.Option(
+            "--mode",
+            metavar="[PARTITION:]MODE",
+            help="rewrite (default) the rows, or metadata_only: they stay in the source files. May be repeated.",
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
     execute: Annotated[
         bool, typer.Option("--execute", help="Write the table; default: only say what would be done.")
@@ -66,7 +71,7 @@ def adopt(
         type=table_type,
         index=index,
         name=name,
-        mode=mode,
+        mode=_mode(mode or []),
         properties=pairs(option),
         dry_run=not execute,
         storage_options=pairs(storage_option),
@@ -78,3 +83,11 @@ def adopt(
     if not found.ok:
         print_note("the files cannot be adopted as they are")
         raise typer.Exit(REFUSED)
+
+
+def _mode(texts: list[str]) -> str | dict[str, str]:
+    """Return one mode, or modes by partition path."""
+    pairs = [text.rpartition(":") for text in texts]
+    if len(pairs) == 1 and not pairs[0][1]:
+        return texts[0]
+    return {path or "*": mode for path, _, mode in pairs} if pairs else "rewrite"

@@ -27,8 +27,10 @@ def check_version_written(view: TableView, verb: str) -> None:
         )
 
 
-def check_writable(view: TableView, verb: str = "write") -> None:
+def check_writable(view: TableView, verb: str = "write", *, adds_to_skeletons: bool = False) -> None:
     """Refuse a table whose version, or whose base files, this release does not write. `verb` as above.
+
+    `adds_to_skeletons`: the write adds file groups to a bootstrapped table, and changes none.
 
     Raises: UnsupportedError; its message names the unsupported feature and an engine that supports it.
     """
@@ -37,7 +39,7 @@ def check_writable(view: TableView, verb: str = "write") -> None:
     missing = {
         "tables without meta fields": not config.populates_meta_fields,
         "tables whose data files lack the partition columns": config.drops_partition_columns,
-        "bootstrapped tables": config.bootstrap_base_path is not None,
+        "bootstrapped tables": config.bootstrap_base_path is not None and not adds_to_skeletons,
         f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
     }
     for what, found in missing.items():

@@ -12,7 +12,7 @@ from hoodie.table.handle import Table
 
 if TYPE_CHECKING:
     from hoodie.records.merging.mergers import MergeFunction
-    from hoodie.write.adopting.adoption import Adoption
+    from hoodie.write.adopting.result import Adoption
     from hoodie.write.lost_properties import RebuiltProperties
 
 
@@ -176,7 +176,7 @@ def adopt(
     name: str | None = None,
     merge_mode: str | MergeFunction | None = None,
     key_generator: str | None = None,
-    mode: str = "rewrite",
+    mode: str | Mapping[str, str] = "rewrite",
     properties: Text | None = None,
     dry_run: bool = True,
     storage_options: Text | None = None,
@@ -200,7 +200,8 @@ def adopt(
         partition_by: as for `create`; default: the columns of the folders' names. An empty list: no partitions.
         mode: `rewrite`: the rows are written to files of the wanted size (`hoodie.parquet.max.file.size`).
             `metadata_only`: the rows stay in the source files, and the table has a skeleton file with keys for each, as
-            JVM Hudi's metadata-only bootstrap (docs/adopt.md). The default index then is `simple`.
+            JVM Hudi's metadata-only bootstrap (docs/adopt.md). The default index then is `simple`. A dict has modes by
+            partition path; `*` is the mode of all others, by default `rewrite`.
         dry_run: with False the table is written.
         storage_options: settings of the object store of the target, and of the files.
         source_storage_options: settings of the object store of the files, if they differ.

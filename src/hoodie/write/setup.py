@@ -116,7 +116,7 @@ class WriteSetup:
     def without_repair(cls, call: Call, data: Dataset | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
         """Collect the facts; nothing is changed. Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError."""
         view = TableView.load(call.state)
-        check_writable(view)
+        check_writable(view, adds_to_skeletons=call.adds_to_skeletons)
         if view.config.partial_update_mode is not None:
             raise UnsupportedError(
                 f"{view.store.uri('')}: this release does not write partial update mode "

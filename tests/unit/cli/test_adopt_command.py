@@ -54,3 +54,10 @@ def test_files_that_stay(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("adopt", str(folder), "-t", str(table), "-k", "id", "--mode", "metadata_only", "--execute")
     assert (code, "bootstrap at 00000000000001: 2 inserted" in out) == (0, True)
     assert hoodie.open(table, spark=False).count() == 2
+
+
+def test_modes_of_partitions(run: Run, tmp_path: Path) -> None:
+    modes = ("--mode", "metadata_only", "--mode", "city=sf:rewrite")
+    code, out, _ = run("adopt", str(folder_of(tmp_path)), "-k", "id", *modes, "--json")
+    assert (code, json.loads(out)["mode"]) == (0, {"*": "metadata_only", "city=sf": "rewrite"})
+    assert run("adopt", str(tmp_path / "raw"), "-k", "id", "--mode", "city=la:rewrite")[0] == 1

@@ -221,7 +221,7 @@ def test_the_same_call_again_does_nothing(folder: Path, tmp_path: Path) -> None:
     again = hoodie.adopt(folder, tmp_path / "t", record_key="id", dry_run=False)
     assert again.write is None
     assert again.notes == (
-        f"the commit {done.write.instant} of the target adopted these files already; nothing was written",
+        f"the target has the rows of these files already, from {done.write.instant}; nothing was written",
     )
     write(folder / "city=la" / "day=9" / "x.parquet", {"id": ["z"], "fare": [1.0], "at": [datetime(2026, 1, 9)]})
     with pytest.raises(TableExistsError, match="none adopted these files"):

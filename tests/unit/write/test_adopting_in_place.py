@@ -140,3 +140,34 @@ def test_a_table_of_the_other_mode_is_refused(folder: Path, tmp_path: Path) -> N
     hoodie.adopt(folder, tmp_path / "t", dry_run=False, **IN_PLACE)
     with pytest.raises(InvalidConfigError, match="bootstrap folder"):
         hoodie.adopt(folder, tmp_path / "t", record_key="id", index="simple", dry_run=False)
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_some_partitions_stay_and_others_are_rewritten(folder: Path, tmp_path: Path, table_type: str) -> None:
+    choice = {**IN_PLACE, "mode": {"city=sf": "metadata_only"}, "type": table_type}
+    assert hoodie.adopt(folder, tmp_path / "t", **choice).mode == {"city=sf": "metadata_only"}
+    done = hoodie.adopt(folder, tmp_path / "t", dry_run=False, **choice)
+    assert done.write is not None
+    assert (done.write.operation, done.write.inserted, done.write.files_created) == ("bulk_insert", 4, 3)
+    assert done.write.notes == ("bootstrap at 00000000000001: 2 inserted",)
+    assert_same_rows(rows_of(tmp_path / "t"), ROWS)
+    table = hoodie.open(tmp_path / "t", spark=False)
+    assert table.verify(full=True).ok
+    columns = {path.parent.name: len(pq.ParquetFile(path).schema_arrow.names) for path in table_files(tmp_path / "t")}
+    assert columns == {"city=sf": 5, "city=nyc": 9, "city=__HIVE_DEFAULT_PARTITION__": 9}
+    assert hoodie.adopt(folder, tmp_path / "t", dry_run=False, **choice).write is None
+    with pytest.raises(UnsupportedError, match="bootstrapped tables"):
+        table.bulk_insert(ROWS)
+
+
+def table_files(path: Path) -> list[Path]:
+    return sorted(path.glob("city=*/*.parquet"))
+
+
+def test_the_mode_of_all_other_partitions(folder: Path, tmp_path: Path) -> None:
+    mode = {"city=sf": "rewrite", "*": "metadata_only"}
+    hoodie.adopt(folder, tmp_path / "t", dry_run=False, **{**IN_PLACE, "mode": mode})
+    columns = {path.parent.name: len(pq.ParquetFile(path).schema_arrow.names) for path in table_files(tmp_path / "t")}
+    assert columns == {"city=sf": 9, "city=nyc": 5, "city=__HIVE_DEFAULT_PARTITION__": 5}
+    with pytest.raises(InvalidConfigError, match="no files in the folder 'city=oslo'"):
+        hoodie.adopt(folder, **{**IN_PLACE, "mode": {"city=oslo": "rewrite"}})

@@ -2,20 +2,21 @@
 
 Each is one commit: a bulk insert into the table's own files, or skeleton files beside the index of the source files. If
 it dies, no row of it is visible; the same call begins again, and removes what the dead one left. After a success the
-same call finds the commit and does nothing.
+same call finds the commit and does nothing. An adoption with both modes is two commits.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+import posixpath
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
 from hoodie.commit.call import Call
-from hoodie.display import counted, html_facts, size_text
+from hoodie.display import counted
 from hoodie.engine import LocalEngine
 from hoodie.errors import InvalidConfigError, RecordKeyError, SchemaMismatchError, TableExistsError
 from hoodie.files.table_properties import create_table_config, read_table_config, table_exists
@@ -26,6 +27,7 @@ from hoodie.storage import Store
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.adopting.key_scan import KeyScan, scan_keys
+from hoodie.write.adopting.result import Adoption
 from hoodie.write.adopting.skeletons import DEFAULT_INDEX, bootstrapped_config, notes_of, problems_of, write_skeletons
 from hoodie.write.adopting.source_files import Found, SourceFile, read_footers
 from hoodie.write.adopting.source_rows import SourceRows, unified
@@ -37,6 +39,7 @@ SOURCE_KEY: Final = "hoodie.python.adopted"
 """Key of the commit's extra metadata: the folder of the files, their number, and a digest of their names and sizes."""
 REWRITE: Final = "rewrite"
 METADATA_ONLY: Final = "metadata_only"
+_OTHERS: Final = "*"
 _SHOWN: Final = 5
 _CORES_MAX: Final = 4
 """With more cores, streams that stage their rows are faster than one stream that writes them at once."""
@@ -44,114 +47,29 @@ _OPEN_PARTITIONS_MAX: Final = 64
 """One stream holds at most 256 MiB of rows of its open files: of more partitions, row groups would be small."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Adoption:
-    """What an adoption found, and what it wrote.
-
-    `refused`: why files or rows cannot be adopted; a call without `dry_run` raises an error if there are any.
-    `duplicates`: rows whose key an earlier row has, and `duplicate_keys` a few of these keys; None without a record key
-    and if files were refused before keys were read. `partitions`: rows by partition path. `schema`: the columns of the
-    table; None if the files have no common schema. `write`: the result of the commit; None if nothing was
-    written.
-    """
-
-    source: str
-    target: str | None
-    mode: str
-    dry_run: bool
-    files: int = 0
-    rows: int = 0
-    size_bytes: int = 0
-    schema: pa.Schema | None = None
-    partitions: Mapping[str, int] = field(default_factory=dict, hash=False)
-    duplicates: int | None = None
-    duplicate_keys: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    write: WriteResult | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether the files can be adopted: nothing is refused, and no key occurs twice."""
-        return not self.refused and not self.duplicates
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON; columns by name."""
-        return {
-            "source": self.source,
-            "target": self.target,
-            "mode": self.mode,
-            "dry_run": self.dry_run,
-            "files": self.files,
-            "rows": self.rows,
-            "size_bytes": self.size_bytes,
-            "schema": self._columns,
-            "partitions": dict(self.partitions),
-            "duplicates": self.duplicates,
-            "duplicate_keys": list(self.duplicate_keys),
-            "refused": list(self.refused),
-            "notes": list(self.notes),
-            "write": None if self.write is None else self.write.to_dict(),
-        }
-
-    def __str__(self) -> str:
-        files = f"{counted(self.files, 'files')}, {counted(self.rows, 'rows')}, {size_text(self.size_bytes)}"
-        lines = [f"adopt {self.source} ({self.mode}): {files}"]
-        lines.append("  columns: " + ", ".join(f"{name} {kind}" for name, kind in (self._columns or {}).items()))
-        lines.append(f"  partitions: {self._partitions}")
-        lines.append(f"  duplicates of keys: {self._duplicates}")
-        lines += [f"  refused: {reason}" for reason in self.refused]
-        lines += [f"  note: {note}" for note in self.notes]
-        lines += [f"  {line}" for line in self._written.splitlines()]
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return an HTML table, for notebooks."""
-        facts = {
-            "source": self.source,
-            "target": self.target or "",
-            "mode": self.mode,
-            "files": self.files,
-            "rows": self.rows,
-            "size": size_text(self.size_bytes),
-            "columns": "\n".join(f"{name} {kind}" for name, kind in (self._columns or {}).items()),
-            "partitions": self._partitions,
-            "duplicates of keys": self._duplicates,
-            "refused": "\n".join(self.refused),
-            "notes": "\n".join(self.notes),
-            "written": self._written,
-        }
-        return html_facts(facts)
-
-    @property
-    def _written(self) -> str:
-        return f"{'dry run: ' if self.dry_run else ''}nothing was written" if self.write is None else str(self.write)
-
-    @property
-    def _columns(self) -> dict[str, str] | None:
-        return None if self.schema is None else {child.name: str(child.type) for child in self.schema}
-
-    @property
-    def _partitions(self) -> str:
-        shown = [f"{path or '(none)'} {counted(rows, 'rows')}" for path, rows in list(self.partitions.items())[:_SHOWN]]
-        return f"{len(self.partitions):,}: {', '.join(shown)}{', …' if len(self.partitions) > _SHOWN else ''}"
-
-    @property
-    def _duplicates(self) -> str:
-        if self.duplicates is None:
-            return "not counted"
-        return f"{self.duplicates:,}" + (f", e.g. {list(self.duplicate_keys)}" if self.duplicates else "")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptOptions:
-    """What a caller chose. `wanted.partition_by`: None for the columns of the folders' names."""
+    """What a caller chose. `wanted.partition_by`: None for the columns of the folders' names.
+
+    `mode`: of all files, or by partition path; the path `*` stands for all other partitions, which are rewritten
+    without it.
+    """
 
     wanted: CreateOptions
-    mode: str = REWRITE
+    mode: str | Mapping[str, str] = REWRITE
     dry_run: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the modes. Raises: InvalidConfigError."""
+        for mode in (self.mode,) if isinstance(self.mode, str) else self.mode.values():
+            if mode not in (REWRITE, METADATA_ONLY):
+                raise InvalidConfigError(f"mode={mode!r}: expected {REWRITE!r} or {METADATA_ONLY!r}")
+
+    def mode_of(self, partition_path: str) -> str:
+        """Return the mode of the files of a partition."""
+        if isinstance(self.mode, str):
+            return self.mode
+        return self.mode.get(partition_path, self.mode.get(_OTHERS, REWRITE))
 
 
 def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption:
@@ -160,14 +78,13 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
     Raises: InvalidConfigError if a target is missing, or something is refused; RecordKeyError for duplicates of keys;
         TableExistsError if the target is a table with other rows; as `hoodie.create` and `Table.bulk_insert`.
     """
-    if options.mode not in (REWRITE, METADATA_ONLY):
-        raise InvalidConfigError(f"mode={options.mode!r}: expected {REWRITE!r} or {METADATA_ONLY!r}")
     if target is not None:
         _check_apart(found, target)
     elif not options.dry_run:
         raise InvalidConfigError("target: expected the folder of the new table; the Parquet files stay where they are")
     files, refused = read_footers(found)
-    schema, refused = _schema(files, refused, found, options.mode)
+    parts = _parts(files, options)
+    schema, refused = _schema(files, refused, found, has_dates=METADATA_ONLY not in parts)
     plan = Adoption(
         source=found.store.uri(""),
         target=None if target is None else target.uri(""),
@@ -182,17 +99,20 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
     )
     if schema is None:
         return plan if options.dry_run else _raise_refused(plan)
-    wanted = _completed(options, files)
+    wanted = _completed(options.wanted, files, is_in_place=METADATA_ONLY in parts)
     config = table_config(schema, wanted, default_name=default_name(target or found.store))
     rows = SourceRows(found.store.spec, files, schema)
-    if options.mode == METADATA_ONLY:
+    if METADATA_ONLY in parts:
         config = bootstrapped_config(config, found.store)
-        plan = replace(
-            plan, refused=(*refused, *problems_of(rows, config)), notes=(*plan.notes, *notes_of(plan.source, files))
-        )
-    done = None if target is None else _adopted(target, config, wanted, _source_text(found, files))
-    if done is not None:
-        return replace(plan, notes=(*plan.notes, done))
+        problems = problems_of(replace(rows, files=parts[METADATA_ONLY]), config)
+        notes = notes_of(plan.source, parts[METADATA_ONLY])
+        plan = replace(plan, refused=(*refused, *problems), notes=(*plan.notes, *notes))
+    texts = {mode: _source_text(found, own) for mode, own in parts.items()}
+    done = {} if target is None else _adopted(target, config, wanted, set(texts.values()))
+    if len(done) == len(texts):
+        instants = " and ".join(sorted(done.values()))
+        note = f"the target has the rows of these files already, from {instants}; nothing was written"
+        return replace(plan, notes=(*plan.notes, note))
     plan = _with_keys(plan, _scanned(rows, config, target or found.store))
     if options.dry_run:
         return plan
@@ -200,17 +120,55 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
     assert target is not None
     if not table_exists(target):
         create_table_config(target, config)
-    extra = {SOURCE_KEY: _source_text(found, files)}
-    if options.mode == METADATA_ONLY:
-        return replace(plan, write=write_skeletons(rows, found.store, target, extra))
-    return replace(plan, write=_rewrite(rows, target, config, plan, extra))
+    left = {mode: replace(rows, files=own) for mode, own in parts.items() if texts[mode] not in done}
+    written = [_write(mode, own, found, target, plan, {SOURCE_KEY: texts[mode]}) for mode, own in left.items()]
+    return replace(plan, write=_together(written))
 
 
-def _rewrite(
-    rows: SourceRows, target: Store, config: TableConfig, plan: Adoption, extra: Mapping[str, str]
+def _parts(files: tuple[SourceFile, ...], options: AdoptOptions) -> dict[str, tuple[SourceFile, ...]]:
+    """Return the files of each mode that has files; those that stay first, as in the JVM's bootstrap.
+
+    Raises: InvalidConfigError for a partition that no file is in.
+    """
+    folders = {posixpath.dirname(file.path) for file in files}
+    if not isinstance(options.mode, str) and (unknown := sorted(options.mode.keys() - folders - {_OTHERS})):
+        raise InvalidConfigError(
+            f"mode: no files in the folder {unknown[0]!r}; expected folders as {sorted(folders)[:5]}"
+        )
+    modes = {path: options.mode_of(path) for path in folders}
+    parts = {
+        mode: tuple(file for file in files if modes[posixpath.dirname(file.path)] == mode)
+        for mode in (METADATA_ONLY, REWRITE)
+    }
+    return {mode: own for mode, own in parts.items() if own}
+
+
+def _write(
+    mode: str, rows: SourceRows, found: Found, target: Store, plan: Adoption, extra: Mapping[str, str]
 ) -> WriteResult:
-    call = Call(state=TableState(target), extra_metadata=extra)
-    is_placed = table_index(config).places_rows
+    if mode == METADATA_ONLY:
+        return write_skeletons(rows, found.store, target, extra)
+    return _rewrite(rows, target, plan, extra)
+
+
+def _together(results: Sequence[WriteResult]) -> WriteResult:
+    """Return the result of the last commit, with the counts of all."""
+    *before, last = results
+    return replace(
+        last,
+        inserted=sum(result.inserted for result in results),
+        files_created=sum(result.files_created for result in results),
+        bytes_written=sum(result.bytes_written for result in results),
+        notes=(
+            *(f"{result.operation} at {result.instant}: {result.inserted:,} inserted" for result in before),
+            *last.notes,
+        ),
+    )
+
+
+def _rewrite(rows: SourceRows, target: Store, plan: Adoption, extra: Mapping[str, str]) -> WriteResult:
+    call = Call(state=TableState(target), extra_metadata=extra, adds_to_skeletons=True)
+    is_placed = table_index(read_table_config(target)).places_rows
     is_small = len(plan.partitions) <= _OPEN_PARTITIONS_MAX and LocalEngine().parallelism <= _CORES_MAX
     if is_small and not is_placed:
         # One stream fills one file of each partition after the other, and needs no staged copy of the rows.
@@ -218,13 +176,13 @@ def _rewrite(
     return bulk_insert(call, rows)
 
 
-def _adopted(target: Store, config: TableConfig, wanted: CreateOptions, source: str) -> str | None:
-    """Return a note if the target has the rows of these files already. `source`: their text in the commit.
+def _adopted(target: Store, config: TableConfig, wanted: CreateOptions, texts: Set[str]) -> dict[str, str]:
+    """Return the texts of sources whose rows the target has, and the instants of their commits.
 
     Raises: TableExistsError if it has other rows; InvalidConfigError if it is a table of other options.
     """
     if not table_exists(target):
-        return None
+        return {}
     existing = read_table_config(target)
     check_same_table(existing, wanted)
     if existing.bootstrap_base_path != config.bootstrap_base_path:
@@ -234,16 +192,16 @@ def _adopted(target: Store, config: TableConfig, wanted: CreateOptions, source: 
         )
     view = TableView.load(TableState(target))
     commits = view.completed_writes()
-    if not commits:
-        return None
-    sources = {view.commit_metadata(commit).extra_metadata.get(SOURCE_KEY): commit.requested_time for commit in commits}
-    done = sources.get(source)
-    if done is None:
+    sources = {
+        view.commit_metadata(commit).extra_metadata.get(SOURCE_KEY, ""): commit.requested_time for commit in commits
+    }
+    done = {text: instant for text, instant in sources.items() if text in texts}
+    if commits and not done:
         raise TableExistsError(
             f"{target.uri('')} is a table with {counted(len(commits), 'commits')}, and none adopted these files: "
             "expected a new folder; to add rows to this table, use t.upsert or t.bulk_insert"
         )
-    return f"the commit {done} of the target adopted these files already; nothing was written"
+    return done
 
 
 def _source_text(found: Found, files: tuple[SourceFile, ...]) -> str:
@@ -253,24 +211,23 @@ def _source_text(found: Found, files: tuple[SourceFile, ...]) -> str:
 
 
 def _schema(
-    files: tuple[SourceFile, ...], refused: tuple[str, ...], found: Found, mode: str
+    files: tuple[SourceFile, ...], refused: tuple[str, ...], found: Found, *, has_dates: bool
 ) -> tuple[pa.Schema | None, tuple[str, ...]]:
     """Return the schema of all files, and what is refused; no schema if there is none."""
     if not files:
         return None, refused
     try:
         # JVM Hudi fails to update bootstrapped rows with dates in the partition path.
-        return unified(files, found.store.uri(""), has_dates=mode == REWRITE), refused
+        return unified(files, found.store.uri(""), has_dates=has_dates), refused
     except SchemaMismatchError as error:
         return None, (*refused, str(error))
 
 
-def _completed(options: AdoptOptions, files: tuple[SourceFile, ...]) -> CreateOptions:
+def _completed(wanted: CreateOptions, files: tuple[SourceFile, ...], *, is_in_place: bool) -> CreateOptions:
     """Return the options of the table with the partition columns and the index that the caller left open."""
-    wanted = options.wanted
     if wanted.partition_by is None:
         wanted = replace(wanted, partition_by=tuple(name for name, _ in files[0].values))
-    if options.mode == METADATA_ONLY and wanted.index is None:
+    if is_in_place and wanted.index is None:
         wanted = replace(wanted, index=DEFAULT_INDEX)
     return wanted
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,7 +116,7 @@ def _problem(file: SourceFile, rows: SourceRows, generator: KeyGenerator, types:
     return None if path == folder else f"expected the folder of its partition path, {path!r}, found {folder!r}"
 
 
-def write_skeletons(rows: SourceRows, folder: Store, target: Store, extra_metadata: dict[str, str]) -> WriteResult:
+def write_skeletons(rows: SourceRows, folder: Store, target: Store, extra_metadata: Mapping[str, str]) -> WriteResult:
     """Write a skeleton for each file with rows, and the bootstrap index, and commit them. The table exists.
 
     Memory: one row group of keys for each thread, and the bootstrap index. Raises: CorruptFileError, MissingFileError,
@@ -153,14 +153,13 @@ def write_skeletons(rows: SourceRows, folder: Store, target: Store, extra_metada
 
 def _write_index(stats: list[WriteStat], files: list[SourceFile], folder: Store, target: Store) -> None:
     now_ms = time.time_ns() // 1_000_000
-    modified = {info.path: info.modified_ms for info in folder.list("", recursive=True)}
     sources = [
         SkeletonSource(
             partition_path=stat.partition_path or "",
             file_id=stat.file_id,
             uri=folder.uri(file.path),
             size_bytes=file.size_bytes,
-            modified_ms=modified.get(file.path, now_ms),
+            modified_ms=file.modified_ms or now_ms,
         )
         for stat, file in zip(stats, files, strict=True)
     ]

@@ -46,6 +46,7 @@ class SourceFile:
     values: PathValues = ()
     replaced: tuple[str, ...] = ()
     int96: frozenset[str] = frozenset()
+    modified_ms: int = 0
 
     @property
     def rows(self) -> int:
@@ -55,11 +56,12 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file before its footer is read. `size_bytes` is 0 if it is not known."""
+    """A file before its footer is read. `size_bytes` and `modified_ms` are 0 if they are not known."""
 
     path: str
-    size_bytes: int
     values: PathValues
+    size_bytes: int = 0
+    modified_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,9 @@ def find_in_folder(store: Store) -> Found:
     shown = [info for info in listed if not any(part[0] in "_." for part in info.path.split("/"))]
     if not shown:
         raise InvalidConfigError(f"{store.uri('')}: expected a folder with Parquet files, found no file")
-    files = tuple(FoundFile(info.path, info.size_bytes, values_of_folders(info.path)) for info in shown)
+    files = tuple(
+        FoundFile(info.path, values_of_folders(info.path), info.size_bytes, info.modified_ms) for info in shown
+    )
     return Found(store, files, is_folder=True)
 
 
@@ -113,7 +117,7 @@ def find_listed(
     for file in dict.fromkeys(files):
         path = below[file].removeprefix(folder).lstrip("/")
         own = values_of_folders(below[file]) if values is None else _texts(values.get(file, {}))
-        found.append(FoundFile(path, 0, own))
+        found.append(FoundFile(path, own))
     return Found(store, tuple(found), is_folder=False)
 
 
@@ -199,6 +203,7 @@ def _source_file(store: Store, file: FoundFile) -> SourceFile:
             values=file.values,
             replaced=tuple(name for name in stored.names if name in replaced),
             int96=points,
+            modified_ms=file.modified_ms,
         )
 
 
