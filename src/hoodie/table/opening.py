@@ -193,8 +193,8 @@ def adopt(
         path: folder with the files. Folders named `column=value` give the files this column; names that begin with `_`
             or `.` are skipped. Folders of Delta, Iceberg and Hudi tables are refused: pass the `files` of these.
         target: folder of the new table, apart from the files; a dry run does not need it.
-        files: paths or URIs of Parquet files instead of a folder, as of `DeltaTable.file_uris()`, `df.inputFiles()` or
-            an Iceberg scan. Deletion vectors and delete files of such tables are not applied.
+        files: paths or URIs of Parquet files instead of a folder, as of `DeltaTable.file_uris()` or an Iceberg scan,
+            without percent-encoding. Deletion vectors and delete files of such tables are not applied.
         partition_values: for `files`: values by column for each file; `{}` if no folder's name gives a column.
         record_key, ordering, type, index, name, merge_mode, key_generator, properties: as for `create`.
         partition_by: as for `create`; default: the columns of the folders' names. An empty list: no partitions.

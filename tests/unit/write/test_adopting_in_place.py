@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
-from hoodie.errors import CorruptFileError, InvalidConfigError, MissingFileError, UnsupportedError
+from hoodie.commit.steps import Step
+from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, MissingFileError, UnsupportedError
 from hoodie.format.avro.schema import META_FIELDS
 from tests.support.rows import assert_same_rows
+from tests.support.steps import once_at
 
 ROWS = pa.table(
     {
@@ -171,3 +173,14 @@ def test_the_mode_of_all_other_partitions(folder: Path, tmp_path: Path) -> None:
     assert columns == {"city=sf": 9, "city=nyc": 5, "city=__HIVE_DEFAULT_PARTITION__": 5}
     with pytest.raises(InvalidConfigError, match="no files in the folder 'city=oslo'"):
         hoodie.adopt(folder, **{**IN_PLACE, "mode": {"city=oslo": "rewrite"}})
+
+
+@pytest.mark.parametrize("mode", ["rewrite", "metadata_only"])
+def test_two_adoptions_of_the_same_files_at_once(folder: Path, tmp_path: Path, mode: str) -> None:
+    def adopt() -> None:
+        hoodie.adopt(folder, tmp_path / "t", record_key="id", index="simple", mode=mode, dry_run=False)
+
+    with pytest.raises(CommitConflictError), once_at(Step.LOCATED if mode == "rewrite" else Step.PREPARED, adopt):
+        adopt()
+    assert_same_rows(rows_of(tmp_path / "t"), ROWS)
+    assert hoodie.open(tmp_path / "t", spark=False).verify(full=True).ok

@@ -7,7 +7,7 @@ from typing import Final
 
 _AUDIT: Final = "t.inspect.locks(); the audit of JVM Hudi's storage lock is not kept here"
 _METADATA: Final = "t.repair(), which builds the metadata table anew if it is damaged or missing"
-_BOOTSTRAP: Final = "read the Parquet files with spark.read.parquet, and write them with t.bulk_insert"
+_BOOTSTRAP: Final = "hoodie.adopt makes a table of Parquet files"
 _HIVE: Final = "the catalog of the Spark session: CREATE TABLE … LOCATION adds an entry; JVM Hudi synchronises Hive"
 REFUSED: Final = MappingProxyType(
     {

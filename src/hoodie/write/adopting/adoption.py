@@ -28,7 +28,14 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.adopting.key_scan import KeyScan, scan_keys
 from hoodie.write.adopting.result import Adoption
-from hoodie.write.adopting.skeletons import DEFAULT_INDEX, bootstrapped_config, notes_of, problems_of, write_skeletons
+from hoodie.write.adopting.skeletons import (
+    DEFAULT_INDEX,
+    bootstrapped_config,
+    notes_of,
+    problems_of,
+    refuse_other_rows,
+    write_skeletons,
+)
 from hoodie.write.adopting.source_files import Found, SourceFile, read_footers
 from hoodie.write.adopting.source_rows import SourceRows, unified
 from hoodie.write.bulk_insert import bulk_insert
@@ -167,7 +174,8 @@ def _together(results: Sequence[WriteResult]) -> WriteResult:
 
 
 def _rewrite(rows: SourceRows, target: Store, plan: Adoption, extra: Mapping[str, str]) -> WriteResult:
-    call = Call(state=TableState(target), extra_metadata=extra, adds_to_skeletons=True)
+    state = TableState(target)
+    call = Call(state=state, extra_metadata=extra, adds_to_skeletons=True, guard=refuse_other_rows)
     is_placed = table_index(read_table_config(target)).places_rows
     is_small = len(plan.partitions) <= _OPEN_PARTITIONS_MAX and LocalEngine().parallelism <= _CORES_MAX
     if is_small and not is_placed:

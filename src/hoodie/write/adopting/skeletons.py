@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie.commit.write_instant import write_instant
 from hoodie.display import counted
 from hoodie.engine import LocalEngine, TaskContext
-from hoodie.errors import HoodieError
+from hoodie.errors import CommitConflictError, HoodieError
 from hoodie.files.base_file import BaseFileWriter, ParquetOptions
 from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
@@ -45,6 +45,7 @@ from hoodie.storage import Store, explained
 from hoodie.timeline import Action
 from hoodie.view.slices import data_table
 from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from hoodie.write.adopting.source_files import SourceFile
 from hoodie.write.adopting.source_rows import SourceRows, path_scalars
 from hoodie.write.result import WRITE_PHASES, WriteResult
@@ -116,6 +117,19 @@ def _problem(file: SourceFile, rows: SourceRows, generator: KeyGenerator, types:
     return None if path == folder else f"expected the folder of its partition path, {path!r}, found {folder!r}"
 
 
+def refuse_other_rows(now: TableView) -> None:
+    """Refuse to add the rows of files to a table that got rows since the adoption was planned.
+
+    Raises: CommitConflictError if the table has a completed write, except that of skeleton files.
+    """
+    others = [instant.requested_time for instant in now.completed_writes() if instant.requested_time != INSTANT]
+    if others:
+        raise CommitConflictError(
+            f"{now.store.uri('')}: expected no rows but those of this adoption, found the commit {others[0]} of "
+            "another process; nothing was committed. If it adopted the same files, there is nothing to do"
+        )
+
+
 def write_skeletons(rows: SourceRows, folder: Store, target: Store, extra_metadata: Mapping[str, str]) -> WriteResult:
     """Write a skeleton for each file with rows, and the bootstrap index, and commit them. The table exists.
 
@@ -130,6 +144,7 @@ def write_skeletons(rows: SourceRows, folder: Store, target: Store, extra_metada
     with write_instant(
         state, action, WriteOperation.BOOTSTRAP, index=None, properties={}, requested_time=INSTANT
     ) as write:
+        write.guard = refuse_other_rows
         schema = write.view.schema()
         parquet = parquet_options(data_table(write.view), config.raw, schema.arrow)
         task = _Skeleton(rows, target, table_key_generator(config), parquet)
