@@ -103,3 +103,34 @@ def test_a_golden_merge_on_read_table(jvm: Jvm, golden_tables: Path, tmp_path: P
         assert_same_rows(table.to_arrow(as_of=instant.requested_time), theirs, meta=True)
     if name == "v6_mor":
         _assert_writes_are_refused(path)
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_the_jvm_upgrades_a_table_of_ours(jvm: Jvm, tmp_path: Path, table_type: str) -> None:
+    """It does so with its first write, unless told otherwise; then we go on with version 9.
+
+    An upgrade that is the first write of its process fails in JVM Hudi 1.2.0, in tables of its own too
+    (`ArrayIndexOutOfBoundsException: Index 7`), so it writes another table first.
+    """
+    path, other = tmp_path / "trips", tmp_path / "other"
+    jvm.write(
+        _trips(range(2), 1), other, table_name="other", key="id", partition="city", ordering="ts", table_version=8
+    )
+    hoodie.create(
+        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, index="simple",
+        name="trips", table_version=8,
+    )  # fmt: skip
+    hoodie.open(path).upsert(_trips(range(10), 1))
+    hoodie.open(path).upsert(_trips(range(5, 15), 2))
+    hive = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+    jvm.write(
+        _trips(range(3), 3), path, table_name="trips", key="id", partition="city", ordering="ts",
+        table_type=table_type.upper(), options=hive,
+    )  # fmt: skip
+    table = hoodie.open(path)
+    config = table.view().config
+    assert (config.version.value, config.ordering_fields) == (9, ("ts",))
+    assert_same_rows(table.to_arrow(), jvm.read(path), meta=True)
+    table.upsert(_trips(range(12, 20), 4))
+    assert_same_rows(hoodie.open(path).to_arrow(), jvm.read(path), meta=True)
+    assert table.verify(full=True).ok
