@@ -61,6 +61,9 @@ def create(
         ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
+    table_version: Annotated[
+        int | None, typer.Option("--table-version", help="9 (default), or 8 for Hudi 1.0; a table keeps its version.")
+    ] = None,
     exist_ok: Annotated[
         bool, typer.Option("--exist-ok", help="Keep an existing table unchanged instead of failing.")
     ] = False,
@@ -80,6 +83,7 @@ def create(
         type=table_type,
         index=index,
         name=name,
+        table_version=table_version,
         properties=pairs(option),
         storage_options=pairs(storage_option),
         exist_ok=exist_ok,

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hoodie.config.hudi_options import translated
 from hoodie.config.indexes import INDEX_TYPE_KEY, RECORD_UPDATE_PARTITION_PATH
+from hoodie.config.writes import NEW_KEY_ENCODING
 from hoodie.errors import InvalidConfigError, TableExistsError, TableNotFoundError
 from hoodie.files.table_properties import read_table_config, table_exists
 from hoodie.format.table import table_keys as keys
@@ -146,7 +147,9 @@ class TableOptions:
             return True
         table = TableView.load(TableState(store))
         own = {"table_version": table.config.version.value, **self.arguments}
-        wanted = TableView.load(TableState(replace(self, arguments=own).scratch(schema, call)))
+        # The keys of the rows tell their encoding, which a new table needs as an option.
+        likened = replace(self, arguments=own, properties={NEW_KEY_ENCODING.key: "false", **self.properties})
+        wanted = TableView.load(TableState(likened.scratch(schema, call)))
         columns = [[(found.name, found.type) for found in view.schema().arrow] for view in (table, wanted)]
         told = (key for key in _DEFINITION if key != keys.NAME or "name" in self.arguments)
         same = all(table.config.raw.get(key, "") == wanted.config.raw.get(key, "") for key in told)
@@ -158,9 +161,11 @@ class TableOptions:
 
     def _new_table(self, call: Mapping[str, str]) -> CreateOptions:
         named = self.arguments.get("index", call.get(INDEX_TYPE_KEY))
+        encoding = {key: call[key] for key in (NEW_KEY_ENCODING.key,) if key in call}
         if named is None:
-            return CreateOptions(**self.arguments, properties={**self.defaults, **self.properties})
-        properties = {**self.defaults, **self._index_options(index_kind(named), call), **self.properties}
+            return CreateOptions(**self.arguments, properties={**self.defaults, **encoding, **self.properties})
+        options = self._index_options(index_kind(named), call)
+        properties = {**self.defaults, **encoding, **options, **self.properties}
         return CreateOptions(**{**self.arguments, "index": named}, properties=properties)
 
     def _index_options(self, kind: IndexKind, call: Mapping[str, str]) -> dict[str, str]:

@@ -69,6 +69,15 @@ def trips(tmp_path: Path, run: Run) -> Path:
     return path
 
 
+def test_a_table_of_version_8_is_created(run: Run, tmp_path: Path) -> None:
+    columns = ("--column", "id:string", "--key", "id")
+    assert run("create", tmp_path / "t", *columns, "--table-version", "8").code == 0
+    assert hoodie.open(tmp_path / "t").view().config.version.value == 8
+    refused = run("create", tmp_path / "u", *columns, "--table-version", "7")
+    assert refused.code != 0
+    assert "table_version=7: this release creates versions 8 and 9" in refused.err
+
+
 def test_create_makes_the_table_it_was_asked_for(trips: Path) -> None:
     config = hoodie.open(trips).view().config
     assert hoodie.open(trips).schema.names == TRIPS.column_names

@@ -191,6 +191,20 @@ def test_an_option_of_the_data_source_chooses_the_version() -> None:
         alone.ensure(MemoryStore(), SCHEMA, {}, may_create=True)
 
 
+def test_an_option_of_the_data_source_chooses_the_encoding_of_a_new_table() -> None:
+    options, call = TableOptions.split(
+        {"record_key": "id", "partition_by": "city,day", "hoodie.write.table.version": "8", ENCODING: "true"}
+    )
+    store = MemoryStore()
+    with pytest.raises(hoodie.InvalidConfigError, match=ENCODING):
+        options.ensure(store, SCHEMA, {}, may_create=True)
+    assert options.ensure(store, SCHEMA, call, may_create=True)
+    assert not options.ensure(store, SCHEMA, {}, may_create=True)
+    assert options.defines(store, SCHEMA, {})
+    Table(store).upsert(rows("a", 1))
+    assert Table(store).to_arrow()["_hoodie_record_key"].to_pylist() == ["a"]
+
+
 def test_lost_properties_are_rebuilt(tmp_path: Path) -> None:
     table = hoodie.create(
         tmp_path, SCHEMA, record_key="id", partition_by=["city", "day"], ordering="ts", table_version=8,
