@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,26 @@ def run(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Callabl
 
 def rows(found: Any) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in found.collect()), key=repr)
+
+
+@BOTH
+def test_columns_change_by_sql(run: Callable[[str], Any], spark: SparkSession) -> None:
+    run("CREATE TABLE sqlt_alter (id int, v string, p string) USING hudi PARTITIONED BY (p)")
+    run("INSERT INTO sqlt_alter VALUES (1, 'a', 'x')")
+    run("ALTER TABLE sqlt_alter ADD COLUMNS (n int COMMENT 'a number', s struct<x: int> AFTER id)")
+    run("INSERT INTO sqlt_alter (id, v, n, s, p) VALUES (2, 'b', 5, named_struct('x', 7), 'y')")
+    with pytest.warns(hoodie.HoodieWarning, match=r"schema\.on\.read") if run == spark.sql else nullcontext():
+        run("ALTER TABLE sqlt_alter RENAME COLUMN v TO w")
+    assert rows(run("SELECT id, s.x, w, n, p FROM sqlt_alter")) == [(1, None, "a", None, "x"), (2, 7, "b", 5, "y")]
+    described = {row[0]: (row[1], row[2]) for row in run("DESCRIBE sqlt_alter").collect()}
+    assert (described["n"], described["w"]) == (("int", "a number"), ("string", None))
+    # The entry of the catalog has the columns too.
+    entry = spark.sql("SELECT * FROM sqlt_alter").schema if run != spark.sql else spark.table("sqlt_alter").schema
+    assert {"s", "w", "n"} <= {*entry.names}
+    assert "v" not in entry.names
+    run("ALTER TABLE sqlt_alter SET TBLPROPERTIES (hoodie.clean.commits.retained = 20)")
+    shown = {row[0]: row[1] for row in run("SHOW TBLPROPERTIES sqlt_alter").collect()}
+    assert shown["hoodie.clean.commits.retained"] == "20"
 
 
 @BOTH

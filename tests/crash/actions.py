@@ -579,6 +579,19 @@ ACTIONS: tuple[Action, ...] = (
         reaches=("commit",),
     ),
     Action(
+        "change of stored options",
+        "alter.set_properties",
+        lambda table: table.alter.set_properties(OFTEN),
+        reaches=("hoodie.properties",),
+    ),
+    Action(
+        "removal of stored options",
+        "alter.unset_properties",
+        lambda table: table.alter.unset_properties([*OFTEN]),
+        reaches=("hoodie.properties",),
+        prepare=lambda table: table.alter.set_properties(OFTEN),
+    ),
+    Action(
         "rebuild of the metadata table",
         "index.rebuild",
         lambda table: table.index.rebuild(),

@@ -73,16 +73,11 @@ DRY_RUNS: Mapping[str, Callable[[Table], object]] = {
 ALTERS = {
     f"alter.{name}"
     for name in (
-        "add_column",
-        "rename_column",
-        "drop_column",
-        "change_type",
-        "set_comment",
-        "allow_null",
-        "move_column",
+        *("add_column", "rename_column", "drop_column", "change_type", "set_comment", "allow_null", "move_column"),
+        *("set_property", "unset_property"),
     )
 }
-"""Each is one call of `alter.run`, which dies."""
+"""Each is one call of `alter.run`, `alter.set_properties` or `alter.unset_properties`, which die."""
 ON_SPARK = {"read", "stream"}
 """`read` plans as `to_arrow`, and `stream` calls `write_batch`; both need a Spark session: contract tests call them."""
 

@@ -95,6 +95,13 @@ class Catalog:
         """Remove a table; its files stay."""
         plain_sql(self._session, f"DROP TABLE {name}")
 
+    def refresh(self, name: str, schema: pa.Schema) -> None:
+        """Give the entry of a table the columns of a schema; entries that were not added here stay as they are."""
+        entry = uri_of_schema(plain_sql(self._session, f"SELECT * FROM {name}").schema)
+        if entry is not None:
+            self.remove(name)
+            self.add(name, entry.uri, schema, is_managed=entry.is_managed)
+
     def columns(self, text: str) -> pa.Schema:
         """Return the schema of a list of columns in SQL."""
         return arrow_schema_of(self._session.createDataFrame([], text).schema)

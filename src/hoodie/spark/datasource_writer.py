@@ -29,7 +29,7 @@ from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.table import Table
 from hoodie.table.save import Save
 from hoodie.timeline.locks import file_system, in_process
-from hoodie.write.result import WriteResult
+from hoodie.write.result import AlterResult, WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -113,7 +113,7 @@ def _with_lock_of_processes(save: Save, store: Store) -> Save:
     return replace(save, properties={**save.properties, key: file_system.NAME})
 
 
-def warn_notes(result: WriteResult) -> None:
+def warn_notes(result: AlterResult | WriteResult) -> None:
     """Warns: `HoodieWarning` for each note of the result of a write that returns nothing to its caller."""
     for note in result.notes:
         warnings.warn(f"{result.operation} {result.instant}: {note}", HoodieWarning, stacklevel=3)

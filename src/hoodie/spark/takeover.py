@@ -39,7 +39,7 @@ from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.table import Table
 from hoodie.table.context import TableContext
 from hoodie.table.save import Save
-from hoodie.write.result import WriteResult
+from hoodie.write.result import AlterResult, WriteResult
 
 _JVM_CLASS: Final = "org.apache.hudi.DefaultSource"
 _JVM_JARS: Final = ("spark.jars", "spark.jars.packages")
@@ -136,6 +136,9 @@ def _sql(session: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
     if statement is None or not concerns(statement[0], names):
         return type(session).sql(session, sqlQuery, args, **kwargs)
     result = run(statement[0], names)
+    if isinstance(result, AlterResult):
+        warn_notes(result)
+        return empty_frame(session, "")
     if isinstance(result, WriteResult):
         warn_notes(result)
         return from_arrow(

@@ -11,6 +11,7 @@ from sqlglot import exp
 from hoodie.engine import ArrowDataset
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import table_exists, update_table_config
+from hoodie.format.avro.schema import DOC
 from hoodie.format.schema.table_schema import META_FIELDS, with_meta_fields
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.properties import table_checksum
@@ -85,7 +86,8 @@ def run_describe(tree: exp.Describe, names: Names) -> Any:
 
 
 def _described(field: pa.Field, names: Names) -> tuple[str, str, str | None]:
-    return field.name, names.type_text(field.type), None
+    doc = (field.metadata or {}).get(DOC)
+    return field.name, names.type_text(field.type), None if doc is None else doc.decode()
 
 
 def run_show(text: str, names: Names) -> Any:
@@ -149,8 +151,8 @@ def run_alter(text: str, tree: exp.Alter, names: Names, properties: Text | None)
         _rename(names.table(actions[0].this), actions[0].this.name)
         return None
     raise UnsupportedError(
-        f"ALTER TABLE {', '.join(to_sql(action) for action in actions)}: this release renames tables and drops "
-        "partitions; a write adds columns and widens types, see the option hoodie.python.schema.evolution"
+        f"ALTER TABLE {', '.join(to_sql(action) for action in actions)}: expected ADD, RENAME, DROP, ALTER or CHANGE "
+        "COLUMN, SET or UNSET TBLPROPERTIES, RENAME TO or DROP PARTITION"
     )
 
 

@@ -110,6 +110,11 @@ class Names:
         """Return the table of a path or a name. Raises: as `named`."""
         return self.at(text) if "/" in text else self.named(text)
 
+    def refresh(self, node: exp.Table, table: Table) -> None:
+        """Give the entry of a table in Spark's catalog the columns that the table has now."""
+        if self.session is not None and path_of(node) is None and name_of(node) not in self.tables:
+            self.catalog.refresh(name_of(node), table.schema)
+
     def load(self, table: Table, options: Mapping[str, str]) -> Any:
         """Return what the data source reads with these options, as a DataFrame of a native read."""
         return spark_room().load(self.session, table.view().store.spec, options)

@@ -11,6 +11,7 @@ from sqlglot import exp
 from hoodie.arguments import check_arguments
 from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.records.sql.parse import other_clauses, parse_statement, to_sql
+from hoodie.statements.alter import ALTER, altered_table, run_alter_columns
 from hoodie.statements.call import run_call
 from hoodie.statements.create import is_ours, run_create
 from hoodie.statements.definition import SHOW, run_alter, run_describe, run_drop, run_show, run_truncate
@@ -42,13 +43,14 @@ def sql(
 ) -> Any:
     """Run one statement of Hudi's Spark SQL, and return its result. docs/sql.md has the list of statements.
 
-    Writes return a `WriteResult`, queries and DESCRIBE or SHOW a DataFrame, CREATE TABLE the `Table`. CALL returns the
-    rows of the procedure: a DataFrame if there is a session, otherwise a pyarrow Table.
+    Writes return a `WriteResult`, changes of columns and properties an `AlterResult`, queries and DESCRIBE or SHOW a
+    DataFrame, CREATE TABLE the `Table`. CALL returns the rows of the procedure: a DataFrame if there is a session,
+    otherwise a pyarrow Table.
 
     Args:
         spark: a Spark session, classic or Connect; None to run in this process: MERGE INTO, UPDATE, DELETE FROM,
-            CALL, TRUNCATE, ALTER TABLE … DROP PARTITION, SHOW PARTITIONS and SHOW TBLPROPERTIES. The source of a
-            MERGE is then a table or data of `tables`, and expressions are those that the library evaluates.
+            CALL, TRUNCATE, ALTER TABLE, SHOW PARTITIONS and SHOW TBLPROPERTIES. The source of a MERGE is then a table
+            or data of `tables`, and expressions are those that the library evaluates.
         statement: Spark SQL. A table is named by its path, as hoodie.`/data/trips`, by a name of `tables`, or as a
             table of Spark's catalog that was created `USING hoodie`.
         tables: for each name a `Table` or a path; as the source of a MERGE also data in the forms of `Table.upsert`.
@@ -80,6 +82,8 @@ def run(statement: str, names: Names, properties: Text | None = None) -> Any:
         return run_show(statement, names)
     if INDEX.match(statement):
         return run_index(statement, names)
+    if ALTER.match(statement):
+        return run_alter_columns(statement, names, properties)
     if names.session is not None and not _OURS.match(statement):
         return names.catalog.query(statement, {})
     return _run_tree(statement, parse_statement(statement), names, properties)
@@ -121,6 +125,8 @@ def concerns(statement: str, names: Names) -> bool:
         return called.group(1).partition("(")[0].strip().rpartition(".")[2].lower() in NAMES
     if indexed := INDEX.match(statement):
         return names.is_known(table_named(indexed))
+    if altered := ALTER.match(statement):
+        return names.is_known(altered_table(altered))
     if shown := SHOW.match(statement):
         statement = f"TRUNCATE TABLE {shown['rest']}"
     if not _OURS.match(statement):

@@ -24,11 +24,12 @@ from hoodie.format.schema.table_schema import normalise
 from hoodie.table.context import TableContext, Text
 from hoodie.write.alter import alter
 from hoodie.write.result import AlterResult
+from hoodie.write.stored_options import store_options
 
 
 @check_methods
 class TableAlter:
-    """A handle that changes the columns of one table. Creating it is cheap. Each call is one commit, without files.
+    """A handle that changes the columns and stored options of one table. A change of columns is one commit.
 
     Columns, fields of structs (`s.y`), of the values of maps (`m.value.u`) and of the items of lists (`l.element.v`)
     are named by paths. The columns of the record key, the partition path and the ordering keep their names and types.
@@ -53,7 +54,8 @@ class TableAlter:
     ) -> AlterResult:
         """Add a column, or a field of a struct. It is null in all rows that the table has; it has no default.
 
-        `type`: a type of Spark SQL as text, or a pyarrow DataType. `after` or `first`: its place; by default the last.
+        `type`: a type of Spark SQL as text, or a pyarrow DataType. `after` or `first`: its place; by default
+        it is the last one, in front of partition columns at the end.
 
         Raises: SchemaMismatchError if the column is there already, or its struct is not; as `alter`.
 
@@ -163,6 +165,39 @@ class TableAlter:
         if not place:
             raise InvalidConfigError("move_column: expected after= a column, or first=True")
         return self.run([MoveColumn(name, place)], properties=properties)
+
+    def set_property(self, key: str, value: Any) -> AlterResult:
+        """Store an option that every call takes unless it has its own, such as `hoodie.clean.commits.retained`.
+
+        Calls that run keep the option of before.
+
+        Raises: InvalidConfigError for an unknown option, a value that does not parse, and what is fixed when the table
+            is created or belongs to an index or the lock.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-set-property", {"id": ["a"]}, record_key="id")
+        >>> t.alter.set_property("hoodie.clean.commits.retained", 20).changes
+        ('hoodie.clean.commits.retained: not set -> 20',)
+        """
+        return self.set_properties({key: value})
+
+    def set_properties(self, properties: Text) -> AlterResult:
+        """Store several options, as `set_property`; all of them or none."""
+        return store_options(self._context.state, dict(properties))
+
+    def unset_property(self, key: str) -> AlterResult:
+        """Remove an option that the table stores; a note says if it stores none. Raises: as `set_property`.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-unset-property", {"id": ["a"]}, record_key="id")
+        >>> t.alter.unset_property("hoodie.clean.commits.retained").notes
+        ('hoodie.clean.commits.retained is not stored',)
+        """
+        return self.unset_properties([key])
+
+    def unset_properties(self, keys: Sequence[str]) -> AlterResult:
+        """Remove several options, as `unset_property`."""
+        return store_options(self._context.state, dict.fromkeys(keys))
 
     def run(self, alterations: Any, *, properties: Text | None = None) -> AlterResult:
         """Make several changes in one commit, in their order: a list of what `hoodie.format.schema.alterations` has.

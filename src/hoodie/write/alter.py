@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie.commit.call import Call
@@ -17,10 +17,10 @@ from hoodie.commit.conflicts import conflict, known_schema
 from hoodie.commit.writable import check_writable
 from hoodie.commit.write_instant import WriteInstant, write_instant
 from hoodie.errors import SchemaMismatchError, UnsupportedError
-from hoodie.format.avro.schema import arrow_to_avro
+from hoodie.format.avro.schema import META_FIELDS, arrow_to_avro
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.format.schema.alterations import Alteration, stored_path
-from hoodie.format.schema.id_record import Record, refuse_types_without_ids, schema_of
+from hoodie.format.schema.alterations import AddColumn, Alteration, Place, stored_path
+from hoodie.format.schema.id_record import Kind, Record, record_of, refuse_types_without_ids, schema_of
 from hoodie.format.schema.table_schema import new_table_avro, without_meta_fields
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.metadata.kinds.registry import KINDS
@@ -115,7 +115,7 @@ def _altered(view: TableView, alterations: Sequence[Alteration]) -> _Altered:
     """Make the changes in memory. Raises: as `alter`."""
     before, has_ids = column_record(view)
     record, texts, needs = copy.deepcopy(before), [], False
-    for change in alterations:
+    for change in (_placed(change, record, view.config) for change in alterations):
         if change.is_of_values:
             _refuse_key(view, stored_path(record, change.path))
         needs = needs or change.needs_ids(record)
@@ -127,6 +127,7 @@ def _altered(view: TableView, alterations: Sequence[Alteration]) -> _Altered:
     if ids:
         where = view.store.uri("")
         refuse_types_without_ids(record, where)
+        _refuse_empty_structs(view, before, record)
         notes += _reused_names(view, before, record)
         notes.append(
             f"the columns have ids{'' if has_ids else ' now'}: JVM Hudi reads and writes the table with "
@@ -134,6 +135,17 @@ def _altered(view: TableView, alterations: Sequence[Alteration]) -> _Altered:
         )
         notes += [_NESTED_NOTE] if any("." in change.path for change in alterations) else []
     return _Altered(record=record, ids=ids, changes=tuple(text for text, *_ in texts), notes=tuple(notes))
+
+
+def _placed(change: Alteration, record: Record, config: TableConfig) -> Alteration:
+    """Return a change that adds a column in front of the partition columns at the end, as the JVM does."""
+    if not isinstance(change, AddColumn) or change.place or "." in change.path:
+        return change
+    names = [found["name"] for found in record["fields"]]
+    while names and names[-1] in config.partition_fields:
+        names.pop()
+    has_place = 0 < len(names) < len(record["fields"]) and names[-1] not in META_FIELDS
+    return replace(change, place=Place(after=names[-1])) if has_place else change
 
 
 def _has_commits(view: TableView) -> bool:
@@ -186,6 +198,45 @@ def _reused_names(view: TableView, before: Record, after: Record) -> list[str]:
         "by which JVM Hudi leaves files out: read there with hoodie.enable.data.skipping=false"
         for path in reused
     ]
+
+
+def _refuse_empty_structs(view: TableView, before: Record, after: Record) -> None:
+    """Refuse a struct of which older files have no field: the JVM's Parquet reader fails on it.
+
+    Raises: SchemaMismatchError.
+    """
+    first = {
+        f"{path}.{name}" for _, fields, path in _structs(record_of(view.schema(as_of="0").arrow)) for name in fields
+    }
+    known: list[dict[int, set[int]]] = []
+    for record in (before, *records_of(view)):
+        # Fields that were added before columns had ids are in version 0 too, and not in the oldest files.
+        is_first = record["version_id"] == 0
+        known.append(
+            {
+                owner: {number for name, number in fields.items() if not is_first or f"{path}.{name}" in first}
+                for owner, fields, path in _structs(record)
+            }
+        )
+    for owner, fields, path in _structs(after):
+        if any(older.get(owner) and not older[owner] & {*fields.values()} for older in known):
+            raise SchemaMismatchError(
+                f"column {path!r}: a struct keeps a field that it had from the start, else JVM Hudi fails to read "
+                "older files; drop the whole column, and add another one"
+            )
+
+
+def _structs(kind: Kind, owner: int = -1, path: str = "") -> Iterator[tuple[int, dict[str, int], str]]:
+    """Yield the id, the fields with their ids and the path of each struct at and below a type."""
+    if isinstance(kind, str):
+        return
+    if kind["type"] == "record":
+        yield owner, {found["name"]: found["id"] for found in kind["fields"]}, path.lstrip(".")
+        for found in kind["fields"]:
+            yield from _structs(found["type"], found["id"], f"{path}.{found['name']}")
+    else:
+        name = "element" if kind["type"] == "array" else "value"
+        yield from _structs(kind[name], kind[f"{name}_id"], f"{path}.{name}")
 
 
 def _paths(fields: Sequence[Record], parent: str = "") -> Iterator[tuple[str, int]]:

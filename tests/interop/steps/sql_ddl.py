@@ -355,14 +355,28 @@ def _(it: Script) -> None:
     it.sql("ALTER TABLE {t} CHANGE COLUMN id id bigint")
 
 
-@PAGE.step("rename a column without schema.on.read is refused")
+@PAGE.step("rename a column without schema.on.read")
 def _(it: Script) -> None:
+    it.use("ddl_plain")
+    it.sql(f"CREATE TABLE {{t}} ({COLUMNS}) USING hudi TBLPROPERTIES ({KEYED}) LOCATION '{{path}}'")
+    it.sql("INSERT INTO {t} VALUES (1, 'a', 1.0, 1)")
     it.sql("ALTER TABLE {t} RENAME COLUMN name TO title")
 
 
-@PAGE.step("drop a column without schema.on.read is refused")
+@PAGE.step("drop a column without schema.on.read")
 def _(it: Script) -> None:
     it.sql("ALTER TABLE {t} DROP COLUMN price")
+
+
+@PAGE.step("a column with a default")
+def _(it: Script) -> None:
+    it.sql("ALTER TABLE {t} ADD COLUMNS (filled int DEFAULT 5)")
+
+
+@PAGE.step("a column that allows no null is refused")
+def _(it: Script) -> None:
+    it.use("ddl_altered")
+    it.sql("ALTER TABLE {t} ADD COLUMNS (another int NOT NULL)")
 
 
 @PAGE.step("set and unset properties")
@@ -493,16 +507,75 @@ def _(it: Script) -> None:
     it.sql("INSERT INTO {t} SELECT 3, 'c', 3.0D, 1L")
 
 
-@PAGE.step("schema evolution: rename a column, where columns may not be dropped")
-def _(it: Script) -> Any:
-    it.sql("RESET hoodie.datasource.write.schema.allow.auto.evolution.column.drop")
-    it.sql("ALTER TABLE {t} RENAME COLUMN name TO title")
-    return it.sql("SELECT * FROM {t}")
-
-
 @PAGE.step("schema evolution: rows without schema.on.read")
 def _(it: Script) -> Any:
     it.sql("RESET hoodie.schema.on.read.enable")
+    it.sql("RESET hoodie.datasource.write.schema.allow.auto.evolution.column.drop")
+    return it.sql("SELECT * FROM {t}")
+
+
+@PAGE.step("schema evolution: nested fields")
+def _(it: Script) -> Any:
+    it.use("ddl_nested")
+    columns = "id int, s struct<x: int, y: string>, m map<string, struct<u: int, v: int>>, ts bigint"
+    it.sql(f"CREATE TABLE {{t}} ({columns}) USING hudi TBLPROPERTIES (type = 'mor', {KEYED}) LOCATION '{{path}}'")
+    it.sql("INSERT INTO {t} SELECT 1, named_struct('x', 1, 'y', 'y'), map('k', named_struct('u', 1, 'v', 2)), 1L")
+    it.sql("SET hoodie.schema.on.read.enable = true")
+    it.sql("SET hoodie.datasource.write.schema.allow.auto.evolution.column.drop = true")
+    it.sql("SET spark.sql.parquet.enableVectorizedReader = false")
+    it.sql("ALTER TABLE {t} ADD COLUMNS (s.z int FIRST, m.value.w string COMMENT 'more')")
+    it.sql("ALTER TABLE {t} RENAME COLUMN s.y TO yy")
+    it.sql("ALTER TABLE {t} DROP COLUMN m.value.u")
+    it.sql("ALTER TABLE {t} ALTER COLUMN s.x TYPE double")
+    return it.sql("SELECT * FROM {t}")
+
+
+@PAGE.step("schema evolution: a name again")
+def _(it: Script) -> Any:
+    it.sql("ALTER TABLE {t} ADD COLUMNS (s.y int AFTER x)")
+    return it.sql("SELECT * FROM {t}")
+
+
+@PAGE.step("schema evolution: a field that is there is refused")
+def _(it: Script) -> None:
+    it.sql("ALTER TABLE {t} RENAME COLUMN s.yy TO y")
+
+
+@PAGE.step("schema evolution: drop the key is refused")
+def _(it: Script) -> None:
+    it.sql("ALTER TABLE {t} DROP COLUMN id")
+
+
+@PAGE.step("schema evolution: replace columns is refused")
+def _(it: Script) -> None:
+    it.sql("ALTER TABLE {t} REPLACE COLUMNS (id int)")
+
+
+@PAGE.step("schema evolution: an update after the changes")
+def _(it: Script) -> Any:
+    it.sql("UPDATE {t} SET ts = 2 WHERE id = 1")
+    return it.sql("SELECT * FROM {t}")
+
+
+@PAGE.step("schema evolution: the first place of the table")
+def _(it: Script) -> None:
+    it.sql("ALTER TABLE {t} ADD COLUMNS (front int FIRST)")
+
+
+@PAGE.step("schema evolution: another type of the key")
+def _(it: Script) -> None:
+    it.sql("ALTER TABLE {t} ALTER COLUMN id TYPE string")
+
+
+@PAGE.step("schema evolution: rename a column, where columns may not be dropped")
+def _(it: Script) -> Any:
+    it.sql("RESET hoodie.datasource.write.schema.allow.auto.evolution.column.drop")
+    it.sql("RESET spark.sql.parquet.enableVectorizedReader")
+    it.use("ddl_evolved")
+    try:
+        it.sql("ALTER TABLE {t} RENAME COLUMN name TO title")
+    finally:
+        it.sql("RESET hoodie.schema.on.read.enable")
     return it.sql("SELECT * FROM {t}")
 
 

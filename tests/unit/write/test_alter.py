@@ -89,6 +89,17 @@ def test_a_dropped_column_does_not_come_back(tmp_path: Path, table_type: str) ->
     assert _values(t, "a", "b") == [{"id": "k1", "a": None, "b": "b1u"}, {"id": "k2", "a": None, "b": "b2"}]
 
 
+def test_a_struct_keeps_a_field_of_its_files(tmp_path: Path) -> None:
+    t = _table(tmp_path)
+    t.alter.add_column("s.z", "int")
+    t.alter.drop_column("s.x")
+    with pytest.raises(SchemaMismatchError, match="'s': a struct keeps a field"):
+        t.alter.drop_column("s.y")
+    t.alter.drop_column("s")
+    t.alter.add_column("s", "struct<z: int>")
+    assert _values(t, "s") == [{"id": "k1", "s": None}, {"id": "k2", "s": None}]
+
+
 @BOTH
 def test_a_changed_type_converts_stored_values(tmp_path: Path, table_type: str) -> None:
     t = _table(tmp_path, table_type)
@@ -122,6 +133,14 @@ def test_a_table_without_commits_gets_no_ids(tmp_path: Path) -> None:
     assert t.alter.rename_column("a", "b").notes != ()  # the first change is a commit
     t.upsert({"id": ["x"], "b": [1], "s": [None], "ts": [1], "p": ["p"]})
     assert _values(t, "b") == [{"id": "x", "b": 1}]
+
+
+def test_a_new_column_goes_in_front_of_partition_columns(tmp_path: Path) -> None:
+    t = _table(tmp_path)
+    t.alter.add_column("n", "int")
+    t.alter.add_column("o", "int", after="p")
+    t.alter.add_column("q", "int")
+    assert t.schema.names == ["id", "a", "b", "s", "ts", "n", "p", "o", "q"]
 
 
 def test_several_changes_are_one_commit(tmp_path: Path) -> None:

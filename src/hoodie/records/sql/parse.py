@@ -71,7 +71,7 @@ def parse_expression(text: str) -> exp.Expression:
 
 def tokens_of(text: str) -> list[Token]:
     """Return the tokens of a text that `parse_statement` has parsed, with their places."""
-    return list(_SPARK.tokenize(text))
+    return _join_doubled_quotes(_SPARK.tokenize(text), text)
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int:
