@@ -57,8 +57,14 @@ def _pages() -> dict[str, str]:
         "reference/functions.md": _api("Functions", "`import hoodie`", [f"hoodie.{name}" for name in functions]),
         "reference/table.md": _api(
             "Table",
-            "`hoodie.create` and `hoodie.open` return a `Table`, `t.index` a `TableIndex`, `t.merge` a `TableMerger`.",
-            ["hoodie.Table", "hoodie.table.indexes.TableIndex", "hoodie.table.merge.TableMerger"],
+            "`hoodie.create` and `hoodie.open` return a `Table`, `t.index` a `TableIndex`, `t.alter` a `TableAlter`, "
+            "`t.merge` a `TableMerger`.",
+            [
+                "hoodie.Table",
+                "hoodie.table.indexes.TableIndex",
+                "hoodie.table.alter.TableAlter",
+                "hoodie.table.merge.TableMerger",
+            ],
         ),
         "reference/results.md": _api(
             "Results", "What methods of a table return.", [*(f"hoodie.{name}" for name in results), *RETURNED]

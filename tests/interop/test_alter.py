@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -171,7 +172,7 @@ def test_ids_are_those_that_the_jvm_gives(evolving: Jvm, tmp_path: Path) -> None
         ours(t.alter)
         views = [hoodie.open(tmp_path / name, spark=False).view() for name in ("jvm", "ours")]
         texts = [view.commit_metadata(view.completed_writes()[-1]).extra_metadata for view in views]
-        records = [json.loads(text["latest_schema"]) for text in texts]
+        records = [_record(text["latest_schema"]) for text in texts]
         for record in records:
             del record["version_id"]
         assert records[0] == records[1], statement
@@ -204,7 +205,7 @@ _PAIRS: tuple[tuple[str, Callable[[TableAlter], object]], ...] = (
     ("add columns (cb date after id)", lambda alter: alter.add_column("cb", "date", after="id")),
     ("rename column m.value.u to uu", lambda alter: alter.rename_column("m.value.u", "uu")),
     ("rename column st to su", lambda alter: alter.rename_column("st", "su")),
-    ("drop column su.y.u", lambda alter: alter.drop_column("su.y.u")),
+    ("drop column su.x", lambda alter: alter.drop_column("su.x")),
     ("drop column c3", lambda alter: alter.drop_column("c3")),
     ("add columns (c3 int)", lambda alter: alter.add_column("c3", "int")),
     ("alter column de type decimal(12,2)", lambda alter: alter.change_type("de", "decimal(12,2)")),
@@ -217,7 +218,12 @@ _PAIRS: tuple[tuple[str, Callable[[TableAlter], object]], ...] = (
 
 def _oldest(path: Path) -> object:
     (file, *_) = sorted((path / ".hoodie/.schema").glob("*.schemacommit"), reverse=True)
-    return json.loads(file.read_text())["schemas"][-1]
+    return _record(file.read_text())["schemas"][-1]
+
+
+def _record(text: str) -> Any:
+    """Parse ids. JVM Hudi 1.2 writes texts of decimals that older releases cannot parse; ours are the older ones."""
+    return json.loads(re.sub(r"decimal_fixed(\(\d+, \d+\))\[\d+\]", r"decimal\1", text))
 
 
 def _assert_read_by_hudi_rs(path: Path) -> None:

@@ -119,7 +119,7 @@ class ChangeType:
         old = self._old(slot)
         if old != self.type:
             _check_change(self.path, old, self.type)
-            slot.owner[slot.key] = type_text(self.type, is_new=True)
+            slot.owner[slot.key] = type_text(self.type)
         return f"column {self.path}: {old} -> {self.type}", *_losses(self.path, old, self.type)
 
     def needs_ids(self, record: Record) -> bool:

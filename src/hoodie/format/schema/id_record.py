@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
-from hoodie.format.avro.schema import DOC, META_FIELDS, OPERATION_FIELD, minimal_decimal_bytes
+from hoodie.format.avro.schema import DOC, META_FIELDS, OPERATION_FIELD
 from hoodie.format.schema.arrow_types import LIST_ITEM
 
 Record = dict[str, Any]
@@ -58,15 +58,14 @@ def record_of(schema: pa.Schema) -> Record:
 def new_field(child: pa.Field, first_id: int) -> tuple[Record, int]:
     """Return a new column or nested field, whose ids begin at `first_id`, and its greatest id."""
     ids = _Ids(first_id)
-    (field,) = _with_ids([child], ids, is_new=True)
+    (field,) = _with_ids([child], ids)
     return field, ids.next - 1
 
 
-def type_text(kind: pa.DataType, *, is_new: bool = False) -> str:
-    """Return the text of a plain type; `is_new`: as the JVM writes it of a type that a statement names."""
+def type_text(kind: pa.DataType) -> str:
+    """Return the text of a plain type; all releases of the JVM parse it, also those before `decimal_fixed`."""
     if pa.types.is_decimal128(kind):
-        digits = f"({kind.precision}, {kind.scale})"
-        return f"decimal{digits}" if is_new else f"decimal_fixed{digits}[{minimal_decimal_bytes(kind.precision)}]"
+        return f"decimal({kind.precision}, {kind.scale})"
     if pa.types.is_fixed_size_binary(kind):
         return f"fixed[{kind.byte_width}]"
     return _TEXTS[kind]
@@ -113,31 +112,31 @@ class _Ids:
         return self.next - count
 
 
-def _with_ids(fields: list[pa.Field], ids: _Ids, *, is_new: bool = False) -> list[Record]:
+def _with_ids(fields: list[pa.Field], ids: _Ids) -> list[Record]:
     """Return fields whose ids are consecutive; the ids of nested fields follow, depth first."""
     first = ids.take(len(fields))
     found = []
     for number, child in enumerate(fields):
-        kind = _kind(child.type, ids, is_new)
+        kind = _kind(child.type, ids)
         field = {"id": first + number, "name": child.name, "optional": child.nullable, "type": kind}
         doc = (child.metadata or {}).get(DOC)
         found.append(field if doc is None else {**field, "doc": doc.decode()})
     return found
 
 
-def _kind(kind: pa.DataType, ids: _Ids, is_new: bool) -> Kind:
+def _kind(kind: pa.DataType, ids: _Ids) -> Kind:
     if pa.types.is_struct(kind):
-        return {"type": "record", "fields": _with_ids(kind.fields, ids, is_new=is_new)}
+        return {"type": "record", "fields": _with_ids(kind.fields, ids)}
     if pa.types.is_list(kind):
         item, number = kind.value_field, ids.take()
-        below = _kind(item.type, ids, is_new)
+        below = _kind(item.type, ids)
         return {"type": "array", "element_id": number, "element": below, "element_optional": item.nullable}
     if pa.types.is_map(kind):
         value, number = kind.item_field, ids.take(2)
-        below = _kind(value.type, ids, is_new)
+        below = _kind(value.type, ids)
         keys = {"type": "map", "key_id": number, "key": "string", "value_id": number + 1}
         return {**keys, "value": below, "value_optional": value.nullable}
-    return type_text(kind, is_new=is_new)
+    return type_text(kind)
 
 
 def _field(found: Record) -> pa.Field:
