@@ -102,7 +102,13 @@ def column_history(view: TableView) -> ColumnHistory:
     with state.lock:
         commits = frozenset(instant.requested_time for instant in view.whole_timeline().writes().completed())
         known = state.columns
-        if known is None or any(_may_change(view, known, commit) for commit in commits - known.commits):
+        # A rollback deletes the history of its commit.
+        is_taken_back = known is not None and not known.commits <= commits
+        if (
+            known is None
+            or is_taken_back
+            or any(_may_change(view, known, commit) for commit in commits - known.commits)
+        ):
             text, path = _read(view)
             known = ColumnHistory(text, parse_history(text, path=path) if text else (), commits)
             for commit in commits:

@@ -200,6 +200,18 @@ def test_a_rollback_takes_the_change_back(tmp_path: Path) -> None:
     assert _values(t, "c", "d")[1] == {"id": "k2", "c": "b2", "d": None}
 
 
+@BOTH
+def test_a_restore_takes_the_change_back(tmp_path: Path, table_type: str) -> None:
+    t = _table(tmp_path, table_type)
+    saved = t.savepoint().instant
+    t.alter.rename_column("b", "c")
+    t.restore(str(saved))
+    assert _values(t, "b")[1] == {"id": "k2", "b": "b2"}
+    t.upsert(_rows(1, 5, b="again"))
+    t.alter.rename_column("b", "d")
+    assert [row["d"] for row in _values(t, "d")] == ["again", "b2"]
+
+
 def test_data_that_changes_columns_with_ids_is_refused(tmp_path: Path) -> None:
     t = _table(tmp_path)
     t.alter.rename_column("b", "c")
