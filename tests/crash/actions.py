@@ -88,6 +88,8 @@ KINDS = tuple(
         ("record", STATISTICS),
         ("record", {}, 8),
         ("simple", {}, 8),
+        ("simple", {}, 6),
+        ("global_bloom", SMALL_FILTERS, 6),
     )
 )
 
@@ -177,12 +179,13 @@ def _die(table: Table) -> None:
     def write(dying: Table) -> object:
         return dying.upsert(trips({"a": (9, "sf"), "z": (9, "nyc")}), properties=OFF)
 
+    instants = table.view().layout.instant_folder()
     suffix = ".deltacommit" if table.view().config.table_type.value == "MERGE_ON_READ" else ".commit"
     calls = run_until(copy_of(store), write, None).calls
     last = next(
         n
         for n, call in enumerate(calls, 1)
-        if call.path.endswith(suffix) and call.path.startswith(".hoodie/timeline/") and call.operation == "move"
+        if call.path.endswith(suffix) and call.path.startswith(f"{instants}/") and call.operation == "move"
     )
     assert run_until(store, write, last, CrashPoint.BEFORE).crashed
     forget_all()
@@ -242,8 +245,12 @@ def _clusters(kind: Kind) -> bool:
     return kind.index != "bucket"
 
 
+def _log_compacts(kind: Kind) -> bool:
+    return kind.is_merge_on_read and kind.version > 6
+
+
 def _builds_record_index(kind: Kind) -> bool:
-    return kind.index == "global_simple"
+    return kind.index == "global_simple" and kind.version > 6
 
 
 def _has_global_record_index(kind: Kind) -> bool:
@@ -256,6 +263,10 @@ def _can_have_statistics(kind: Kind) -> bool:
 
 def _has_no_statistics(kind: Kind) -> bool:
     return kind.properties is not STATISTICS
+
+
+def _has_indexes(kind: Kind) -> bool:
+    return kind.version > 6
 
 
 def _merge(table: Table, source: pa.Table) -> object:
@@ -458,7 +469,7 @@ ACTIONS: tuple[Action, ...] = (
         reaches=(".logcompaction.inflight",),
         prepare=_make_logs,
         take_up=_settle,
-        fits=_is_mor,
+        fits=_log_compacts,
     ),
     Action(
         "compactor",
@@ -531,7 +542,7 @@ ACTIONS: tuple[Action, ...] = (
         lambda table: table.index.switch("record"),
         reaches=(".indexing.requested", "hoodie.properties"),
         take_up=lambda table: table.index.switch("record"),
-        fits=lambda kind: kind.index in ("simple", "bucket"),
+        fits=lambda kind: kind.index in ("simple", "bucket") and kind.version > 6,
     ),
     Action(
         "build of statistics",
@@ -556,6 +567,7 @@ ACTIONS: tuple[Action, ...] = (
         lambda table: table.index.build("bloom_filters"),
         reaches=("/bloom_filters/",),
         take_up=lambda table: table.index.build("bloom_filters"),
+        fits=_has_indexes,
     ),
     Action(
         "change of columns that gives them ids",
@@ -686,6 +698,11 @@ def whole_run(cell: Cell, store: Store) -> FaultStore:
     done = run_until(store, cell.action.act, None)
     assert not done.crashed
     paths = [call.path for call in done.calls]
-    missing = [part for part in cell.action.reaches if not any(part in path for path in paths)]
+    parts = cell.action.reaches
+    if cell.kind.version == 6:
+        parts = tuple(
+            part.replace(".clustering.", ".replacecommit.").replace("/history/", "/archived/") for part in parts
+        )
+    missing = [part for part in parts if not any(part in path for path in paths)]
     assert not missing, f"{cell} makes no storage call on {missing}"
     return done

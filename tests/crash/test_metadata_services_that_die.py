@@ -8,9 +8,11 @@ from __future__ import annotations
 import pytest
 
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.paths import METADATA_HISTORY
 from hoodie.metadata.services.context import ServiceLimits
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from hoodie.timeline import TimelineArchive
 from tests.crash.tables import Rows, Write, check_recovery, copy_of, deaths, new_table, rows_of, run_until, trips
 from tests.support.fault_store import Call
 
@@ -91,5 +93,5 @@ def check_next_writes(store: MemoryStore) -> None:
 def metadata_instants(store: MemoryStore) -> set[str]:
     """Requested times of all completed instants of the metadata table, active and archived."""
     folder = MetadataFolder(store, Table(store).view().config)
-    archived = {found.requested_time for found in folder.archive().instants()}
+    archived = {found.requested_time for found in TimelineArchive(folder.store, METADATA_HISTORY).instants()}
     return archived | {found.requested_time for found in folder.timeline().completed()}

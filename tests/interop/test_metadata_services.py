@@ -9,8 +9,9 @@ import pyarrow as pa
 import hoodie
 from hoodie.files.table_properties import read_table_config
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.paths import METADATA_HISTORY
 from hoodie.storage import LocalStore
-from hoodie.timeline import Action, Timeline
+from hoodie.timeline import Action, Timeline, TimelineArchive
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
@@ -67,7 +68,7 @@ def test_services_by_us_and_by_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
         table.upsert(_batch(batch))
         rows |= batch
     folder = _metadata(path)
-    ours, archived = folder.timeline(), folder.archive().instants()
+    ours, archived = folder.timeline(), TimelineArchive(folder.store, METADATA_HISTORY).instants()
     assert _count(ours, Action.CLEAN) >= 1
     assert len(archived) > 10
 

@@ -36,6 +36,7 @@ class Life:
     """The rows of the consumer who reads changes up to `place`."""
     done: list[str] = field(default_factory=list)
     """What happened, for the message of a failure."""
+    version: int = 9
     index: str = "record"
     """The table's index; `automatic`: automatic record keys, with the index that such a table gets."""
 
@@ -141,7 +142,12 @@ class Life:
         self.rows = next(reversed(self.history.values()), {})
 
 
-def new_life(seed: int, table_type: str, index: str | None = None, more: Mapping[str, str] | None = None) -> Life:
+_OF_VERSION_SIX = ("global_simple", "simple", "bucket", "bloom", "global_bloom")
+
+
+def new_life(
+    seed: int, table_type: str, index: str | None = None, more: Mapping[str, str] | None = None, version: int = 9
+) -> Life:
     """An empty table whose index (unless given), statistics and retention the seed chooses."""
     rng = random.Random(seed)
     retained = rng.randint(1, 3)
@@ -165,15 +171,18 @@ def new_life(seed: int, table_type: str, index: str | None = None, more: Mapping
         properties |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
     if rng.random() < 0.3:
         properties |= {"hoodie.metadata.index.bloom.filter.enable": "true", "hoodie.bloom.index.use.metadata": "true"}
+    if version < 9:
+        del properties["hoodie.metadata.index.column.stats.enable"]
+    if version < 8:
+        properties = {key: value for key, value in properties.items() if "bloom.filter" not in key}
     store = MemoryStore()
     chosen = rng.choice(
         ["record", "record", "global_simple", "partitioned_record", "simple", "bucket", "bloom", "global_bloom"]
     )
+    if version == 6 and index is None and chosen not in _OF_VERSION_SIX:
+        chosen = rng.choice(_OF_VERSION_SIX)
     index = chosen if index is None else index
     properties |= more or {}
-    version = (8, 9)[seed // 2 % 2]
-    if version == 8:
-        del properties["hoodie.metadata.index.column.stats.enable"]
     if index == "automatic":
         new_table(
             store, table_type=table_type, index=None, record_key=None, ordering=None, properties=properties,
@@ -181,8 +190,8 @@ def new_life(seed: int, table_type: str, index: str | None = None, more: Mapping
         )  # fmt: skip
     else:
         new_table(store, table_type=table_type, index=index, properties=properties, table_version=version)
-    life = Life(rng, store, [Table(store) for _ in range(2)], index=index)
-    life.done.append(f"version {version}, {table_type}, {index}, {properties}")
+    life = Life(rng, store, [Table(store) for _ in range(2)], index=index, version=version)
+    life.done.append(f"{table_type}, {index}, version {version}, {properties}")
     return life
 
 

@@ -61,6 +61,7 @@ class Rules:
     index: str = "simple"
     moves: bool = True
     is_merge_on_read: bool = False
+    version: int | None = None
     is_deletable: bool = True
     """Whether the table has the column by which a row says that it deletes its key."""
 

@@ -58,6 +58,9 @@ TABLES |= {
 TABLES["merge on read, commit time, record, parts of rows"] = Rules(
     event_time=False, index="record", is_merge_on_read=True, is_deletable=False
 )
+TABLES |= {
+    f"version 6, {name}": replace(rules, version=6) for name, rules in TABLES.items() if "record" not in rules.index
+}
 
 
 @dataclass
@@ -220,7 +223,7 @@ def new_run(rules: Rules, seed: int) -> Run:
         ordering="ts" if rules.event_time else None,
         type="merge_on_read" if rules.is_merge_on_read else "copy_on_write",
         index=rules.index,
-        table_version=(8, 9)[seed // 2 % 2],
+        table_version=rules.version or (8, 9)[seed // 2 % 2],
         properties={
             **MOVES[rules.index](rules.moves),
             "hoodie.python.partial.updates": partial_updates,
@@ -267,7 +270,7 @@ def check_history(run: Run) -> None:
         assert set(counted(found)) == run.model.changes(since, until), (since, until)
 
 
-@pytest.mark.matrix(keep=20)
+@pytest.mark.matrix(keep=26)
 @seeded(1006, 271828)
 @pytest.mark.parametrize("rules", TABLES.values(), ids=TABLES.keys())
 def test_the_table_is_the_dict(rules: Rules, seed: int) -> None:

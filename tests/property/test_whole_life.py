@@ -109,7 +109,7 @@ def compact(life: Life) -> None:
 
 def log_compact(life: Life) -> None:
     """Fold the log blocks of the slices that have several."""
-    if life.table.view().config.raw["hoodie.table.type"].startswith("MERGE"):
+    if life.table.view().config.raw["hoodie.table.type"].startswith("MERGE") and life.version > 6:
         instant = life.table.schedule_log_compaction(blocks_min=2)
         if instant is not None:
             _serve("log_compact", lambda table: table.compact(instant=instant))(life)
@@ -229,6 +229,16 @@ OPERATIONS: tuple[tuple[Callable[[Life], None], int], ...] = (
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_table_lives_through_everything(table_type: str, seed: int) -> None:
     live(new_life(seed, table_type), seed)
+
+
+@pytest.mark.matrix(keep=2)
+@seeded(141421)
+@pytest.mark.parametrize("version", [6, 8])
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_a_table_of_an_older_version_lives_through_everything(table_type: str, version: int, seed: int) -> None:
+    life = new_life(seed, table_type, version=version)
+    live(life, seed)
+    assert Table(life.store).view().config.version.value == version
 
 
 @pytest.mark.matrix(keep=1)

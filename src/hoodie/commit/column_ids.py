@@ -97,8 +97,8 @@ def store_column_history(now: TableView, instant_time: str, metadata: CommitMeta
         older = [found for found in records_of(now) if found["version_id"] in versions] if versions else []
         text = _text({"schemas": [latest, *(older or [_first_record(now)])]}).encode()
     _delete_archived_histories(now)
-    completion_time = now.clock.next_time(now.timeline)
-    name = history_name(instant_time, completion_time)
+    is_named = now.config.version.has_completion_time_in_name
+    name = history_name(instant_time, now.clock.next_time(now.timeline) if is_named else None)
     now.store.create(f"{SCHEMA_FOLDER}/{name}", text)
 
 

@@ -23,7 +23,7 @@ from hoodie.format.filenames import bucket_of_file_id, name_of, parse_data_file
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.index import breaks_new_index
 from hoodie.index.api import IndexUpdate
-from hoodie.timeline import Action, Instant, State, TimelineArchive, is_live
+from hoodie.timeline import Action, Instant, State, is_live
 from hoodie.timeline.owner import Owner
 from hoodie.view.columns import visible_schemas
 from hoodie.view.history import may_delete_before
@@ -187,8 +187,7 @@ def completed_since(baseline: TableView, now: TableView) -> list[Instant]:
     is_passed = now.has_archived_instants() if newest is None and writes else newest is not None and newest < start
     if is_passed and newest is not None and now.timeline.get(newest) is not None:
         # A savepoint keeps the newest write on the active timeline, also when later ones are archived.
-        archive = TimelineArchive.of(now.store, now.layout, history_path=now.config.history_path)
-        is_passed = archive.newest_time() > newest
+        is_passed = now.archive().newest_time() > newest
     if unknown or is_passed:
         raise conflict(
             f"so many writes of {now.store.uri('')} completed while this write ran that some may be archived, and "

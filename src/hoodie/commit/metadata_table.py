@@ -179,7 +179,7 @@ def lost_partitions(view: TableView) -> frozenset[str]:
     if not found:
         return frozenset()
     timeline = visible_instants(MetadataFolder(view.store, view.config).existing_timeline(), view.whole_timeline())
-    lost = {kind.name for kind in found if not slices_of(view.store, kind, timeline)}
+    lost = {kind.name for kind in found if not slices_of(view.store, kind, timeline, version=view.config.version)}
     if RECORD_INDEX in lost and not _has_global_index(view) and not list_slices(view):
         lost.remove(RECORD_INDEX)
     return frozenset(lost)

@@ -58,9 +58,10 @@ def executor_content(action: Action, text: bytes, version: TableVersion) -> byte
 def executor_text(content: bytes) -> bytes:
     """Return the text that names the executor; empty if the content names none, as that of a JVM.
 
-    Earlier releases stored the text of compactions as it is.
+    Earlier releases stored the text of compactions as it is. In version 6 the metadata is JSON.
     """
-    if not content.startswith(_AVRO):
+    is_avro = content.startswith(_AVRO)
+    if not is_avro and _EXECUTOR.encode() not in content:
         return content
     try:
         metadata = CommitMetadata.parse(content, path="the inflight file of a planned service")

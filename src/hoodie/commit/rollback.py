@@ -7,15 +7,17 @@ JVM, can resume a rollback whose process died.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from hoodie.commit.column_ids import delete_column_history
 from hoodie.commit.metadata_table import drop_metadata_table
 from hoodie.commit.pending import PendingInstant, request
-from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedError
+from hoodie.commit.rolled_back_logs import append_rollback_blocks, logs_of_write
+from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.files.markers import delete_markers, files_of_instant, read_markers
 from hoodie.files.named_paths import named_data_file
-from hoodie.format.filenames import instant_of_data_file
+from hoodie.format.filenames import IoType, instant_of_data_file, name_of
 from hoodie.format.instants.service_metadata import (
     InstantInfo,
     RollbackMetadata,
@@ -24,6 +26,7 @@ from hoodie.format.instants.service_metadata import (
     rollback_metadata,
     rollback_plan,
 )
+from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.table import MetadataTable
 from hoodie.timeline import (
     Action,
@@ -142,14 +145,7 @@ def roll_back(view: TableView, instant: Instant) -> RolledBack:
 
     The caller has checked that no later instant depends on the files of a completed write. The plan of a table service
     is deleted too.
-
-    Raises: UnsupportedError if this library does not roll back writes of the table's version.
     """
-    if not view.config.version.can_be_rolled_back:
-        raise UnsupportedError(
-            f"{view.store.uri('')} has table version {view.config.version.value} and a failed write at {instant}; "
-            "hoodie rolls back writes of versions 8 and 9 only: roll the write back with the engine that wrote it"
-        )
     plan = plan_rollback(view, instant)
     return _execute(view, request(view, Action.ROLLBACK, plan.to_bytes()), plan)
 
@@ -166,8 +162,8 @@ def roll_back_unpublished(view: TableView, instant: Instant) -> RolledBack:
 def resume_unpublished(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:
     """Execute the plan of a pending rollback that is a part of a restore, from its first step on."""
     started = time.monotonic()
-    target, pending, is_dropped = _delete_files(view, rollback, plan)
-    completion = _Rollback(pending.instant_time, target, plan, started)
+    target, pending, is_dropped, appended = _delete_files(view, rollback, plan)
+    completion = _Rollback(pending.instant_time, target, plan, started, appended)
     now = view.refreshed()
     now.held_lock.ensure_held()
     completion.update_metadata_table(now)
@@ -190,19 +186,22 @@ def plan_rollback(view: TableView, instant: Instant) -> RollbackPlan:
     """Plan to delete the files of an instant, absolute paths by partition.
 
     The files of a completed instant are in its metadata. Those of a pending instant are in its markers; without
-    markers, all partitions are searched by file name.
+    markers, all partitions are searched by file name. In version 6 the plan also appends rollback blocks to log files.
     """
     by_partition: dict[str, list[str]] = {}
     markers = read_markers(view.store, instant.requested_time)
-    paths = [] if markers is None else [marker.path for marker in markers]
+    own_logs, appending = logs_of_write(view, instant, markers)
+    names_files = view.config.version.log_name_has_base_instant
+    paths = [found.path for found in markers or () if not (names_files and found.io_type is IoType.APPEND)]
     if instant.is_completed:
         paths = sorted({*paths, *committed_files(view, instant)})
     elif markers is None:
         paths = _files_of(view, instant)
-    for path in paths:
+    for path in (*paths, *(path for path in own_logs if path not in paths)):
         by_partition.setdefault(path.rpartition("/")[0], []).append(view.store.uri(path))
     target = InstantInfo(commit_time=instant.requested_time, action=instant.action.value)
-    return (rollback_plan if instant.is_completed else pending_rollback_plan)(target, by_partition.items())
+    plan = (rollback_plan if instant.is_completed else pending_rollback_plan)(target, by_partition.items())
+    return replace(plan, rollback_requests=(*plan.rollback_requests, *appending))
 
 
 def committed_files(view: TableView, instant: Instant) -> dict[str, int]:
@@ -229,16 +228,25 @@ def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBa
     Each step can be repeated.
     """
     started = time.monotonic()
-    target, pending, is_dropped = _delete_files(view, rollback, plan)
-    completion = _Rollback(pending.instant_time, target, plan, started)
+    target, pending, is_dropped, appended = _delete_files(view, rollback, plan)
+    completion = _Rollback(pending.instant_time, target, plan, started, appended)
     now = view.refreshed()
     pending.complete(now, completion)
     _delete_traces(now, target)
     return RolledBack(target.commit_time, completion.files, is_dropped)
 
 
-def _delete_files(view: TableView, rollback: Instant, plan: RollbackPlan) -> tuple[InstantInfo, PendingInstant, bool]:
-    """Begin the rollback and delete the data files of its plan; return whether the metadata table was dropped."""
+_Appended = Mapping[str, Mapping[str, int]]
+"""Log files with rollback blocks, and their sizes, by partition path."""
+
+
+def _delete_files(
+    view: TableView, rollback: Instant, plan: RollbackPlan
+) -> tuple[InstantInfo, PendingInstant, bool, _Appended]:
+    """Begin the rollback, delete the data files of its plan, and append its rollback blocks.
+
+    Returns also whether the metadata table was dropped.
+    """
     target = _target(plan, rollback.requested_time)
     # Before anything is changed: a plan that names another file than one of the table is not executed in part.
     where = f"{view.store.uri('')}: the plan of the rollback {rollback.requested_time}"
@@ -264,7 +272,8 @@ def _delete_files(view: TableView, rollback: Instant, plan: RollbackPlan) -> tup
         delete_instant_files(view.store, view.layout, target.commit_time, action, State.COMPLETED)
     for path in paths:
         view.store.delete(path)
-    return target, pending, is_dropped
+    appended = append_rollback_blocks(view, plan, rollback.requested_time, target=target.commit_time, by=where)
+    return target, pending, is_dropped, appended
 
 
 def _delete_traces(view: TableView, target: InstantInfo) -> None:
@@ -292,6 +301,7 @@ class _Rollback:
     target: InstantInfo
     plan: RollbackPlan
     started: float
+    appended: _Appended
 
     @property
     def files(self) -> int:
@@ -307,11 +317,33 @@ class _Rollback:
         if metadata_table is not None:
             table = data_table(now)
             metadata_table.rollback(self.target.commit_time, rollback_instant=self.rollback_time, table=table)
+            logs = self._logs()
+            if logs:
+                metadata_table.commit(self.rollback_time, MetadataChanges(files_added=logs), table)
         states = (State.INFLIGHT, State.REQUESTED)
         delete_instant_files(now.store, now.layout, self.target.commit_time, Action(self.target.action), *states)
+
+    def _logs(self) -> dict[str, dict[str, int]]:
+        """Return the log files with rollback blocks, and those whose blocks these undo: the listing has them again.
+
+        Sizes by partition path and file name; empty in later versions than 6.
+        """
+        found: dict[str, dict[str, int]] = {}
+        for asked in self.plan.rollback_requests:
+            for path, size_bytes in (asked.log_blocks_to_be_deleted or {}).items():
+                found.setdefault(asked.partition_path, {})[name_of(path)] = size_bytes
+        for partition, sizes in self.appended.items():
+            found.setdefault(partition, {}).update({name_of(path): size for path, size in sizes.items()})
+        return found
 
     def content(self, now: TableView) -> bytes:
         """Return the rollback metadata: the files that were deleted, by partition."""
         took_ms = int((time.monotonic() - self.started) * 1000)
-        done = rollback_metadata(self.plan, self.target, rollback_time=self.rollback_time, time_taken_in_millis=took_ms)
+        done = rollback_metadata(
+            self.plan,
+            self.target,
+            rollback_time=self.rollback_time,
+            time_taken_in_millis=took_ms,
+            appended=self.appended,
+        )
         return done.to_bytes()

@@ -8,33 +8,20 @@ from __future__ import annotations
 from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.format.instants.service_metadata import RestorePlan
 from hoodie.format.table.table_config import BaseFileFormat
-from hoodie.format.table.versions import written_versions
+from hoodie.index import RECORD
 from hoodie.index.record.building.plan import build_of
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
 
 
-def check_version_written(view: TableView, verb: str) -> None:
-    """Refuse a table of a version that this release only reads. `verb` is what was asked for: `clean`, `archive`, ….
-
-    Raises: UnsupportedError.
-    """
-    version = view.config.version
-    if not version.is_written:
-        raise UnsupportedError(
-            f"{view.store.uri('')} has table version {version.value}; this release writes {written_versions()} and "
-            f"never upgrades a table: {verb} it with the engine that writes it, or upgrade it with Hudi 1.0 or later"
-        )
-
-
 def check_writable(view: TableView, verb: str = "write", *, adds_to_skeletons: bool = False) -> None:
-    """Refuse a table whose version, or whose base files, this release does not write. `verb` as above.
+    """Refuse a table whose features this release does not write. `verb` is what was asked for: `write`, `compact`, ….
 
     `adds_to_skeletons`: the write adds file groups to a bootstrapped table, and changes none.
 
     Raises: UnsupportedError; its message names the unsupported feature and an engine that supports it.
     """
-    check_version_written(view, verb)
+    check_indexes_known(view)
     config = view.config
     missing = {
         "tables without meta fields": not config.populates_meta_fields,
@@ -47,6 +34,17 @@ def check_writable(view: TableView, verb: str = "write", *, adds_to_skeletons: b
             raise UnsupportedError(
                 f"{view.store.uri('')}: this release does not {verb} {what}; {verb} it with JVM Hudi"
             )
+
+
+def check_indexes_known(view: TableView) -> None:
+    """Refuse a table whose record index this release does not keep up to date. Raises: UnsupportedError."""
+    config = view.config
+    if not config.version.has_known_indexes and RECORD.needs_one_of(config.metadata_partitions):
+        raise UnsupportedError(
+            f"{view.store.uri('')} has a record index, which this release does not write in tables of version "
+            f'{config.version.value}: change it with JVM Hudi, or give the index up with t.index.drop("record") and '
+            "without hoodie.metadata.record.index.enable in JVM writers"
+        )
 
 
 def check_no_exclusive_service(view: TableView) -> None:

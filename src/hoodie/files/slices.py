@@ -47,6 +47,26 @@ class LogFile:
 
 
 @dataclass(frozen=True, slots=True)
+class CountedInstants:
+    """The instants whose blocks count in log files of version 6, which may have blocks of any instants. Picklable.
+
+    Instants before `start` are archived, so they are completed.
+    """
+
+    completed: frozenset[str]
+    start: str | None
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> CountedInstants:
+        """Return the completed instants of a timeline."""
+        return cls(frozenset(found.requested_time for found in timeline.completed()), timeline.start)
+
+    def accepts(self, instant_time: str) -> bool:
+        """Return whether blocks of this instant count."""
+        return instant_time in self.completed or (self.start is not None and instant_time < self.start)
+
+
+@dataclass(frozen=True, slots=True)
 class FileSlice:
     """The state of a file group at one time: a base file, and the log files written since then."""
 
@@ -55,6 +75,8 @@ class FileSlice:
     base_instant_time: str
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...] = ()
+    counted: CountedInstants | None = None
+    """Which log blocks of a slice of the metadata table count; None: all, as the names of its files tell."""
 
     @property
     def size_bytes(self) -> int:
@@ -220,23 +242,30 @@ def logs_in_doubt(names: Iterable[str], start: str | None, *, all_old: bool = Fa
     return {log.instant_time for log in logs if log.instant_time < newest.get(log.file_id, "")}
 
 
-def slice_histories(partition_path: str, listed: Mapping[str, int], timeline: Timeline) -> list[SliceHistory]:
+def slice_histories(
+    partition_path: str, listed: Mapping[str, int], timeline: Timeline, *, version: TableVersion
+) -> list[SliceHistory]:
     """Return the slices of each file group of a partition, sorted by file id; `listed` maps file names to sizes.
 
     Files of instants that are not completed are left out; files of change data capture belong to their slice. A log
     file belongs to the newest slice whose base instant is not later than its completion time. If that time is not known
-    (see `logs_in_doubt`), the log file belongs to the newest slice, which no cleaner deletes.
+    (see `logs_in_doubt`), the log file belongs to the newest slice, which no cleaner deletes. In version 6 a log file
+    belongs to the slice of the base instant in its name; all are listed, as their blocks tell whether they count.
     """
-    bases, logs = _committed(partition_path, listed, timeline)
+    bases, logs = _committed(partition_path, listed, timeline, version)
     found: list[SliceHistory] = []
     for file_id in sorted(bases.keys() | logs.keys()):
-        slices = _slices(partition_path, file_id, bases.get(file_id, {}), logs.get(file_id, []), timeline)
+        of_group = bases.get(file_id, {}), logs.get(file_id, [])
+        if version.log_name_has_base_instant:
+            slices = _named_slices(partition_path, file_id, *of_group)
+        else:
+            slices = _slices(partition_path, file_id, *of_group, timeline)
         found.append(SliceHistory(partition_path, file_id, tuple(slices)))
     return found
 
 
 def _committed(
-    partition_path: str, listed: Mapping[str, int], timeline: Timeline
+    partition_path: str, listed: Mapping[str, int], timeline: Timeline, version: TableVersion
 ) -> tuple[dict[str, dict[str, BaseFile]], dict[str, list[LogFile]]]:
     """Return the committed base files by file id and instant, and the committed log files by file id."""
     bases: dict[str, dict[str, BaseFile]] = {}
@@ -250,7 +279,7 @@ def _committed(
         instant_time = parsed.instant_time
         if instant_time not in committed:
             committed[instant_time] = timeline.contains_or_before_start(instant_time)
-        if not committed[instant_time]:
+        if not committed[instant_time] and (base is not None or not version.log_name_has_base_instant):
             continue
         if isinstance(parsed, BaseFileName):
             file = BaseFile(partition_path, name, parsed.file_id, instant_time, size_bytes)
@@ -275,5 +304,16 @@ def _slices(
             since = since or log.name.instant_time
             start = max((found for found in bases if found <= since), default=first_log)
         by_start.setdefault(start, []).append(log)
+    for start in sorted(by_start, reverse=True):
+        yield FileSlice(partition_path, file_id, start, bases.get(start), tuple(by_start[start]))
+
+
+def _named_slices(
+    partition_path: str, file_id: str, bases: Mapping[str, BaseFile], logs: list[LogFile]
+) -> Iterator[FileSlice]:
+    """Yield the slices of one file group of version 6, newest first."""
+    by_start: dict[str, list[LogFile]] = {start: [] for start in bases}
+    for log in sorted(logs, key=lambda found: found.name.sort_key):
+        by_start.setdefault(log.name.instant_time, []).append(log)
     for start in sorted(by_start, reverse=True):
         yield FileSlice(partition_path, file_id, start, bases.get(start), tuple(by_start[start]))

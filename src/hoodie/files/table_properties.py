@@ -35,7 +35,8 @@ def create_table_config(store: Store, config: TableConfig) -> None:
     if not table_exists(store):
         store.check_writable()
         # A file creates the folders, also on stores without folders; no reader parses its name as an instant.
-        store.replace(f".hoodie/{config.timeline_path}/{config.history_path}/{KEEP_FOLDER}", b"")
+        folder = f"{config.timeline_path}/" if config.version.has_completion_time_in_name else ""
+        store.replace(f".hoodie/{folder}{config.archive_name}/{KEEP_FOLDER}", b"")
     try:
         store.create(PROPERTIES, config.to_bytes(datetime.now(UTC)))
     except FileExistsError as error:

@@ -16,10 +16,8 @@ import pyarrow as pa
 from hoodie.config import writes
 from hoodie.engine import Engine, TaskContext
 from hoodie.engine.packing import chunks
-from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
-from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Index, Tagged, TagRequest
 from hoodie.index.key_search import Incoming, KeySearch
 from hoodie.index.kind import IndexKind
@@ -66,7 +64,7 @@ class SimpleIndex(Index):
         engine = request.engine_for(sum(found.size_bytes for found in slices))
         search = KeySearch(
             store=self.view.store.spec,
-            read=slice_read(self.view.config, with_meta_fields(request.schema), request.merger),
+            read=self.view.slice_read(request.schema, request.merger),
             is_global=self.is_global,
             update_partition_path=self.update_partition_path,
         )

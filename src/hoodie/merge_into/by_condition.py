@@ -94,6 +94,8 @@ def _logs_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str
     deletes = {IS_DELETED, config.merge_rule.delete_field} & set(assignments)
     if config.table_type is not TableType.MERGE_ON_READ or not is_plain or deletes or asked == "never":
         return False
+    if not config.version.has_log_compaction:
+        return False
     hinders_jvm = IS_DELETED in schema.names or RecordIndexKind().is_in(config)
     by_order = config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING and bool(config.ordering_fields)
     return asked == "always" or not (hinders_jvm or by_order)

@@ -5,18 +5,19 @@ docs/format/metadata.md §2, §3.4 to §3.6.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from hoodie.files.logs.log_file import next_version
+from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.hfile import hfile_to_bytes
 from hoodie.format.instants.commit_metadata import CommitMetadata, RuntimeStats, WriteOperation, WriteStat
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.metadata_table.metadata_record import metadata_schema
-from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
+from hoodie.metadata.folder import WRITE_TOKEN, MetadataFolder, base_name, commit_metadata, time_after
 from hoodie.metadata.paths import partition_folder
 from hoodie.storage import Store
 from hoodie.timeline import Action, CreateFile, InstantClock, Timeline
@@ -96,13 +97,12 @@ def write_delta_commit(
     folder.request(requested_time, Action.DELTA_COMMIT)
     planned = CommitMetadata(operation_type=WriteOperation.UPSERT_PREPPED.value)
     folder.begin(requested_time, Action.DELTA_COMMIT, planned.to_bytes(folder.config.version))
-    versions: Counter[tuple[str, str]] = Counter()
+    names = _LogNames(folder, requested_time, metadata_timeline)
     stats = []
     for delta in deltas:
         if not delta.is_empty:
-            versions[delta.partition, delta.file_id] += 1
-            version = versions[delta.partition, delta.file_id]
-            stats.append(write_log(folder.store, requested_time, delta, version=version))
+            name = names.next_name(delta.partition, delta.file_id)
+            stats.append(write_log(folder.store, requested_time, delta, name=name))
     done = commit_metadata(WriteOperation.UPSERT_PREPPED, [*stats, *written])
     folder.complete(
         requested_time,
@@ -111,6 +111,41 @@ def write_delta_commit(
         completion_time=time_after(clock, data_timeline, metadata_timeline),
         create_last=create_last,
     )
+
+
+@dataclass(slots=True)
+class _LogNames:
+    """The names of the log files of one delta commit, several of a file group in their order."""
+
+    folder: MetadataFolder
+    requested_time: str
+    timeline: Timeline
+    """The instants of the metadata table."""
+    _last: dict[tuple[str, str], LogFileName] = field(default_factory=dict)
+    _listed: dict[str, list[str]] = field(default_factory=dict)
+
+    def next_name(self, partition: str, file_id: str) -> LogFileName:
+        """Return the name of the next log file of a file group."""
+        last = self._last.get((partition, file_id))
+        if last is not None:
+            name = replace(last, version=last.version + 1)
+        elif self.folder.names_base_instants:
+            name = self._after_newest(partition, file_id)
+        else:
+            name = LogFileName(file_id, self.requested_time, 1, WRITE_TOKEN)
+        self._last[partition, file_id] = name
+        return name
+
+    def _after_newest(self, partition: str, file_id: str) -> LogFileName:
+        """Version 6: return the name that follows the files of the newest slice, also those of dead writers."""
+        if partition not in self._listed:
+            self._listed[partition] = self.folder.store.names(partition_folder(partition))
+        names = self._listed[partition]
+        bases = [base.instant_time for base in map(BaseFileName.parse, names) if base and base.file_id == file_id]
+        logs = [log for log in map(LogFileName.parse, names) if log and log.file_id == file_id]
+        known = filter(self.timeline.contains_or_before_start, bases)
+        base_time = max(known, default=min((log.instant_time for log in logs), default=self.requested_time))
+        return LogFileName(file_id, base_time, next_version(logs, base_time), WRITE_TOKEN)
 
 
 def write_base(
@@ -141,17 +176,25 @@ def write_base(
 
 
 def write_log(
-    store: Store, requested_time: str, delta: FileGroupDelta, *, version: int = 1, overwrite: bool = False
+    store: Store,
+    requested_time: str,
+    delta: FileGroupDelta,
+    *,
+    version: int = 1,
+    name: LogFileName | None = None,
+    overwrite: bool = False,
 ) -> WriteStat:
     """Write the log file of one file group, before or within its delta commit.
 
     Readers do not see the file until a delta commit of that instant completes. `version` orders several log files of
-    one file group. `overwrite` replaces an existing file: a task that is retried writes the same bytes again.
+    one file group; `name` is the whole name instead. `overwrite` replaces an existing file: a task that is retried
+    writes the same bytes again.
     """
-    name = log_name(delta.file_id, requested_time, version)
+    name = name or LogFileName(delta.file_id, requested_time, version, WRITE_TOKEN)
     content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
     write = store.replace if overwrite else store.create
     write(f"{partition_folder(delta.partition)}/{name}", content)
-    stat = WriteStat.of_log(f"{delta.partition}/{name}", delta.partition, len(content), prev_commit=requested_time)
+    path = f"{delta.partition}/{name}"
+    stat = WriteStat.of_log(path, delta.partition, len(content), prev_commit=name.instant_time)
     rows = len(delta.keys)
     return replace(stat, num_writes=rows, num_update_writes=rows, num_deletes=len(delta.deleted_keys))

@@ -5,28 +5,34 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from hoodie.errors import MetadataTableMissingError
+from hoodie.errors import MetadataTableMissingError, UnsupportedError
 from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName, instant_of_data_file, name_of
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.write_stat import by_partition
+from hoodie.format.log.log_block import BlockType, parse_log_blocks
 from hoodie.format.metadata_table.metadata_record import commit_schema
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig
 from hoodie.metadata.paths import (
+    METADATA_ARCHIVED,
     METADATA_FOLDER,
-    METADATA_HISTORY,
+    METADATA_HISTORY_PATH,
     METADATA_HOODIE_FOLDER,
+    REBUILD_ADVICE,
     metadata_layout,
     partition_folder,
 )
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import (
     Action,
+    ArchiveLogs,
     CreateFile,
+    Instant,
     InstantClock,
     Layout,
     State,
     Timeline,
     TimelineArchive,
+    archive_of,
     create_completed,
     create_inflight,
     create_requested,
@@ -71,9 +77,31 @@ class MetadataFolder:
             )
         return timeline
 
-    def archive(self) -> TimelineArchive:
+    def archive(self) -> TimelineArchive | ArchiveLogs:
         """Return the archived timeline of the metadata table."""
-        return TimelineArchive(self.store, METADATA_HISTORY)
+        return archive_of(self.store, self.layout, folder=METADATA_HOODIE_FOLDER, name=self.archive_name)
+
+    @property
+    def archive_name(self) -> str:
+        """The folder of the archive, as for `archive_instants`."""
+        return METADATA_ARCHIVED if self.names_base_instants else METADATA_HISTORY_PATH
+
+    @property
+    def names_base_instants(self) -> bool:
+        """Whether log files have the base instant of their file slice in their names: version 6."""
+        return self.config.version.log_name_has_base_instant
+
+    def order_time(self, instant: Instant) -> str:
+        """Return the time by which instants are ordered: as `TableView.order_time`."""
+        return instant.requested_time if self.names_base_instants else instant.completion_time or ""
+
+    def service_time(self, code: str, timeline: Timeline) -> str | None:
+        """Return the instant of a service in version 6: the last delta commit and the code; None in later versions."""
+        if not self.names_base_instants:
+            return None
+        deltas = timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
+        last = deltas.latest()
+        return None if last is None else f"{last.requested_time}{code}"
 
     def request(self, requested_time: str, action: Action, content: bytes = b"") -> None:
         """Create the requested file."""
@@ -108,11 +136,29 @@ class MetadataFolder:
         return [name for name in names if name != _HOODIE_NAME]
 
     def files_of(self, requested_time: str) -> Iterator[tuple[str, FileInfo]]:
-        """Yield the partition and the file of every base and log file with the instant in its name."""
+        """Yield the partition and the file of every base and log file of the instant: those with it in their names.
+
+        In version 6 the blocks of log files are read.
+
+        Raises: UnsupportedError if a file has blocks of other instants too, as writers on HDFS leave it.
+        """
         for partition in self.partitions():
             for info in self.store.list(partition_folder(partition)):
-                if instant_of_data_file(info.path) == requested_time:
+                if self._is_of(info, requested_time):
                     yield partition, info
+
+    def _is_of(self, info: FileInfo, requested_time: str) -> bool:
+        log = LogFileName.parse(info.name) if self.names_base_instants else None
+        if log is None:
+            return instant_of_data_file(info.path) == requested_time
+        if log.instant_time > requested_time:
+            return False
+        where = self.store.uri(info.path)
+        blocks = parse_log_blocks(self.store.read(info.path), path=where)
+        instants = {block.instant_time for block in blocks if block.block_type is not BlockType.CORRUPT}
+        if requested_time in instants and len(instants) > 1:
+            raise UnsupportedError(f"{where} has blocks of {requested_time} and of other instants: {REBUILD_ADVICE}")
+        return requested_time in instants
 
     def undo(self, requested_time: str, action: Action, *, keep: Collection[str] = ()) -> None:
         """Delete the files of an earlier attempt at the instant. The completed file is deleted first.

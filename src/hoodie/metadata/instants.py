@@ -21,6 +21,8 @@ from hoodie.timeline import Timeline, TimelineArchive
 
 _COUNTER_BEGINS: Final = "0000"
 _INSTANT_DIGITS: Final = 17
+FIRST_FILL_CODE: Final = 10
+"""Version 6: the least code of an instant that fills a partition of a table with commits. On disk: do not change."""
 _INDEXER: Final = "004"
 """Operation code of the indexer. On disk: do not change."""
 
@@ -35,10 +37,13 @@ def fills_a_partition(instant_time: str) -> bool:
 
     >>> fills_a_partition("00000000000000001"), fills_a_partition("20261121123616628004")
     (True, True)
+    >>> fills_a_partition("20261121123616628010"), fills_a_partition("20261121123616628001")
+    (True, False)
     >>> fills_a_partition("20261121123616628")
     False
     """
-    is_coded = len(instant_time) == _INSTANT_DIGITS + len(_INDEXER) and instant_time.endswith(_INDEXER)
+    code = instant_time[_INSTANT_DIGITS:]
+    is_coded = code == _INDEXER or (len(code) == len(_INDEXER) and int(code) >= FIRST_FILL_CODE)
     return is_coded or instant_time.startswith(_COUNTER_BEGINS)
 
 

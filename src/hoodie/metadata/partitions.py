@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
-from hoodie.errors import CommitConflictError, UnsupportedError
+from hoodie.errors import CommitConflictError
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
 from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.table.properties import PartitionMetadata
@@ -19,7 +19,7 @@ from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.definitions import drop_definitions, write_definition
 from hoodie.metadata.delta_commit import initial_log_to_bytes, write_base
 from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
-from hoodie.metadata.instants import build_time
+from hoodie.metadata.instants import FIRST_FILL_CODE, build_time
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KindRegistry
 from hoodie.metadata.paths import METADATA_FOLDER, METADATA_PROPERTIES, file_id_of, partition_folder
@@ -32,13 +32,7 @@ _INITIAL_PREFIX = "0" * 14
 
 
 def create_metadata_table(store: Store, config: TableConfig) -> None:
-    """Create the metadata table without partitions. All files in its folder are deleted first.
-
-    Raises:
-        UnsupportedError: table version 6, whose metadata table this release does not write.
-    """
-    if config.version.log_name_has_base_instant:
-        raise UnsupportedError("a metadata table of table version 6 cannot be built: upgrade the table to 8 or 9")
+    """Create the metadata table without partitions. All files in its folder are deleted first."""
     store.delete_folder(METADATA_FOLDER)
     store.create(METADATA_PROPERTIES, new_metadata_table_config(config).to_bytes(datetime.now(UTC)))
 
@@ -49,7 +43,10 @@ def fill_partition(folder: MetadataFolder, kind: PartitionKind, table: DataTable
     The partition has no folder yet. If its kind has an index definition, it is stored last.
     """
     timeline = folder.timeline()
-    requested_time = initial_time(timeline, clock=table.clock, data_timeline=table.timeline)
+    if folder.names_base_instants:
+        requested_time = initial_time_by_code(timeline, table.timeline)
+    else:
+        requested_time = initial_time(timeline, clock=table.clock, data_timeline=table.timeline)
     numbers = range(kind.file_groups(table.config.raw))
     file_ids = [file_id_of(kind.file_id_prefix, number) for number in numbers]
     create_file_groups(folder, kind.name, file_ids, requested_time, now=datetime.now(UTC))
@@ -74,6 +71,14 @@ def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timel
     if start is None or start.startswith(_INITIAL_PREFIX):
         return next_initial_time(metadata_timeline)
     return build_time(time_after(clock, data_timeline, metadata_timeline))
+
+
+def initial_time_by_code(metadata_timeline: Timeline, data_timeline: Timeline) -> str:
+    """Return the instant that fills a new partition in version 6: the newest data instant, and a code from 010 on."""
+    newest = data_timeline.completed().latest()
+    time = _INITIAL_PREFIX if newest is None else newest.requested_time
+    codes = (f"{time}{code:03}" for code in range(FIRST_FILL_CODE, 1000))
+    return next(found for found in codes if metadata_timeline.get(found) is None)
 
 
 def next_initial_time(metadata_timeline: Timeline) -> str:

@@ -22,7 +22,9 @@ METADATA_TIMELINE_PATH: Final = "timeline"
 METADATA_HISTORY_PATH: Final = "history"
 METADATA_HISTORY: Final = f"{METADATA_HOODIE_FOLDER}/{METADATA_TIMELINE_PATH}/{METADATA_HISTORY_PATH}"
 METADATA_VERSION: Final = TableVersion.NINE
-"""The version whose facts hold for the files of metadata tables of versions 8 and 9."""
+"""The version whose facts hold for the files of metadata tables of versions 8 and 9; their indexes exist only there."""
+METADATA_ARCHIVED: Final = TableVersion.SIX.archive_folder
+"""Folder of the archive of a metadata table of version 6, in the folder of its timeline."""
 METADATA_COMMITS: Final = CommitRecords(
     layout_for(METADATA_VERSION, METADATA_TIMELINE_PATH), METADATA_HOODIE_FOLDER, METADATA_HISTORY_PATH
 )

@@ -1,4 +1,4 @@
-"""Rollback of a delta commit of the metadata table, table versions 8 and 9 (docs/format/metadata.md §3.10)."""
+"""Rollback of a delta commit of the metadata table (docs/format/metadata.md §3.10)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, REBUILD_ADVICE
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 _LOG_COMPACTION = ".logcompaction.requested"
+_ROLLBACK_CODE = "006"
+"""Version 6: what follows the time of the data table's rollback. On disk: do not change."""
 
 
 def can_roll_back(folder: MetadataFolder, target_time: str, *, was_completed: bool) -> bool:
@@ -23,20 +25,20 @@ def can_roll_back(folder: MetadataFolder, target_time: str, *, was_completed: bo
     target = timeline.get(target_time, Action.DELTA_COMMIT)
     if target is None:
         return not was_completed
-    written = target.completion_time
-    if written is None:
+    if not target.is_completed:
         return True
+    written = folder.order_time(target)
     names = folder.store.names(folder.layout.instant_folder(METADATA_HOODIE_FOLDER))
     if any(name.endswith(_LOG_COMPACTION) and name.partition(".")[0] > written for name in names):
         return False
-    return not any(_may_hold(instant, written) for instant in timeline.completed())
+    return not any(_may_hold(folder, instant, written) for instant in timeline.completed())
 
 
-def _may_hold(instant: Instant, written: str) -> bool:
+def _may_hold(folder: MetadataFolder, instant: Instant, written: str) -> bool:
     """Return whether a completed instant wrote base files with the rows of delta commits completed at `written`."""
     if instant.action is Action.COMMIT:
         return instant.requested_time > written
-    return fills_a_partition(instant.requested_time) and (instant.completion_time or "") > written
+    return fills_a_partition(instant.requested_time) and folder.order_time(instant) > written
 
 
 def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, table: DataTable) -> None:
@@ -50,6 +52,8 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, t
         UnsupportedError: the target was compacted into a base file; the metadata table must be built anew.
     """
     timeline = folder.timeline()
+    if folder.names_base_instants:
+        rollback_time = f"{rollback_time}{_ROLLBACK_CODE}"
     if _is_rolled_back(timeline, rollback_time):
         return
     target = timeline.get(target_time, Action.DELTA_COMMIT)
@@ -59,7 +63,7 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, t
         discard(folder, target_time)
         return
     if target is not None:
-        _check_not_compacted(timeline, target)
+        _check_not_compacted(folder, timeline, target)
     plan = _begin(folder, target_time, rollback_time, begun)
     _undo_compactions(folder, timeline, target_time)
     # After this step readers do not see the target.
@@ -108,12 +112,12 @@ def _check_not_archived(folder: MetadataFolder, timeline: Timeline, target_time:
         )
 
 
-def _check_not_compacted(timeline: Timeline, target: Instant) -> None:
-    if target.completion_time is None:
+def _check_not_compacted(folder: MetadataFolder, timeline: Timeline, target: Instant) -> None:
+    if not target.is_completed:
         return
     compactions = timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT)
     last = compactions.latest()
-    if last is not None and target.completion_time < last.requested_time:
+    if last is not None and folder.order_time(target) < last.requested_time:
         raise UnsupportedError(
             f"instant {target.requested_time} is part of the metadata table's compaction {last.requested_time} and "
             f"cannot be rolled back: {REBUILD_ADVICE}"

@@ -85,10 +85,15 @@ class RowBlock:
 
 @dataclass(frozen=True, slots=True)
 class LogContent:
-    """The rows and deletes of a log file, in the order of its blocks."""
+    """The rows and deletes of a log file, in the order of its blocks.
+
+    `undone`: commands that roll back the earlier blocks of an instant (version 6), each as the number of `blocks`
+    before it, and the instant.
+    """
 
     blocks: tuple[RowBlock, ...]
     block_count: int
+    undone: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +113,20 @@ class SliceContent:
 
 def assembled(file_slice: FileSlice, base: HFileReader | None, logs: Sequence[LogContent]) -> SliceContent:
     """Combine the parsed files of a slice into its content; `logs` oldest first."""
-    blocks = merge_order(block for log in logs for block in log.blocks)
+    blocks = merge_order(_counted(file_slice, logs))
     return SliceContent(file_slice, base, tuple(blocks), sum(log.block_count for log in logs))
+
+
+def _counted(file_slice: FileSlice, logs: Sequence[LogContent]) -> list[RowBlock]:
+    """Return the blocks that count, oldest first: those of completed instants that no later command rolls back."""
+    rule, found = file_slice.counted, list[RowBlock]()
+    for log in logs:
+        place = 0
+        for number, target in (*log.undone, (len(log.blocks), "")):
+            found += [block for block in log.blocks[place:number] if rule is None or rule.accepts(block.instant_time)]
+            found = [block for block in found if block.instant_time != target] if target else found
+            place = number
+    return found
 
 
 def compact_newest(content: SliceContent) -> tuple[pa.Array, pa.Array]:

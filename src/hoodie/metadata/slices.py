@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,13 +17,14 @@ import pyarrow as pa
 from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.files.damage import check_length, damaged_file
 from hoodie.files.logs.log_scan import problem_of_blocks, replaced_instants
-from hoodie.files.slices import FileSlice, latest_slices
+from hoodie.files.slices import CountedInstants, FileSlice, latest_slices
 from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.hfile import HFileReader
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.format.metadata_table.partition_names import FILES
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.instants import fills_a_partition, with_archived_fills, with_archived_logs
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.paths import METADATA_COMMITS, METADATA_VERSION, expected_metadata_file, partition_folder
@@ -150,8 +151,9 @@ class SliceReader:
     Memory: the files of the newest slice of each file group that was read, without large base files. Not thread-safe.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, version: TableVersion = METADATA_VERSION) -> None:
         self._store = store
+        self._version = version
         self._bases: dict[FileInfo, HFileReader] = {}
         self._logs: dict[FileInfo, LogContent] = {}
         self._compared: set[str] = set()
@@ -168,11 +170,8 @@ class SliceReader:
         """
         folder = partition_folder(kind.name)
         infos = {info.path: info for info in self._store.list(folder)}
-        sizes = {info.name: info.size_bytes for info in infos.values()}
-        found = latest_slices(
-            {folder: sizes}, with_archived_logs(self._store, timeline, sizes, kind), {}, version=METADATA_VERSION
-        )
-        if kind.name == FILES:
+        found = slices_among(self._store, kind, timeline, infos.values(), version=self._version)
+        if kind.name == FILES and not self._version.log_name_has_base_instant:
             self._check_none_missing(found, timeline)
         contents = [self._content(file_slice, infos) for file_slice in found]
         self._forget(folder, found, infos)
@@ -188,7 +187,8 @@ class SliceReader:
     def read_once(self, file_slice: FileSlice) -> SliceContent:
         """Parse the files of one slice without keeping them."""
         base = None if file_slice.base_file is None else read_base(self._store, file_slice.base_file.path)
-        return assembled(file_slice, base, [read_log(self._store, log.path) for log in file_slice.log_files])
+        logs = [read_log(self._store, log.path, version=self._version) for log in file_slice.log_files]
+        return assembled(file_slice, base, logs)
 
     def _content(self, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> SliceContent:
         base: HFileReader | None = None
@@ -201,7 +201,7 @@ class SliceReader:
         for log in file_slice.log_files:
             info = infos[log.path]
             if info not in self._logs:
-                self._logs[info] = read_log(self._store, info.path)
+                self._logs[info] = read_log(self._store, info.path, version=self._version)
             logs.append(self._logs[info])
         return assembled(file_slice, base, logs)
 
@@ -216,19 +216,32 @@ class SliceReader:
                 del cache[info]
 
 
-def slices_of(store: Store, kind: PartitionKind, timeline: Timeline) -> list[FileSlice]:
+def slices_of(
+    store: Store, kind: PartitionKind, timeline: Timeline, *, version: TableVersion = METADATA_VERSION
+) -> list[FileSlice]:
     """List the newest file slice of every file group of a partition, sorted by file id.
 
     Files of instants that are not completed in `timeline` are left out.
     """
-    return slices_among(store, kind, timeline, store.list(partition_folder(kind.name)))
+    return slices_among(store, kind, timeline, store.list(partition_folder(kind.name)), version=version)
 
 
-def slices_among(store: Store, kind: PartitionKind, timeline: Timeline, files: Iterable[FileInfo]) -> list[FileSlice]:
+def slices_among(
+    store: Store,
+    kind: PartitionKind,
+    timeline: Timeline,
+    files: Iterable[FileInfo],
+    *,
+    version: TableVersion = METADATA_VERSION,
+) -> list[FileSlice]:
     """Return the slices as `slices_of` does, of the partition's files that the caller has listed."""
     sizes = {info.name: info.size_bytes for info in files}
-    timeline = with_archived_logs(store, timeline, sizes, kind)
-    return latest_slices({partition_folder(kind.name): sizes}, timeline, {}, version=METADATA_VERSION)
+    if not version.log_name_has_base_instant:
+        timeline = with_archived_logs(store, timeline, sizes, kind)
+        return latest_slices({partition_folder(kind.name): sizes}, timeline, {}, version=version)
+    found = latest_slices({partition_folder(kind.name): sizes}, timeline, {}, version=version)
+    counted = CountedInstants.of(timeline)
+    return [replace(file_slice, counted=counted) for file_slice in found]
 
 
 def read_base(store: Store, path: str) -> HFileReader:
@@ -252,8 +265,8 @@ def open_base(store: Store, info: FileInfo) -> HFileReader:
     return HFileReader(StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
 
 
-def read_log(store: Store, path: str) -> LogContent:
-    """Parse a log file of a completed instant.
+def read_log(store: Store, path: str, *, version: TableVersion = METADATA_VERSION) -> LogContent:
+    """Parse a log file of a completed instant; in version 6 of any instants, whose torn blocks are left out.
 
     Raises:
         CorruptFileError: the file does not parse or does not exist; or it has a torn block or no block, and its delta
@@ -263,10 +276,17 @@ def read_log(store: Store, path: str) -> LogContent:
     with expected_metadata_file(store, path):
         blocks = parse_log_blocks(store.read(path), path=where)
         problem = problem_of_blocks(blocks)
-        if problem:
+        if problem and not version.validates_log_blocks:
             _check_leftover(store, path, problem)
-        parsed = [rows for block in blocks if (rows := _row_block(block, where)) is not None]
-    return LogContent(tuple(parsed), len(blocks))
+        parsed: list[RowBlock] = []
+        undone: list[tuple[int, str]] = []
+        for block in blocks:
+            rows = _row_block(block, where)
+            if rows is not None:
+                parsed.append(rows)
+            elif block.is_rollback:
+                undone.append((len(parsed), block.headers.get(HeaderKey.TARGET_INSTANT_TIME, "")))
+    return LogContent(tuple(parsed), len(blocks), tuple(undone))
 
 
 def _check_leftover(store: Store, path: str, problem: str) -> None:

@@ -67,7 +67,7 @@ def run_services(context: ServiceContext) -> Timeline:
 
 
 class MetadataTable:
-    """The metadata table of one data table of version 8 or 9. Thread-safe; changes also need the table's lock.
+    """The metadata table of one data table. Thread-safe; changes also need the table's lock.
 
     Files are parsed once per object. A listing costs one listing of the metadata timeline, one listing of the
     partition's folder, and reads of the files that are new since the last call.
@@ -77,18 +77,18 @@ class MetadataTable:
         """Create a handle; nothing is read, and the metadata table need not exist. `config` is of the data table."""
         self._folder = MetadataFolder(store, config)
         self._kinds = kinds
-        self._listing = FilesListing(store)
+        self._listing = FilesListing(store, config.version)
         self._lock = threading.RLock()
         self.recorded: Mapping[str, str] = {}
         """The completed delta commits that the last listing found: requested time -> completion time."""
 
     @classmethod
     def open(cls, store: Store, config: TableConfig) -> MetadataTable | None:
-        """Open the metadata table; None if readers do not use a metadata table, or if the table version is 6.
+        """Open the metadata table; None if readers do not use a metadata table.
 
         Nothing is read yet.
         """
-        if not (config.version.has_known_metadata_table and config.has_metadata_table):
+        if not config.has_metadata_table:
             return None
         return cls(store, config)
 
@@ -98,9 +98,6 @@ class MetadataTable:
 
         Readers ignore the result until the caller has added the partitions to `hoodie.table.metadata.partitions`. If
         the process stops before that, call it again.
-
-        Raises:
-            UnsupportedError: table version 6, whose metadata table this release does not write.
         """
         # Before anything is deleted: a listing that fails leaves the table as it is.
         files = table.list_files()

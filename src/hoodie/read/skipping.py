@@ -73,7 +73,7 @@ def skip_slices(request: SkipRequest, slices: Sequence[FileSlice]) -> tuple[list
     derived data, and a warning says so. Reads the rows of the condition's columns.
     """
     kept, config = list(slices), request.view.config
-    if not slices or not config.version.has_known_metadata_table or not ColumnStatsKind().is_in(config):
+    if not slices or not config.version.has_known_indexes or not ColumnStatsKind().is_in(config):
         return kept, 0
     if request.stored.source is not None:
         return kept, 0

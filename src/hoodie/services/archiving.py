@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hoodie.commit.call import Call, Occasion
-from hoodie.commit.writable import check_version_written
 from hoodie.config import clustering, compaction, concurrency, retention
 from hoodie.errors import InvalidConfigError
 from hoodie.format.filenames import parse_data_file
@@ -234,7 +233,7 @@ def _compaction_bound(view: TableView, rules: ArchiveRules) -> Iterator[_Bound]:
 
 def _metadata_bound(view: TableView) -> Iterator[_Bound]:
     """Keep the commits that completed after the last compaction of the metadata table was requested."""
-    if not (view.config.version.has_known_metadata_table and view.config.has_metadata_table):
+    if not view.config.has_metadata_table:
         return
     timeline = MetadataFolder(view.store, view.config).existing_timeline()
     last = timeline.completed().filter(lambda found: found.action is Action.COMMIT).latest()
@@ -286,14 +285,12 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
     Memory: the contents of instants with files of at most 32 MiB, and a merge of the archive's files.
 
     Raises:
-        UnsupportedError: the table is of a version that this release does not write.
         LockTimeoutError: another writer holds the table's lock.
         CommitConflictError: this process lost the lock.
         CorruptFileError: the archive, or a commit, is damaged.
     """
     times = PhaseTimes()
     view = TableView.load(call.state)
-    check_version_written(view, "archive")
     if dry_run:
         with times.phase("plan"):
             plan = plan_archiving(view, _rules(call, view))
@@ -312,7 +309,7 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
                 view.store,
                 view.layout,
                 plan.instants,
-                history_path=view.config.history_path,
+                archive_name=view.config.archive_name,
                 limits=ArchiveLimits.of(_options(call, view)),
                 fence=lock,
             )
@@ -347,8 +344,6 @@ def _is_due(call: Call, view: TableView) -> bool:
 
     Takes no lock and reads no file, so that writes cost the same while something holds the instants back.
     """
-    if not view.config.version.is_written:
-        return False
     rules = _rules(call, view)
     if not is_archiving_due(view, rules):
         return False

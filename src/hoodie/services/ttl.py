@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from hoodie.commit.call import Call
-from hoodie.commit.writable import check_version_written
 from hoodie.config import retention
 from hoodie.engine import Engine, TaskContext
 from hoodie.errors import InvalidConfigError
@@ -153,14 +152,12 @@ def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None
     Under the commit's begin the times are looked at once more: a partition that was written to meanwhile stays.
 
     Raises:
-        UnsupportedError: a table that this release does not write.
         InvalidConfigError: a wrong option.
         CommitConflictError: another writer changed an expired partition while it was deleted; nothing was deleted.
     """
     times = PhaseTimes()
     view = TableView.load(call.state)
     check_call_options(call.properties, view.config)
-    check_version_written(view, "delete partitions of")
     rule, now = _TtlOptions.of({**view.config.raw, **call.properties}), now or datetime.now(UTC)
     engine = call.engine_for(0)
     with times.phase("plan"):
@@ -195,7 +192,7 @@ def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None
 def is_expiry_due(call: Call, view: TableView) -> bool:
     """Return whether a partition may have expired. Reads the timeline only, or lists the archive's folder."""
     rule = _TtlOptions.of({**view.config.raw, **call.properties})
-    if not rule.days or not view.config.version.is_written or not view.config.partition_fields:
+    if not rule.days or not view.config.partition_fields:
         return False
     bound = rule.bound(view, datetime.now(UTC))
     known = view.state.expiry

@@ -1,7 +1,7 @@
 """Instants and their state changes: the only package that parses and creates instant files."""
 
 from hoodie.timeline.archive import ArchiveLimits, Fence, TimelineArchive
-from hoodie.timeline.archived import ArchivedTimeline, ArchiveLogs, ArchiveReader
+from hoodie.timeline.archived import ArchivedTimeline, ArchiveLogs, ArchiveReader, archive_of
 from hoodie.timeline.archiving import archive_instants
 from hoodie.timeline.heartbeat import Heartbeat, delete_heartbeat, is_live
 from hoodie.timeline.instant import Action, Instant, State
@@ -48,6 +48,7 @@ __all__ = [
     "TimelineArchive",
     "TimelineReader",
     "archive_instants",
+    "archive_of",
     "create_completed",
     "create_inflight",
     "create_requested",

@@ -6,7 +6,7 @@ On-disk format: docs/format/table.md §2.7; §2.6 for the log files of version 6
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -15,20 +15,25 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError, UnsupportedError
 from hoodie.format.instants.archive import (
-    MERGE_PLAN_FILE,
     ArchivedInstant,
     ArchiveFile,
     ArchiveFileName,
-    archive_log_number,
     archived_columns,
     archived_rows,
     greatest_completion_time,
+)
+from hoodie.format.instants.archive_log import (
+    MERGE_PLAN_FILE,
+    archive_log_name,
+    archive_log_number,
+    archive_log_to_bytes,
     merged_file_of,
     parse_archive_log,
 )
 from hoodie.storage import FileInfo, Store
-from hoodie.timeline.archive import TimelineArchive
+from hoodie.timeline.archive import ArchiveLimits, Fence, TimelineArchive
 from hoodie.timeline.instant import Action, Instant, State
+from hoodie.timeline.layout import HOODIE_FOLDER, Layout
 
 _T = TypeVar("_T")
 _TRIES = 5
@@ -53,6 +58,10 @@ class ArchivedTimeline(Protocol):
 
     def oldest_time(self) -> str:
         """Return the least requested time of the archived instants; empty if there are none. Raises: as `find`."""
+        ...
+
+    def newest_time(self) -> str:
+        """Return the greatest requested time of the archived instants; empty if there are none. Raises: as `find`."""
         ...
 
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
@@ -125,6 +134,10 @@ class ArchiveReader:
     def oldest_time(self) -> str:
         """As `ArchivedTimeline.oldest_time`; the names of the files tell it."""
         return min((parts.first_time for parts, _ in self._files()), default="")
+
+    def newest_time(self) -> str:
+        """As `ArchivedTimeline.newest_time`. Reads no rows."""
+        return self._archive.newest_time()
 
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
         """As `ArchivedTimeline.contents`. Reads the row groups that have the instants."""
@@ -259,6 +272,29 @@ class ArchiveLogs:
         """As `ArchivedTimeline.oldest_time`."""
         return min((found.requested_time for found in self.completed()), default="")
 
+    def newest_time(self) -> str:
+        """As `ArchivedTimeline.newest_time`."""
+        return max((found.requested_time for found in self.completed()), default="")
+
+    def completion_times(self, requested_times: Collection[str]) -> dict[str, str]:
+        """Return those of the requested times that are archived, each as its own completion time, as everywhere."""
+        return {found.requested_time: found.requested_time for found in self.find(requested_times)}
+
+    def append(self, instants: Sequence[ArchivedInstant], fence: Fence | None = None) -> None:
+        """Add instants as a new file, which readers see at once. `fence` as for `TimelineArchive.append`.
+
+        An instant whose files were not deleted after an earlier call is added again, which changes nothing.
+        """
+        if instants:
+            numbers = (archive_log_number(name) for name in self.store.names(self.folder))
+            number = 1 + max((found for found in numbers if found is not None), default=0)
+            path = f"{self.folder}/{archive_log_name(number)}"
+            content = archive_log_to_bytes(sorted(instants, key=lambda found: (found.requested_time, found.action)))
+            (self.store.create if fence is None else fence.create_last)(path, content)
+
+    def compact(self, limits: ArchiveLimits | None = None, fence: Fence | None = None) -> None:
+        """Merge nothing: archive files of version 6 stay as they are, as in JVM Hudi by default."""
+
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
         """As `ArchivedTimeline.contents`. Reads the files that have the instants."""
         left = {(instant.requested_time, instant.action.value) for instant in instants}
@@ -316,3 +352,15 @@ class ArchiveLogs:
         except ValueError as error:
             message = f"a completed action expected, found {name[:50]!r}; restore the file"
             raise CorruptFileError(message, path=self.store.uri(file.path)) from error
+
+
+def archive_of(
+    store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER, name: str = "history"
+) -> TimelineArchive | ArchiveLogs:
+    """Return the archive that a writer of the timeline adds to; `folder` as for `load_timeline`.
+
+    `name` is `TableConfig.archive_name`.
+    """
+    if layout.names_completion_time:
+        return TimelineArchive.of(store, layout, folder=folder, history_path=name)
+    return ArchiveLogs(store, f"{folder}/{name}")

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.storage import FileInfo, Store
-from hoodie.timeline.archive import ArchiveLimits, Fence, TimelineArchive
+from hoodie.timeline.archive import ArchiveLimits, Fence
+from hoodie.timeline.archived import archive_of
 from hoodie.timeline.instant import Action, Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout
 
@@ -28,7 +29,7 @@ def archive_instants(
     instants: Sequence[Instant],
     *,
     folder: str = HOODIE_FOLDER,
-    history_path: str = "history",
+    archive_name: str = "history",
     limits: ArchiveLimits | None = None,
     fence: Fence | None = None,
 ) -> None:
@@ -43,7 +44,7 @@ def archive_instants(
     Raises: CommitConflictError if another process changes the archive at the same time; CorruptFileError.
     """
     files = _files_of(store, layout, instants, folder)
-    archive = TimelineArchive.of(store, layout, folder=folder, history_path=history_path)
+    archive = archive_of(store, layout, folder=folder, name=archive_name)
     for batch in _batches([instant for instant in instants if files[instant]], files):
         archive.append([_archived(store, instant, files[instant]) for instant in batch], fence)
         if fence is not None:

@@ -5,6 +5,7 @@ On-disk format: docs/format/table.md §2.1, §2.2 and §5.1.
 
 from __future__ import annotations
 
+import contextlib
 import html
 import threading
 import time
@@ -16,6 +17,7 @@ from operator import attrgetter
 from hoodie.arguments import check_arguments, shown
 from hoodie.display import html_rows
 from hoodie.errors import CorruptFileError, InstantNotFoundError, InvalidConfigError
+from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline.instant import Action, Instant, State
@@ -232,7 +234,18 @@ class TimelineReader:
     def _by_change_time(self, last: _Listing) -> dict[str | FileInfo, Instant | None]:
         known = last.instants
         infos = self._store.list(self._folder)
-        return {info: known[info] if info in known else self.layout.parse(info) for info in infos}
+        return {info: known[info] if info in known else self._parsed(info) for info in infos}
+
+    def _parsed(self, info: FileInfo) -> Instant | None:
+        """Return the instant of a file. A pending clustering has the name of a replace commit: its plan tells."""
+        instant = self.layout.parse(info)
+        if instant is None or instant.is_completed or instant.action is not Action.REPLACE_COMMIT:
+            return instant
+        with contextlib.suppress(InstantNotFoundError, CorruptFileError):
+            content = read_instant(self._store, self.layout, instant, State.REQUESTED)
+            if content and RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan is not None:
+                return replace(instant, action=Action.CLUSTERING)
+        return instant
 
     def _by_name(self, last: _Listing) -> dict[str | FileInfo, Instant | None]:
         found: dict[str | FileInfo, Instant | None] = {}

@@ -32,7 +32,7 @@ def create_requested(
         CommitConflictError: the file exists; another writer uses the same requested time.
     """
     _create(store, layout, folder, layout.requested_name(requested_time, action), content)
-    return Instant(requested_time=requested_time, action=layout.stored_action(action), state=State.REQUESTED)
+    return Instant(requested_time=requested_time, action=action, state=State.REQUESTED)
 
 
 def create_inflight(
@@ -50,7 +50,7 @@ def create_inflight(
         CommitConflictError: the file exists; another writer, running or dead, executes the same instant.
     """
     _create(store, layout, folder, layout.inflight_name(requested_time, action), content)
-    return Instant(requested_time=requested_time, action=layout.stored_action(action), state=State.INFLIGHT)
+    return Instant(requested_time=requested_time, action=action, state=State.INFLIGHT)
 
 
 def create_completed(

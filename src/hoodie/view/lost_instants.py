@@ -14,6 +14,7 @@ from hoodie.files.markers import marker_folder
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.instants.service_metadata import RollbackPlan
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.timeline.heartbeat import heartbeat_path
@@ -149,12 +150,19 @@ def _taken_back(view: TableView) -> set[str]:
     return found
 
 
-def bases_of(commit: CommitMetadata) -> set[str]:
-    """Return the instants on whose files a write was based: they had completed."""
+def bases_of(commit: CommitMetadata, version: TableVersion) -> set[str]:
+    """Return the instants on whose files a write was based: they had completed.
+
+    In version 6 a log file has the instant of a compaction in its name, and a JVM has it as its `prev_commit`, before
+    the compaction completes.
+    """
     found: set[str] = set()
     for stat in commit.write_stats():
-        names = (stat.base_file, *(stat.log_files or ()), stat.prev_base_file)
-        found |= {stat.prev_commit, *(instant_of_data_file(name) or "" for name in names if name)}
+        names = [stat.base_file, stat.prev_base_file]
+        if not (version.log_name_has_base_instant and stat.is_log_append):
+            names += stat.log_files or ()
+            found.add(stat.prev_commit)
+        found |= {instant_of_data_file(name) or "" for name in names if name}
     return found
 
 
@@ -162,7 +170,7 @@ def _proof(view: TableView, instant: Instant, later: Sequence[Instant], *, is_re
     time, writer = instant.requested_time, None
     for known in later:
         commit = view.commit_metadata(known)
-        if time in bases_of(commit):
+        if time in bases_of(commit, view.config.version):
             return f"{known} was written on its files"
         if commit.operation_type not in _SERVICES:
             writer = writer or known

@@ -38,12 +38,21 @@ def groups_being_compacted(view: TableView) -> frozenset[FileGroup]:
 
     Raises: CorruptFileError if a plan does not parse.
     """
-    groups: set[FileGroup] = set()
+    return frozenset(compactions_by_group(view))
+
+
+def compactions_by_group(view: TableView) -> dict[FileGroup, str]:
+    """Return the file groups in pending compactions and log compactions, each with the instant of its plan.
+
+    Raises: CorruptFileError if a plan does not parse.
+    """
+    groups: dict[FileGroup, str] = {}
     for instant in view.timeline.pending().instants:
         if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
             plan = stored_plan(view, instant)
-            groups |= {(found.partition_path, found.file_id) for found in (plan.operations if plan else ())}
-    return frozenset(groups)
+            for found in plan.operations if plan else ():
+                groups[found.partition_path, found.file_id] = instant.requested_time
+    return groups
 
 
 def stored_plan(view: TableView, instant: Instant) -> CompactionPlan | None:

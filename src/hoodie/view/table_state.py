@@ -26,8 +26,8 @@ from hoodie.timeline import (
     LockOptions,
     TableLock,
     Timeline,
-    TimelineArchive,
     TimelineReader,
+    archive_of,
     is_lock_option,
 )
 from hoodie.view.commit_cache import CommitCache
@@ -148,11 +148,8 @@ class TableState:
         """Return the archived timeline. Nothing is read yet, and files that were read are not read again."""
         with self.lock:
             if self._archive is None:
-                if config.version.has_completion_time_in_name:
-                    archive = TimelineArchive.of(self.store, layout, history_path=config.history_path)
-                    self._archive = ArchiveReader(archive)
-                else:
-                    self._archive = ArchiveLogs(self.store, f"{HOODIE_FOLDER}/{config.archive_folder}")
+                archive = archive_of(self.store, layout, name=config.archive_name)
+                self._archive = archive if isinstance(archive, ArchiveLogs) else ArchiveReader(archive)
             return self._archive
 
 

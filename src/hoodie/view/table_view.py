@@ -19,6 +19,7 @@ from hoodie.files.table_properties import KEEP_FOLDER
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store
 from hoodie.timeline import (
     Action,
@@ -267,10 +268,7 @@ class TableView:
 
     def has_archived_instants(self) -> bool:
         """Return whether older instants were moved out of the active timeline."""
-        if self.config.version.has_completion_time_in_name:
-            folder = f"{self.layout.instant_folder()}/{self.config.history_path}"
-        else:
-            folder = f".hoodie/{self.config.archive_folder}"
+        folder = f"{self.layout.instant_folder()}/{self.config.archive_name}"
         return any(info.name != KEEP_FOLDER for info in self.store.list(folder))
 
     def schema(self, *, as_of: str | None = None) -> TableSchema:
@@ -332,7 +330,7 @@ class TableView:
     @property
     def lists_by_partition(self) -> bool:
         """Whether the files of some partitions are listed without the files of the others."""
-        return self.config.version.has_known_metadata_table and self.config.has_metadata_table
+        return self.config.has_metadata_table
 
     def whole_timeline(self) -> Timeline:
         """Return all instants, also the instants that completed later: they determine which files exist."""
@@ -342,12 +340,12 @@ class TableView:
         instants = Timeline.of((*self.timeline, *later)).instants
         return replace(self.timeline, instants=instants, never_completed=frozenset())
 
-    def slice_read(self) -> SliceRead:
-        """Return the options to read the newest file slices with all columns.
+    def slice_read(self, columns: pa.Schema | None = None, merger: RecordMerger | None = None) -> SliceRead:
+        """Return the options to read the newest file slices with all columns, or with these, without meta fields.
 
         Raises: as `table_merger`, on merge-on-read tables; as `schema`.
         """
-        read = slice_read(self.config, with_meta_fields(self.schema().arrow))
+        read = slice_read(self.config, with_meta_fields(columns or self.schema().arrow), merger)
         return replace(read, timeline=self.whole_timeline()) if self.config.version.validates_log_blocks else read
 
     def replaced_file_ids(self, as_of: str | None = None) -> dict[str, set[str]]:

@@ -143,9 +143,7 @@ class _Spread:
 def _write(
     setup: WriteSetup, write: WriteInstant, folder: str, spread: _Spread, source: KeySource, watch: PhaseTimes
 ) -> Written:
-    context = setup.context(
-        write.instant_time, combine=False, merge_stored=False, entries=write.index.entry_stage(folder)
-    )
+    context = setup.context(write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
     if spread.exchange is None and spread.distribution is not Distribution.NONE:
         return _write_together(setup, write, folder, context, spread.distribution, source, watch)
     exchange = spread.exchange
@@ -211,9 +209,7 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
             write.index.tag(setup.tag_request(staged, folder, Purpose.REPLACE))
         placement = write.index.placement(placement)
     tasks = plan_files(staged.runs, (), (), placement=placement)
-    context = setup.context(
-        write.instant_time, combine=combines, merge_stored=False, entries=write.index.entry_stage(folder)
-    )
+    context = setup.context(write, combine=combines, merge_stored=False, entries=write.index.entry_stage(folder))
     with watch.phase("write"):
         engine = setup.call.engine_for(sum(run.size_bytes for run in staged.runs))
         parts = engine.run(WriteFileGroup(context, TaggedRows(staged.runs, ())), tasks)

@@ -24,9 +24,10 @@ from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
-from hoodie.format.table.versions import VERSIONS, TableVersion, written_versions
+from hoodie.format.table.versions import VERSIONS, TableVersion
 from hoodie.index import INDEXES, RECORD, SIMPLE, IndexKind, index_kind, table_index
 from hoodie.metadata.kinds.bloom_filters import filter_options
+from hoodie.metadata.kinds.registry import KINDS
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.records.merging.mergers import MergeFunction, register_merger
@@ -128,12 +129,14 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     extra = {key: value for key, value in properties.items() if key not in _CREATION_KEYS}
     extra |= {keys.MERGE_PROPERTY_PREFIX + key: properties[key] for key in sorted(_DELETE_KEYS & properties.keys())}
     logs_changes = _CDC.get(properties) or _CDC_MODE.key in properties
+    version = _version(wanted)
     config = new_table_config(
         NewTable(
             name=name,
             database=properties.get(keys.DATABASE),
             table_type=_type(wanted),
-            version=_version(wanted),
+            version=version,
+            archive_folder=version.archive_folder,
             record_key_fields=record_key,
             partition_fields=partition_by,
             partition_field_types=partition_types,
@@ -199,10 +202,9 @@ def _version(wanted: CreateOptions) -> TableVersion:
     if wanted.table_version is None:
         return TableVersion.NINE
     found = next((version for version in VERSIONS if version.value == wanted.table_version), None)
-    if found is None or not found.is_written:
-        raise UnsupportedError(
-            f"table_version={wanted.table_version}: this release creates {written_versions()}; use one of them"
-        )
+    if found is None:
+        numbers = ", ".join(str(version.value) for version in VERSIONS)
+        raise UnsupportedError(f"table_version={wanted.table_version}: expected one of {numbers}")
     return found
 
 
@@ -227,11 +229,12 @@ def _check_supported(wanted: CreateOptions) -> None:
             f"ordering={list(_names(wanted.ordering))}: expected one column in a table of version {version.value}, as "
             "older Hudi releases know no more; name one column, or create version 9"
         )
-    if not version.has_typed_statistics and indexes.COLUMN_STATS_ENABLE.get(wanted.properties):
-        raise UnsupportedError(
-            f"{indexes.COLUMN_STATS_ENABLE.key}=true: this release writes column statistics in tables of version 9 "
-            f"only, table_version={version.value} found; omit the option, or create version 9"
-        )
+    for kind in KINDS.built:
+        if kind.switch is not None and kind.switch.get(wanted.properties) and not kind.is_written_in(version):
+            raise UnsupportedError(
+                f"{kind.switch.key}=true: this release does not write {kind.subject or kind.name} in tables of version "
+                f"{version.value}; omit the option, or create version 9"
+            )
     if not wanted.record_key and wanted.ordering:
         raise InvalidConfigError(
             f"ordering={wanted.ordering!r} requires record_key: it selects the newest version of a record, and without "
@@ -242,11 +245,20 @@ def _check_supported(wanted: CreateOptions) -> None:
 def _index(wanted: CreateOptions, *, has_record_key: bool) -> IndexKind:
     """Return the index. Without a record key the default is one that costs an append nothing (docs/automatic-keys.md).
 
-    Raises: as `index_kind`.
+    So is the default of a version whose metadata table this release does not write.
+
+    Raises: as `index_kind`; UnsupportedError for a record index of such a version.
     """
-    if wanted.index is not None:
-        return index_kind(wanted.index)
-    return RECORD if has_record_key else SIMPLE
+    has_record_index = _version(wanted).has_known_indexes
+    if wanted.index is None:
+        return RECORD if has_record_key and has_record_index else SIMPLE
+    kind = index_kind(wanted.index)
+    if kind.metadata_partition is not None and not has_record_index:
+        raise UnsupportedError(
+            f"index={kind.name!r}: this release does not write the indexes in the metadata table of version "
+            f"{wanted.table_version}; choose 'simple', 'bloom', their global forms, or 'bucket'"
+        )
+    return kind
 
 
 def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:

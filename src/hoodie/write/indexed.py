@@ -283,7 +283,7 @@ def _write_files(
 ) -> Written:
     combine = is_indexed or writes.COMBINE_BEFORE_INSERT.get(setup.options)
     entries = write.index.entry_stage(folder)
-    context = setup.context(write.instant_time, combine=combine, merge_stored=is_indexed, entries=entries)
+    context = setup.context(write, combine=combine, merge_stored=is_indexed, entries=entries)
     row_bytes = sum(run.size_bytes for run in rows.runs)
     engine = setup.call.engine_for(row_bytes + sum(task.size_bytes for task in tasks))
     each = row_bytes // max(sum(run.rows for run in rows.runs), 1)

@@ -26,7 +26,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.properties import parse_properties
 from hoodie.format.table.table_config import TableConfig, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
-from hoodie.format.table.versions import TableVersion, written_versions
+from hoodie.format.table.versions import TableVersion
 from hoodie.index import PARTITIONED_RECORD, RECORD
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
@@ -124,10 +124,10 @@ class _Files:
             identity = {}
         # A table without a metadata table does not tell its version: versions 8 and 9 have the same files.
         version = TableVersion.of(int(identity.get(keys.VERSION, TableVersion.NINE.value)))
-        if not version.is_written:
+        if not version.has_completion_time_in_name:
             raise UnsupportedError(
-                f"{where} has table version {version.value}: this release rebuilds properties of {written_versions()}; "
-                "restore hoodie.properties from a copy"
+                f"{where} has table version {version.value}: this release rebuilds properties of versions 8 and "
+                "9; restore hoodie.properties from a copy"
             )
         config = new_table_config(NewTable(name="table", version=version, timezone=TimelineZone.UTC))
         layout = layout_for(config.version, config.timeline_path, zone=config.timezone)

@@ -26,8 +26,7 @@ from hoodie.errors import (
     MetadataTableMissingError,
     UnsupportedError,
 )
-from hoodie.files.logs.log_file import log_block_format
-from hoodie.files.slice_read import slice_read
+from hoodie.files.logs.log_file import LogNames, log_block_format
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -57,6 +56,7 @@ from hoodie.records.merging.merge import RecordMerger, check_ordering, table_mer
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.columns import stored_columns
+from hoodie.view.pending_plans import compactions_by_group
 from hoodie.view.slices import data_table
 from hoodie.view.stored_keys import view_key_generator
 from hoodie.view.table_view import TableSchema, TableView
@@ -270,14 +270,14 @@ class WriteSetup:
         )
 
     def context(
-        self, instant_time: str, *, combine: bool, merge_stored: bool, entries: EntryStage | None = None
+        self, write: WriteInstant, *, combine: bool, merge_stored: bool, entries: EntryStage | None = None
     ) -> WriteContext:
-        """Return the facts that this write's workers share."""
+        """Return the facts that the workers of a write share."""
         return WriteContext(
             store=self.view.store.spec,
             schema=self.written_schema,
             merger=self.merger,
-            instant_time=instant_time,
+            instant_time=write.instant_time,
             combine=combine,
             merge_stored=merge_stored,
             has_automatic_keys=self.has_automatic_keys and not merge_stored,
@@ -285,7 +285,7 @@ class WriteSetup:
             sizing=self.sizing,
             entries=entries,
             stored=self._stored,
-            log=self._log_options() if self.is_merge_on_read else None,
+            log=self._log_options(write.view) if self.is_merge_on_read else None,
             cdc=self._cdc_options() if self.view.config.is_cdc_enabled else None,
         )
 
@@ -294,16 +294,15 @@ class WriteSetup:
         """How the table's files differ from its columns."""
         return stored_columns(self.view, with_meta_fields(self.schema.arrow))
 
-    def _log_options(self) -> LogOptions:
-        """Return the options of appending to log files."""
+    def _log_options(self, view: TableView) -> LogOptions:
+        """Return the options of appending to log files of file slices of `view`."""
         columns = None if self.changed is None else self.written_schema.names
         return LogOptions(
             avro_schema=log_schema(self.schema.avro, table_name=self.view.config.name, columns=columns),
             data_format=log_block_format(self.view.config, self.schema.arrow, self.options),
             block_bytes_max=writes.LOG_BLOCK_BYTES.get(self.options),
-            read=replace(
-                slice_read(self.view.config, with_meta_fields(self.schema.arrow), self.merger), stored=self._stored
-            ),
+            read=replace(view.slice_read(self.schema.arrow, self.merger), stored=self._stored),
+            names=_log_names(view),
             is_partial=self.changed is not None,
         )
 
@@ -414,3 +413,10 @@ class WriteSetup:
     def is_in_process(self) -> bool:
         """Whether all work of this write runs on threads of this process, however large it is."""
         return isinstance(self.call.engine, LocalEngine)
+
+
+def _log_names(view: TableView) -> LogNames:
+    """Return how log files are named. Raises: CorruptFileError if the plan of a pending compaction is damaged."""
+    if not view.config.version.log_name_has_base_instant:
+        return LogNames()
+    return LogNames(has_base_instant=True, compacted=compactions_by_group(view))

@@ -7,112 +7,16 @@ until the second writer comes: hudi-rs 0.5 does not read a metadata table with r
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-import hoodie
-from hoodie.table import Table
-from hoodie.timeline import Action, Timeline
-from tests.crash.tables import die_at
 from tests.interop.judges import Jvm
-from tests.interop.jvm_services import clean_by_jvm
-from tests.interop.older.trips import SCHEMA, assert_all_read, trips, undo_completion, write
-from tests.support.fault_store import CrashPoint
+from tests.interop.older.life import TABLE_TYPES, Life, roll_back_each_other, take_turns
 from tests.support.seeds import seeded
 
-BEFORE = CrashPoint.BEFORE
 RELEASE = "1.0.2"
 VERSION = 8
-TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
-CLUSTERING = "hoodie.clustering.plan.strategy.small.file.limit=1000000,hoodie.clustering.plan.strategy.max.num.groups=2"
-ONE_COMMIT = {"hoodie.clean.commits.retained": "1", "hoodie.cleaner.commits.retained": "1"}
-
-
-@dataclass
-class Life:
-    """A table, the rows that it must have, and the steps that either of the two does to it."""
-
-    older: Jvm
-    path: Path
-    table_type: str
-    rows: dict[str, int] = field(default_factory=dict)
-    ts: int = 0
-    writers: set[bool] = field(default_factory=set)
-
-    def create(self) -> None:
-        """A new table of ours, with its default index, which the writes of 1.0.2 take from the properties."""
-        hoodie.create(
-            self.path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=self.table_type.lower(),
-            index="record", name="trips", table_version=VERSION,
-            properties={"hoodie.datasource.write.hive_style_partitioning": "false"},
-        )  # fmt: skip
-
-    @property
-    def table(self) -> Table:
-        """A new handle of ours."""
-        return hoodie.open(self.path, spark=False)
-
-    @property
-    def timeline(self) -> Timeline:
-        """Today's timeline."""
-        return self.table.timeline
-
-    def upsert(self, numbers: range, *, is_ours: bool) -> None:
-        """New versions of rows, by one of the two."""
-        self.ts += 1
-        self.writers.add(is_ours)
-        data = trips(numbers, self.ts)
-        if is_ours:
-            self.table.upsert(data)
-        else:
-            write(self.older, self.path, data, table_type=self.table_type)
-        self.rows |= dict.fromkeys(data["id"].to_pylist(), self.ts)
-
-    def delete(self, numbers: range, *, is_ours: bool) -> None:
-        """Deletes of rows, by one of the two."""
-        self.ts += 1
-        self.writers.add(is_ours)
-        data = trips(numbers, self.ts)
-        if is_ours:
-            self.table.delete(data.select(["id", "city"]))
-        else:
-            write(self.older, self.path, data, table_type=self.table_type, operation="delete")
-        self.rows = {key: ts for key, ts in self.rows.items() if key not in data["id"].to_pylist()}
-
-    def compact(self, *, is_ours: bool) -> None:
-        """Merge the logs."""
-        self.writers.add(is_ours)
-        if is_ours:
-            self.table.schedule_compaction()
-            self.table.compact()
-        else:
-            self.older.compact(self.path)
-
-    def cluster(self, *, is_ours: bool) -> None:
-        """Rewrite small files."""
-        self.writers.add(is_ours)
-        if is_ours:
-            self.table.cluster(by="ts")
-        else:
-            self.older.sql(f"CALL run_clustering(path => '{self.path}', options => '{CLUSTERING}')")
-
-    def clean(self, *, is_ours: bool) -> None:
-        """Delete files that only older snapshots need."""
-        self.writers.add(is_ours)
-        if is_ours:
-            self.table.clean(properties=ONE_COMMIT)
-        else:
-            clean_by_jvm(self.older, self.path, self.table_type, {**ONE_COMMIT, "hoodie.index.type": "SIMPLE"})
-
-    def check(self) -> None:
-        """All readers agree, the table keeps its version, and our full check finds nothing."""
-        assert_all_read(self.older, self.path, self.rows, with_hudi_rs=len(self.writers) == 1)
-        assert self.table.view().config.version.value == VERSION
-        report = self.table.verify(full=True)
-        assert report.ok, report
 
 
 # The services of 1.0.2 build column statistics, which we do not write in tables of version 8.
@@ -122,47 +26,9 @@ class Life:
 @pytest.mark.parametrize("is_ours", [True, False], ids=["our table", "its table"])
 @seeded(7)
 def test_two_writers_take_turns(older: Jvm, tmp_path: Path, table_type: str, is_ours: bool, seed: int) -> None:
-    """Each step by one of the two, drawn from the seed; every service is done by both."""
-    rng = random.Random(f"{seed} {table_type} {is_ours}")
-    life = Life(older, tmp_path / "trips", table_type)
-    if is_ours:
-        life.create()
-    life.upsert(range(20), is_ours=is_ours)
-    life.check()
-    kinds = (life.compact, life.cluster, life.clean) if table_type == "MERGE_ON_READ" else (life.cluster, life.clean)
-    services = [(service, by) for service in kinds for by in (True, False)]
-    for service, by in rng.sample(services, len(services)):
-        life.upsert(range(rng.randrange(8), 12), is_ours=rng.random() < 0.5)
-        life.upsert(range(10, rng.randrange(20, 30)), is_ours=not by)
-        service(is_ours=by)
-        life.check()
-        low = rng.randrange(15)
-        life.delete(range(low, low + 3), is_ours=rng.random() < 0.5)
-        life.check()
-    expected = {"COPY_ON_WRITE": (2, 0), "MERGE_ON_READ": (2, 2)}[table_type]
-    done = [instant.action for instant in life.timeline.completed()]
-    compactions = done.count(Action.COMMIT) if table_type == "MERGE_ON_READ" else 0
-    assert (done.count(Action.REPLACE_COMMIT), compactions) == expected
-    assert Action.CLEAN in done
+    take_turns(Life(older, tmp_path / "trips", table_type, VERSION), is_ours=is_ours, seed=seed)
 
 
 @pytest.mark.parametrize("table_type", TABLE_TYPES)
 def test_each_rolls_back_a_dead_write_of_the_other(older: Jvm, tmp_path: Path, table_type: str) -> None:
-    life = Life(older, tmp_path / "trips", table_type)
-    life.create()
-    life.upsert(range(10), is_ours=True)
-    life.upsert(range(5, 10), is_ours=False)
-    ending = f".{life.timeline.completed().instants[-1].action}"
-    die_at(life.path, lambda table: table.upsert(trips(range(3, 13), 50)), "move", ending, BEFORE, tmp_path / "copy")
-    (dead,) = life.timeline.pending().instants
-    life.check()
-    life.upsert(range(4), is_ours=False)
-    assert life.timeline.get(dead.requested_time) is None
-    life.check()
-    before = dict(life.rows)
-    life.upsert(range(2, 14), is_ours=False)
-    life.rows, dead = before, undo_completion(life.path)
-    life.check()
-    life.upsert(range(6), is_ours=True)
-    assert life.timeline.get(dead.requested_time) is None
-    life.check()
+    roll_back_each_other(Life(older, tmp_path / "trips", table_type, VERSION), tmp_path / "copy")

@@ -45,13 +45,15 @@ def undo_completion(path: Path) -> Instant:
     """Make the newest write of the JVM a dead one: its completed file is gone, and its markers are there again."""
     view = hoodie.open(path).view()
     instant = view.timeline.completed().instants[-1]
+    names_base = view.config.version.log_name_has_base_instant
     for stat in view.commit_metadata(instant).write_stats():
-        is_update = ".log." not in (stat.path or "") and stat.prev_commit != NULL_COMMIT
+        is_log = ".log." in (stat.path or "")
+        kind = "APPEND" if is_log and names_base else "CREATE" if is_log or stat.prev_commit == NULL_COMMIT else "MERGE"
         folder = path / TEMP_FOLDER / instant.requested_time
-        marker = folder / f"{stat.path}.marker.{'MERGE' if is_update else 'CREATE'}"
+        marker = folder / f"{stat.path}.marker.{kind}"
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.touch()
-    name = f"{instant.requested_time}_{instant.completion_time}.{instant.action}"
+    name = view.layout.names(instant, instant.state)[0]
     for file in (name, f".{name}.crc"):
-        (path / ".hoodie/timeline" / file).unlink(missing_ok=True)
+        (path / view.layout.instant_folder() / file).unlink(missing_ok=True)
     return instant

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hoodie.files.slices import logs_in_doubt, slice_histories
+from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Action, Instant, State, Timeline
 
 BASE = "{id}_0-0-0_{time}.parquet"
@@ -30,7 +31,7 @@ def timeline_of(*times: tuple[int, int], archived_until: int = 0) -> Timeline:
 
 
 def names_of(listed: dict[str, int], timeline: Timeline) -> list[list[str]]:
-    (history,) = slice_histories("p", listed, timeline)
+    (history,) = slice_histories("p", listed, timeline, version=TableVersion.NINE)
     return [[path.removeprefix("p/") for path in found.paths] for found in history.slices]
 
 

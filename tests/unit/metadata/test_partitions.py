@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.errors import CorruptFileError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.log.log_block import BlockType, HeaderKey, parse_log_blocks
 from hoodie.format.table.properties import PartitionMetadata
@@ -127,13 +127,6 @@ def test_what_lay_in_its_folder_is_deleted(table: FakeTable) -> None:
     table.store.create(f"{METADATA}/files/leftover", b"x")
     table.rebuild_metadata_table()
     assert table.store.head(f"{METADATA}/files/leftover") is None
-
-
-def test_the_metadata_table_of_version_6_is_not_ours_to_build(in_memory: InMemory) -> None:
-    table = in_memory("v6_cow")
-    with pytest.raises(UnsupportedError, match="version 6"):
-        MetadataTable.create(table.locked)
-    assert table.store.head(f"{METADATA}/.hoodie/hoodie.properties") is not None
 
 
 def test_initial_instants_count_up() -> None:

@@ -48,19 +48,12 @@ def check_listing(table: FakeTable) -> None:
     assert table.metadata_table().listing(table.timeline) == table.storage_listing()
 
 
-@pytest.mark.parametrize("name", V8_AND_LATER)
+@pytest.mark.parametrize("name", ["v6_cow", "v6_mor", *V8_AND_LATER])
 def test_the_jvms_metadata_table_lists_what_is_in_the_folders(in_memory: InMemory, name: str) -> None:
     table = in_memory(name)
     listing = table.metadata_table().listing(table.timeline)
     assert listing == table.storage_listing()
     assert list(listing) == ["city=nyc", "city=sf"]
-
-
-@pytest.mark.parametrize("name", ["v6_cow", "v6_mor"])
-def test_version_6_is_listed_from_its_folders(in_memory: InMemory, name: str) -> None:
-    table = in_memory(name)
-    assert MetadataTable.open(table.store, table.config) is None
-    assert set(table.storage_listing()) == {"city=nyc", "city=sf"}
 
 
 def test_a_table_without_files_partition_has_no_metadata_table(table: FakeTable) -> None:

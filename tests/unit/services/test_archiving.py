@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
-import hoodie
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import InvalidConfigError
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Heartbeat, TimelineArchive, create_completed, create_inflight, create_requested
@@ -178,11 +177,6 @@ def test_the_minimum_is_below_the_maximum(store: MemoryStore) -> None:
     with pytest.raises(InvalidConfigError, match="must be below"):
         write(store, 1, options={"hoodie.keep.min.commits": "4"})
     assert active_times(store) == before
-
-
-def test_tables_of_other_versions_are_refused(golden_tables: Iterator[object]) -> None:
-    with pytest.raises(UnsupportedError, match="writes versions 8 and 9"):
-        hoodie.open(golden_tables / "v6_cow", spark=False).archive()  # type: ignore[operator]
 
 
 def test_a_view_reads_commits_that_were_archived_after_it_was_loaded(store: MemoryStore) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie.errors import CommitConflictError
+from hoodie.format.instants.service_metadata import ClusteringPlan, RequestedReplaceMetadata
 from hoodie.storage import MemoryStore, Store
 from hoodie.timeline import (
     Action,
@@ -36,8 +37,11 @@ def write(store: Store, layout: Layout, action: Action) -> None:
 @pytest.mark.parametrize("layout", [V1, V2])
 @pytest.mark.parametrize("action", STARTED)
 def test_each_step_is_what_the_timeline_shows(layout: Layout, action: Action) -> None:
-    store = MemoryStore()
-    requested = create_requested(store, layout, T, action, b"plan")
+    store, plan = MemoryStore(), b"plan"
+    if action is Action.CLUSTERING:
+        # In layout 1 only the plan tells a pending clustering from a replace commit.
+        plan = RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=ClusteringPlan()).to_bytes()
+    requested = create_requested(store, layout, T, action, plan)
     assert list(load_timeline(store, layout)) == [requested]
     inflight = create_inflight(store, layout, T, action)
     assert list(load_timeline(store, layout)) == [inflight]
@@ -46,9 +50,15 @@ def test_each_step_is_what_the_timeline_shows(layout: Layout, action: Action) ->
     assert (requested.state, inflight.state, completed.state) == tuple(State)
     assert completed.action is action.completed_as
     contents = [read_instant(store, layout, completed, state) for state in State]
-    assert contents == [b"plan", b"", b"done"]
+    assert contents == [plan, b"", b"done"]
     if layout is V2:
         assert completed.completion_time == C
+
+
+def test_a_replace_commit_with_a_damaged_plan_stays_one() -> None:
+    store = MemoryStore()
+    create_requested(store, V1, T, Action.REPLACE_COMMIT, b"no plan")
+    assert [found.action for found in load_timeline(store, V1)] == [Action.REPLACE_COMMIT]
 
 
 def test_file_names_of_a_commit() -> None:

@@ -241,7 +241,7 @@ CREATIONS: dict[str, tuple[type[hoodie.HoodieError], str, dict[str, object]]] = 
     "event time without ordering": (hoodie.InvalidConfigError, "requires ordering", {"merge_mode": "event_time"}),
     "unknown merge mode": (hoodie.InvalidConfigError, "merge_mode='newest'", {"merge_mode": "newest"}),
     "unknown type": (hoodie.InvalidConfigError, "type='row'", {"type": "row"}),
-    "old version": (hoodie.UnsupportedError, "creates versions 8 and 9", {"table_version": 6}),
+    "old version": (hoodie.UnsupportedError, "table_version=7: expected one of 6, 8, 9", {"table_version": 7}),
     "unknown key generator": (hoodie.InvalidConfigError, "key_generator='md5'", {"key_generator": "md5"}),
     "non-partitioned with partitions": (
         hoodie.InvalidConfigError,

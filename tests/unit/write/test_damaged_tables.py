@@ -129,13 +129,13 @@ def test_a_base_file_that_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_cow", "v6_mor"])
-def test_tables_that_are_only_read(golden_tables: Path, tmp_path: Path, name: str) -> None:
+def test_a_record_index_of_version_6_is_not_written(golden_tables: Path, tmp_path: Path, name: str) -> None:
     root = tmp_path / name
     shutil.copytree(golden_tables / name, root)
     table = hoodie.open(root)
     rows = table.to_arrow(view="read_optimized").drop_columns(["_hoodie_commit_time"])
     before = files_below(root)
-    advice = "writes versions 8 and 9 and never upgrades"
+    advice = "has a record index, which this release does not write in tables of version 6"
     calls: tuple[Callable[[], object], ...] = (
         lambda: table.upsert(rows),
         lambda: table.bulk_insert(rows),

@@ -6,19 +6,86 @@ On-disk format: docs/format/table.md §4.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.config.writes import LOG_BLOCK_FORMAT
+from hoodie.engine import TaskContext
+from hoodie.files.slices import FileSlice, join_path
+from hoodie.format.filenames import UNKNOWN_WRITE_TOKEN, LogFileName, write_token
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.log.delete_block import DeleteRecords
-from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, rollback_block
 from hoodie.format.table.table_config import TableConfig
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
+
+
+@dataclass(frozen=True, slots=True)
+class LogNames:
+    """How the next log file of a file slice is named, by table version (docs/format/table.md §4.1). Picklable.
+
+    `compacted`: version 6 only, the file groups (partition path, file id) of pending compactions, each with the instant
+    of its compaction: their next log files belong to the file slice that the compaction creates.
+    """
+
+    has_base_instant: bool = False
+    compacted: Mapping[tuple[str, str], str] = field(default_factory=dict, hash=False)
+
+    def next_name(self, found: FileSlice, instant_time: str, attempt: TaskContext) -> LogFileName:
+        """Return the name of the log file that an attempt at a write appends to the slice.
+
+        In version 6 the names of two writers that append to one slice differ in the write token only. So it contains
+        the time of day of the instant.
+        """
+        if not self.has_base_instant:
+            token = write_token(attempt.partition, attempt.stage, attempt.attempt)
+            return LogFileName(found.file_id, instant_time, _FIRST_VERSION, token)
+        base_time = self.compacted.get((found.partition_path, found.file_id), found.base_instant_time)
+        names = (log.name for log in found.log_files)
+        token = write_token(attempt.partition, int(instant_time[-_TIME_OF_DAY_DIGITS:]), attempt.attempt)
+        return LogFileName(found.file_id, base_time, next_version(names, base_time), token)
+
+
+_FIRST_VERSION: Final = 1
+_TIME_OF_DAY_DIGITS: Final = 9
+"""Digits of an instant from the hour on: a number of a write token must fit into 32 bits."""
+
+
+def next_version(names: Iterable[LogFileName], base_time: str) -> int:
+    """Return the version of the next log file of the slice with this base instant (version 6)."""
+    used = (name.version for name in names if name.instant_time == base_time)
+    return max(used, default=_FIRST_VERSION - 1) + 1
+
+
+def append_rollback_block(
+    store: Store, partition_path: str, file_id: str, base_time: str, *, target: str, rollback_time: str
+) -> tuple[str, int]:
+    """Append a block that rolls back the earlier blocks of `target` to a file slice (version 6).
+
+    It becomes a log file of its own, as files are not appended to. Returns its path and its size in bytes. A second
+    call for the same rollback finds the file.
+    """
+    parsed = (LogFileName.parse(name) for name in store.names(partition_path))
+    names = sorted(
+        (name for name in parsed if name and (name.file_id, name.instant_time) == (file_id, base_time)),
+        key=lambda name: name.sort_key,
+    )
+    content = rollback_block(rollback_time, target).to_bytes()
+    for name in names[-1:]:
+        path = join_path(partition_path, name.name)
+        if name.write_token == UNKNOWN_WRITE_TOKEN and store.read(path) == content:
+            return path, len(content)
+    path = join_path(
+        partition_path, LogFileName(file_id, base_time, next_version(names, base_time), UNKNOWN_WRITE_TOKEN).name
+    )
+    store.create(path, content)
+    return path, len(content)
 
 
 class LogFileWriter:

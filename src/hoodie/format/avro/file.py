@@ -142,16 +142,21 @@ def record_to_bytes(schema: RecordSchema, record: Mapping[str, Any], *, sync_mar
     sync = secrets.token_bytes(_SYNC_SIZE) if sync_marker is None else sync_marker
     if len(sync) != _SYNC_SIZE:
         raise ValueError(f"a sync marker of {_SYNC_SIZE} bytes expected, found {len(sync)}")
+    block = record_body(schema, record)
+    text = schema.text.encode()
+    key = b"avro.schema"
+    header = [zigzag_to_bytes(1), zigzag_to_bytes(len(key)), key, zigzag_to_bytes(len(text)), text, zigzag_to_bytes(0)]
+    return b"".join([MAGIC, *header, sync, zigzag_to_bytes(1), zigzag_to_bytes(len(block)), block, sync])
+
+
+def record_body(schema: RecordSchema, record: Mapping[str, Any]) -> bytes:
+    """Encode a record without a container. Raises: ValueError if it does not fit the schema."""
     body = io.BytesIO()
     try:
         fastavro.schemaless_writer(body, schema.parsed, record)
     except (TypeError, LookupError, AttributeError, OverflowError) as error:
         raise ValueError(f"the record does not fit {schema.name}: {error!r}") from error
-    block = body.getvalue()
-    text = schema.text.encode()
-    key = b"avro.schema"
-    header = [zigzag_to_bytes(1), zigzag_to_bytes(len(key)), key, zigzag_to_bytes(len(text)), text, zigzag_to_bytes(0)]
-    return b"".join([MAGIC, *header, sync, zigzag_to_bytes(1), zigzag_to_bytes(len(block)), block, sync])
+    return body.getvalue()
 
 
 def decode_record(

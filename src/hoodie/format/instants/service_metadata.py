@@ -7,12 +7,12 @@ On-disk format: docs/format/table.md §2.5; the record of each class there is `H
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hoodie.format.avro.record_mapping import InstantRecord, on_disk
-from hoodie.format.filenames import parse_data_file
+from hoodie.format.filenames import LogFileName, name_of, parse_data_file
 
 COMPACTION_PLAN_VERSION: Final = 2
 """Version 1 stored full paths instead of file names."""
@@ -315,6 +315,18 @@ def pending_rollback_plan(target: InstantInfo, files: Iterable[tuple[str, Sequen
     return RollbackPlan(instant_to_rollback=target, rollback_requests=tuple(requests))
 
 
+def appending_requests(target: InstantInfo, logs: Iterable[tuple[str, str, str, int]]) -> Iterator[RollbackRequest]:
+    """Yield the requests to append a rollback block to file slices (version 6).
+
+    `logs`: for each slice its partition path, its file id, and the absolute path and size of its newest log file.
+    """
+    for partition, file_id, path, size_bytes in logs:
+        name = LogFileName.parse(name_of(path))
+        base_time = target.commit_time if name is None else name.instant_time
+        request = _request(partition, (), file_id=file_id, target_time=base_time)
+        yield replace(request, log_blocks_to_be_deleted={path: size_bytes})
+
+
 def may_have_completed(plan: RollbackPlan) -> bool:
     """Return whether the target of a plan may have been a completed instant, whose rows readers have seen.
 
@@ -345,19 +357,35 @@ def _file_id(path: str) -> str:
 
 
 def rollback_metadata(
-    plan: RollbackPlan, target: InstantInfo, *, rollback_time: str, time_taken_in_millis: int = 0
+    plan: RollbackPlan,
+    target: InstantInfo,
+    *,
+    rollback_time: str,
+    time_taken_in_millis: int = 0,
+    appended: Mapping[str, Mapping[str, int]] | None = None,
 ) -> RollbackMetadata:
-    """Create the content of a completed rollback that deleted all files of its plan."""
+    """Create the content of a completed rollback that deleted all files of its plan.
+
+    `appended`: the log files with its rollback blocks, and their sizes, by partition path (version 6).
+    """
     deleted: dict[str, tuple[str, ...]] = {}
+    rolled_back: dict[str, dict[str, int]] = {}
     for request in plan.rollback_requests:
-        deleted[request.partition_path] = deleted.get(request.partition_path, ()) + request.files_to_be_deleted
+        path = request.partition_path
+        deleted[path] = deleted.get(path, ()) + request.files_to_be_deleted
+        rolled_back.setdefault(path, {}).update(request.log_blocks_to_be_deleted or {})
     return RollbackMetadata(
         start_rollback_time=rollback_time,
         time_taken_in_millis=time_taken_in_millis,
         total_files_deleted=sum(map(len, deleted.values())),
         commits_rollback=(target.commit_time,),
         partition_metadata={
-            partition: RollbackPartitionMetadata(partition_path=partition, success_delete_files=paths)
+            partition: RollbackPartitionMetadata(
+                partition_path=partition,
+                success_delete_files=paths,
+                rollback_log_files=(appended or {}).get(partition, {}),
+                log_files_from_failed_commit=rolled_back[partition],
+            )
             for partition, paths in deleted.items()
         },
         instants_rollback=(target,),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -154,6 +154,14 @@ def data_records(block: LogBlock, *, path: str) -> Iterator[tuple[bytes, int]]:
     starts, ends = _record_bounds(content, path, block.content_offset)
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         yield bytes(content[start:end]), start
+
+
+def records_block(records: Iterable[bytes], schema: str) -> LogBlock:
+    """Return an Avro data block of encoded records, with no other header than their schema."""
+    bodies = list(records)
+    framed = b"".join(_LENGTH.pack(len(body)) + body for body in bodies)
+    content = _FRAME.pack(_VERSION, len(bodies)) + framed
+    return LogBlock(block_type=BlockType.AVRO_DATA, headers={HeaderKey.SCHEMA: schema}, content=content)
 
 
 def _schema_of(block: LogBlock, path: str) -> tuple[str, pa.Schema]:

@@ -103,6 +103,16 @@ class LogBlock:
         return b"".join((_MAGIC, struct.pack(">q", size), *parts, struct.pack(">q", size + len(_MAGIC))))
 
 
+def rollback_block(instant_time: str, target: str) -> LogBlock:
+    """Return the command block by which the rollback `instant_time` undoes the earlier blocks of `target`."""
+    headers = {
+        HeaderKey.INSTANT_TIME: instant_time,
+        HeaderKey.TARGET_INSTANT_TIME: target,
+        HeaderKey.COMMAND_BLOCK_TYPE: _ROLLBACK_COMMAND,
+    }
+    return LogBlock(block_type=BlockType.COMMAND, headers=headers)
+
+
 _BLOCK_TYPES = frozenset(BlockType)
 _HEADER_KEYS = frozenset(HeaderKey)
 

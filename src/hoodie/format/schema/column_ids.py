@@ -152,9 +152,10 @@ def is_history(name: str) -> bool:
     return name.endswith(_HISTORY_SUFFIX)
 
 
-def history_name(instant_time: str, completion_time: str) -> str:
-    """Return the name of the file in `.hoodie/.schema` that an instant writes."""
-    return f"{instant_time}_{completion_time}{_HISTORY_SUFFIX}"
+def history_name(instant_time: str, completion_time: str | None) -> str:
+    """Return the name of the file in `.hoodie/.schema` that an instant writes; version 6 names no completion time."""
+    completed = "" if completion_time is None else f"_{completion_time}"
+    return f"{instant_time}{completed}{_HISTORY_SUFFIX}"
 
 
 def instant_of_history(name: str) -> str:

@@ -111,6 +111,11 @@ class TableConfig:
     create_schema: str | None
     bootstrap_base_path: str | None
 
+    @property
+    def archive_name(self) -> str:
+        """The folder of the archived timeline, in `.hoodie` (version 6), else in the folder of the timeline."""
+        return self.history_path if self.version.has_completion_time_in_name else self.archive_folder
+
     @classmethod
     def parse(cls, data: bytes, *, path: str = "hoodie.properties") -> TableConfig:
         """Parse and check hoodie.properties; `path` appears in error messages.

@@ -38,6 +38,8 @@ class TableVersion:
     """The property of the ordering columns in a new table; readers accept both names."""
     has_several_ordering_fields: bool
     """Whether all releases that write this version know more than one ordering column."""
+    has_log_compaction: bool
+    """Whether log files can be compacted into one, and rows with some of the columns can be logged."""
     stores_merge_mode: bool
     """Whether `hoodie.record.merge.mode` and `hoodie.table.initial.version` are stored."""
     stores_payload_class: bool
@@ -48,19 +50,15 @@ class TableVersion:
     """Whether a COMPLEX key of one field is always `field:value`; else it depends on the writer's release."""
     has_typed_statistics: bool
     """Whether rows of column statistics have the type of their values: the index version V2."""
-    has_known_metadata_table: bool
-    """Whether this release reads and writes the metadata table of this version."""
-    can_be_rolled_back: bool
-    """Whether this release rolls back failed writes. In version 6 a log file may contain blocks of other writes."""
-    is_written: bool
-    """Whether this release creates tables of this version and writes to them."""
+    has_known_indexes: bool
+    """Whether this release reads and writes the indexes in the metadata table of this version, not only its listing."""
 
     @classmethod
     def of(cls, number: int | TableVersion, *, path: str = "<memory>") -> TableVersion:
         """Return the version with this number.
 
         Raises:
-            UnsupportedError: this release neither reads nor writes the version; the message names the tool that
+            UnsupportedError: this release does not know the version; the message names the tool that
                 changes the version.
         """
         if isinstance(number, TableVersion):
@@ -90,14 +88,13 @@ TableVersion.SIX = TableVersion(
     validates_log_blocks=True,
     ordering_key=PRECOMBINE_FIELD,
     has_several_ordering_fields=False,
+    has_log_compaction=False,
     stores_merge_mode=False,
     stores_payload_class=True,
     stores_partition_field_types=False,
     names_single_complex_key=False,
     has_typed_statistics=False,
-    has_known_metadata_table=False,
-    can_be_rolled_back=False,
-    is_written=False,
+    has_known_indexes=False,
 )
 TableVersion.EIGHT = TableVersion(
     value=8,
@@ -109,14 +106,13 @@ TableVersion.EIGHT = TableVersion(
     validates_log_blocks=False,
     ordering_key=PRECOMBINE_FIELD,
     has_several_ordering_fields=False,
+    has_log_compaction=True,
     stores_merge_mode=True,
     stores_payload_class=True,
     stores_partition_field_types=True,
     names_single_complex_key=False,
     has_typed_statistics=False,
-    has_known_metadata_table=True,
-    can_be_rolled_back=True,
-    is_written=True,
+    has_known_indexes=True,
 )
 TableVersion.NINE = TableVersion(
     value=9,
@@ -128,26 +124,15 @@ TableVersion.NINE = TableVersion(
     validates_log_blocks=False,
     ordering_key=ORDERING_FIELDS,
     has_several_ordering_fields=True,
+    has_log_compaction=True,
     stores_merge_mode=True,
     stores_payload_class=False,
     stores_partition_field_types=True,
     names_single_complex_key=True,
     has_typed_statistics=True,
-    has_known_metadata_table=True,
-    can_be_rolled_back=True,
-    is_written=True,
+    has_known_indexes=True,
 )
 
 VERSIONS: Final = (TableVersion.SIX, TableVersion.EIGHT, TableVersion.NINE)
-"""The versions that this release reads, oldest first."""
+"""The versions that this release reads and writes, oldest first."""
 _BY_NUMBER: Final = {version.value: version for version in VERSIONS}
-
-
-def written_versions() -> str:
-    """Return the versions that this release writes, for messages.
-
-    >>> written_versions()
-    'versions 8 and 9'
-    """
-    numbers = [str(version.value) for version in VERSIONS if version.is_written]
-    return f"versions {', '.join(numbers[:-1])} and {numbers[-1]}"

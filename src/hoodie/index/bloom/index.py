@@ -10,9 +10,7 @@ import numpy as np
 
 from hoodie.config import indexes
 from hoodie.errors import CorruptFileError, MetadataTableMissingError
-from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
-from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Index, Tagged, TagRequest
 from hoodie.index.bloom.check import CheckTask, check_keys
 from hoodie.index.bloom.comparisons import Comparisons, KeySequence, sort_keys, sort_tasks, stage_ranges, tasks_of
@@ -67,7 +65,7 @@ class BloomIndex(Index):
             return Tagged(slices=slices)
         search = KeySearch(
             store=self.view.store.spec,
-            read=slice_read(self.view.config, with_meta_fields(request.schema), request.merger),
+            read=self.view.slice_read(request.schema, request.merger),
             is_global=self.is_global,
             update_partition_path=self.update_partition_path,
             prunes=False,

@@ -114,7 +114,7 @@ def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Engin
 
 def _statistics(view: TableView, slices: Sequence[FileSlice]) -> dict[str, StatsRow]:
     """Return the rows of the key column by key; empty if the table has none. They are derived data: damage is told."""
-    if not ColumnStatsKind().is_in(view.config) or not view.config.version.has_known_metadata_table:
+    if not ColumnStatsKind().is_in(view.config) or not view.config.version.has_known_indexes:
         return {}
     try:
         timeline = visible_instants(MetadataFolder(view.store, view.config).existing_timeline(), view.whole_timeline())

@@ -15,10 +15,8 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
 from hoodie.files.merged_slice import SliceRead, read_file_slice
-from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, staged_rows, write_hits
-from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.api import Route, TagRequest
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
@@ -53,7 +51,7 @@ def drop_older_moves(
         output = f"{request.stage_folder}/moves-{number}"
         tasks.append(_MoveTask(file_slice, tuple(found), output))
     engine = request.engine_for(sum(task.file_slice.size_bytes for task in tasks))
-    read = slice_read(view.config, with_meta_fields(request.schema), request.merger)
+    read = view.slice_read(request.schema, request.merger)
     columns = (RECORD_KEY, *request.merger.ordering_columns)
     decide = _DecideMoves(view.store.spec, replace(read, columns=columns), request.runs)
     return decided + [hit for found in engine.run(decide, tasks) for hit in found]

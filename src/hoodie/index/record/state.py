@@ -245,4 +245,4 @@ def index_history(view: TableView) -> IndexHistory | None:
 
 
 def _is_readable(view: TableView) -> bool:
-    return has_record_index(view) and view.config.version.has_known_metadata_table
+    return has_record_index(view) and view.config.version.has_known_indexes

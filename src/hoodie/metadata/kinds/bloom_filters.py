@@ -108,10 +108,10 @@ class BloomFiltersKind(PartitionKind):
 
     def check_buildable(self, table: DataTable) -> None:
         """Refuse tables of version 6. Raises: UnsupportedError."""
-        if not table.config.version.has_known_metadata_table:
+        if not table.config.version.has_known_indexes:
             raise UnsupportedError(
-                f"{table.store.uri('')} has table version 6: this release does not write its metadata table; build the "
-                "bloom filters with JVM Hudi"
+                f"{table.store.uri('')} has table version 6: this release does not write bloom filters into "
+                "its metadata table; build them with JVM Hudi"
             )
 
     def build(self, followers: Sequence[PartitionKind], held: ExitStack, table: DataTable) -> _FiltersBuild:

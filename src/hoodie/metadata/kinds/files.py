@@ -19,6 +19,7 @@ from hoodie.format.metadata_table.metadata_record import (
     with_file_name,
 )
 from hoodie.format.metadata_table.partition_names import FILES
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable, FilesByPartition
 from hoodie.metadata.delta_commit import FileGroupDelta
@@ -42,6 +43,10 @@ class FilesKind(PartitionKind):
 
     name = FILES
     file_id_prefix = _FILE_ID_PREFIX
+
+    def is_written_in(self, version: TableVersion) -> bool:
+        """Return True."""
+        return True
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return 1: the partition always has one file group."""
@@ -233,9 +238,9 @@ _KIND = FilesKind()
 class FilesListing:
     """Reads listings; files and base file rows are parsed once per object. Not thread-safe."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, version: TableVersion) -> None:
         self._store = store
-        self._reader = SliceReader(store)
+        self._reader = SliceReader(store, version)
         self._base_rows: dict[str, FileList] = {}
         self._base: HFileReader | None = None
 

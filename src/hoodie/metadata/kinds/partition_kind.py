@@ -115,7 +115,7 @@ class PartitionKind:
 
     def is_written_in(self, version: TableVersion) -> bool:
         """Return whether this release writes the partition in tables of this version."""
-        return version.has_known_metadata_table
+        return version.has_known_indexes
 
     def wanted(self, table: DataTable, options: Mapping[str, str]) -> PartitionKind | None:
         """Return the kind, with its settings, if `options` ask for it and the table has no instant that it lacks.

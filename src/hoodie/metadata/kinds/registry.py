@@ -117,8 +117,12 @@ class KindRegistry:
 
     def outdated(self, table: DataTable) -> frozenset[str]:
         """Return the partitions that writes do not keep up to date, and must drop; those that follow one go with it."""
-        named = {*table.config.metadata_partitions}
-        found = {kind.name for kind in self.named if kind.name in named and kind.is_outdated(table)}
+        named, version = {*table.config.metadata_partitions}, table.config.version
+        found = {
+            kind.name
+            for kind in self.named
+            if kind.name in named and (not kind.is_written_in(version) or kind.is_outdated(table))
+        }
         alone = {kind.name for kind in self.named if kind.leader is not None and kind.leader not in named - found}
         return frozenset(found | (alone & named))
 

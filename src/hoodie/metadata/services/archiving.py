@@ -55,7 +55,14 @@ def archive_if_due(context: ServiceContext) -> bool:
     ]
     instants = sorted((*to_archive, *beside), key=lambda instant: (instant.requested_time, instant.action))
     _delete_orphans(context, files, to_archive)
-    archive_instants(folder.store, folder.layout, instants, folder=METADATA_HOODIE_FOLDER, fence=context.fence)
+    archive_instants(
+        folder.store,
+        folder.layout,
+        instants,
+        folder=METADATA_HOODIE_FOLDER,
+        archive_name=folder.archive_name,
+        fence=context.fence,
+    )
     return True
 
 

@@ -22,6 +22,8 @@ from hoodie.metadata.services.context import ServiceContext
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 _POLICY = "KEEP_LATEST_COMMITS"
+_CODE = "002"
+"""Version 6: what follows the last delta commit in the instant of a clean. On disk: do not change."""
 
 
 def finish_clean(context: ServiceContext) -> bool:
@@ -58,7 +60,7 @@ def clean_if_due(context: ServiceContext) -> bool:
     plan = _plan(context, earliest)
     if plan is None:
         return False
-    requested_time = context.next_time()
+    requested_time = context.folder.service_time(_CODE, context.metadata_timeline) or context.next_time()
     context.folder.request(requested_time, Action.CLEAN, plan.to_bytes())
     context.folder.begin(requested_time, Action.CLEAN)
     _execute(context, requested_time, plan)
@@ -81,11 +83,18 @@ def earliest_to_retain(context: ServiceContext) -> Instant | None:
     return commits[place] if place > 0 else None
 
 
-def obsolete_files(names: Collection[str], timeline: Timeline, archived: Mapping[str, str], earliest: str) -> list[str]:
+def obsolete_files(
+    names: Collection[str],
+    timeline: Timeline,
+    archived: Mapping[str, str],
+    earliest: str,
+    *,
+    names_base_instants: bool = False,
+) -> list[str]:
     """Return the names of a partition's files that no reader as of `earliest` or a later commit reads. Pure.
 
     `archived` holds completion times of instants that the active timeline no longer has. A log file is kept if neither
-    has its instant: its file slice is unknown.
+    has its instant: its file slice is unknown. `names_base_instants`: the names of log files tell their slice.
     """
     bases, logs = _parsed(names, timeline)
     obsolete: list[str] = []
@@ -95,7 +104,9 @@ def obsolete_files(names: Collection[str], timeline: Timeline, archived: Mapping
         first_log = min((log.instant_time for log in logs.get(file_id, ())), default="")
         for log in logs.get(file_id, ()):
             completed = timeline.completion_time_of(log.instant_time) or archived.get(log.instant_time)
-            if completed is not None:
+            if names_base_instants:
+                slices.setdefault(log.instant_time, []).append(log.name)
+            elif completed is not None:
                 start = max((found for found in starts if found <= completed), default=first_log)
                 slices.setdefault(start, []).append(log.name)
         older = sorted(start for start in slices if start < earliest)
@@ -143,7 +154,13 @@ def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
     archived = folder.archive().completion_times(_archived_instants(listed.values(), timeline))
     paths: dict[str, tuple[CleanFileInfo, ...]] = {}
     for partition, names in listed.items():
-        obsolete = obsolete_files(names, timeline, archived, earliest.requested_time)
+        obsolete = obsolete_files(
+            names,
+            timeline,
+            archived,
+            earliest.requested_time,
+            names_base_instants=folder.names_base_instants,
+        )
         if obsolete:
             where = partition_folder(partition)
             paths[partition] = tuple(

@@ -7,23 +7,28 @@ commit would grow with the number of earlier commits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hoodie.engine import Engine, LocalEngine, TaskContext
 from hoodie.files.compaction_operation import LOG_BYTES, operation_of, slice_of, work_bytes
+from hoodie.files.slices import CountedInstants
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import CompactionOperation, CompactionPlan
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.delta_commit import base_file_to_bytes
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, METADATA_VERSION, partition_folder
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.metadata.slices import SliceReader, check_recorded_logs, slices_of
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
+
+_CODE = "001"
+"""Version 6: what follows the last delta commit in the instant of a compaction. On disk: do not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,9 @@ class CompactionTask:
     kind: PartitionKind
     operation: CompactionOperation
     requested_time: str
+    version: TableVersion = METADATA_VERSION
+    counted: CountedInstants | None = None
+    """As `FileSlice.counted`."""
 
 
 def finish_compaction(context: ServiceContext) -> bool:
@@ -75,25 +83,25 @@ def compact_if_due(context: ServiceContext) -> bool:
     )
     if not plan.operations:
         return False
-    requested_time = context.next_time()
+    requested_time = context.folder.service_time(_CODE, context.metadata_timeline) or context.next_time()
     context.folder.request(requested_time, Action.COMPACTION, plan.to_bytes())
     _execute(context, plan, requested_time)
     return True
 
 
-def delta_commits_since_compaction(metadata_timeline: Timeline) -> int:
+def delta_commits_since_compaction(folder: MetadataFolder, metadata_timeline: Timeline) -> int:
     """Count the delta commits that completed after the last completed compaction was requested."""
     completed = metadata_timeline.completed()
     last = completed.filter(lambda instant: instant.action is Action.COMMIT).latest()
     since = "" if last is None else last.requested_time
     deltas = completed.filter(lambda instant: instant.action is Action.DELTA_COMMIT)
-    return sum((instant.completion_time or "") > since for instant in deltas)
+    return sum(folder.order_time(instant) > since for instant in deltas)
 
 
 def is_compaction_due(context: ServiceContext) -> bool:
     """Return whether enough delta commits completed since the last compaction, and readers see all of them."""
     timeline = context.metadata_timeline
-    if delta_commits_since_compaction(timeline) < context.limits.delta_commits_to_compact:
+    if delta_commits_since_compaction(context.folder, timeline) < context.limits.delta_commits_to_compact:
         return False
     deltas = timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
     return len(visible_instants(deltas, context.data_timeline)) == len(deltas)
@@ -142,9 +150,11 @@ def _plan(folder: MetadataFolder, kinds: Mapping[str, PartitionKind], timeline: 
 
     Raises: as `check_recorded_logs`.
     """
-    slices = {name: slices_of(folder.store, kind, timeline) for name, kind in sorted(kinds.items())}
-    # A compaction makes the loss of a log file final, so all of them must be there.
-    check_recorded_logs(folder.store, slices, timeline)
+    version = folder.config.version
+    slices = {name: slices_of(folder.store, kind, timeline, version=version) for name, kind in sorted(kinds.items())}
+    if not folder.names_base_instants:
+        # A compaction makes the loss of a log file final, so all of them must be there.
+        check_recorded_logs(folder.store, slices, timeline)
     operations = tuple(
         operation_of(partition, file_slice)
         for partition, found in slices.items()
@@ -159,9 +169,18 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
     folder = context.folder
     folder.begin(requested_time, Action.COMPACTION)
     kinds = context.finished_kinds
+    visible = visible_instants(context.metadata_timeline, context.data_timeline)
+    counted = CountedInstants.of(visible) if folder.names_base_instants else None
     # A plan of the JVM may contain partitions that were dropped since, or are being built.
     tasks = [
-        CompactionTask(folder.store.spec, kinds[operation.partition_path], operation, requested_time)
+        CompactionTask(
+            folder.store.spec,
+            kinds[operation.partition_path],
+            operation,
+            requested_time,
+            folder.config.version,
+            counted,
+        )
         for operation in plan.operations
         if operation.partition_path in kinds
     ]
@@ -190,7 +209,8 @@ def compact_file_group(task: CompactionTask, context: TaskContext, *, store: Sto
     store = store or open_store(task.store)
     operation = task.operation
     partition = operation.partition_path
-    content = SliceReader(store).read_once(slice_of(operation, partition_folder(operation.partition_path)))
+    file_slice = replace(slice_of(operation, partition_folder(operation.partition_path)), counted=task.counted)
+    content = SliceReader(store, task.version).read_once(file_slice)
     name = base_name(operation.file_id, task.requested_time)
     keys, values = task.kind.compact(content, file_name=name)
     data = base_file_to_bytes(keys, values)

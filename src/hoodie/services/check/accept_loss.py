@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.commit.call import Call
-from hoodie.commit.writable import check_no_exclusive_service, check_version_written
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.commit.write_instant import WriteInstant, write_instant
 from hoodie.display import counted
 from hoodie.engine import TaskContext
@@ -100,7 +100,11 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
     """
     times = PhaseTimes()
     view = TableView.load(call.state)
-    check_version_written(view, "repair")
+    if view.config.version.log_name_has_base_instant:
+        raise UnsupportedError(
+            f"{view.store.uri('')} has table version {view.config.version.value}: this release gives up lost files of "
+            "versions 8 and 9 only; restore the file from a copy"
+        )
     check_no_exclusive_service(view)
     if stored_index(view.config) is HBASE:
         raise UnsupportedError(

@@ -221,7 +221,7 @@ def _check_keys(call: Call, survey: Survey, slices: Sequence[FileSlice], read: S
     if not config.populates_meta_fields:
         return DataCheck((), notes=("keys were not compared, as the files store none",))
     kind = index_of_view(survey.view)
-    has_index = config.version.has_known_metadata_table and RECORD.needs_one_of(config.metadata_partitions)
+    has_index = config.version.has_known_indexes and RECORD.needs_one_of(config.metadata_partitions)
     if kind is RECORD and has_index:
         return _check_index(call)
     found, is_compared = _check_hbase(call) if kind is HBASE else (DataCheck(()), False)

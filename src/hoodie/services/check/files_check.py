@@ -18,7 +18,7 @@ from hoodie.files.slices import FileSlice, join_path, latest_slices
 from hoodie.files.staging.row_files import is_unowned_row_folder
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import BACKUP, PROPERTIES
-from hoodie.format.filenames import PARTITION_METADATA_NAME, LogFileName, name_of
+from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName, name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
@@ -27,7 +27,7 @@ from hoodie.services.check.accept_loss import accepted_losses
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.cleaning.clean import pending_cleans
 from hoodie.services.cleaning.execution import files_to_delete
-from hoodie.storage import Store
+from hoodie.storage import FileInfo, Store
 from hoodie.timeline import HOODIE_FOLDER, Action, State, TimelineArchive, is_live, read_instant
 from hoodie.timeline.locks import storage_based, zookeeper
 from hoodie.timeline.locks.inspection import is_storage_based
@@ -179,7 +179,7 @@ def _listing_problems(survey: Survey, known: KnownFiles, listing: Listing, orpha
         if found is None:
             if path not in known.needed and path not in known.leaving:
                 yield Problem(kinds.LISTING_STALE, path, "a file", "none")
-        elif size_bytes and found[1].size_bytes != size_bytes:
+        elif size_bytes and not _is_listed_length(survey, found, size_bytes):
             is_right = survey.recorded.get(path) == found[1].size_bytes
             kind = kinds.LISTING_LENGTH if is_right or path not in survey.recorded else None
             if kind is not None:
@@ -188,8 +188,21 @@ def _listing_problems(survey: Survey, known: KnownFiles, listing: Listing, orpha
         _, _, parsed = survey.data_files[path]
         instant = survey.timeline.get(parsed.instant_time)
         is_committed = parsed.instant_time in known.archived or (instant is not None and instant.is_completed)
+        if isinstance(parsed, LogFileName) and survey.view.config.version.log_name_has_base_instant:
+            # Its name has the instant of its file slice: a pending write may have written it.
+            is_committed = path in survey.recorded
         if is_committed and not (isinstance(parsed, LogFileName) and parsed.is_cdc):
             yield Problem(kinds.LISTING_LACKS, path, "an entry", "none")
+
+
+def _is_listed_length(survey: Survey, found: tuple[str, FileInfo, BaseFileName | LogFileName], listed: int) -> bool:
+    """Return whether the listing may have this length of a file.
+
+    In version 6 a rolled back log file is listed with any length from 1 byte on, and writers may append to log files.
+    """
+    _, info, parsed = found
+    is_log = isinstance(parsed, LogFileName) and survey.view.config.version.log_name_has_base_instant
+    return info.size_bytes == listed or (is_log and info.size_bytes > listed)
 
 
 def _partition_problems(survey: Survey, orphans: set[str]) -> Iterator[Problem]:

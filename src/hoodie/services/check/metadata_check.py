@@ -111,7 +111,7 @@ def check_metadata_table(survey: Survey) -> MetadataState:
     problems = [] if lost is None else [Problem(kinds.INDEX_MISSING, "record_index", found=lost)]
     problems += [Problem(kinds.STATISTICS_MISSING, kind.name) for kind in KINDS.lost(data_table(survey.view))]
     problems += _abandoned_builds(survey)
-    if not (config.version.has_known_metadata_table and config.has_metadata_table):
+    if not config.has_metadata_table:
         return MetadataState(tuple(problems))
     folder = MetadataFolder(survey.view.store, config)
     try:

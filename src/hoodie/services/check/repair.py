@@ -16,7 +16,6 @@ from typing import Final
 
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
-from hoodie.commit.writable import check_version_written
 from hoodie.display import command_text
 from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.files.partition_folder import ensure_partition_metadata
@@ -239,7 +238,6 @@ _FAILED: Final = "failed: "
 
 def _execute(call: Call, checked: Checked, plan: _RepairPlan) -> dict[Step, tuple[str, ...]]:
     """Run the steps; return notes of each, also if it failed or was not needed any more."""
-    check_version_written(checked.survey.view, "repair")
     notes: dict[Step, tuple[str, ...]] = {}
     for step, keys in plan.steps.items():
         try:

@@ -96,7 +96,7 @@ class Survey:
     @cached_property
     def bases(self) -> frozenset[str]:
         """The instants on whose files completed writes of the active timeline were based."""
-        return frozenset(time for found in self.commits.values() for time in bases_of(found))
+        return frozenset(time for found in self.commits.values() for time in bases_of(found, self.view.config.version))
 
     def below(self, folder: str) -> Iterator[FileInfo]:
         """Yield the files anywhere below a folder of `.hoodie`."""

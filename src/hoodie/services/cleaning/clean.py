@@ -20,7 +20,7 @@ from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, inflight_content, request
 from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached
-from hoodie.commit.writable import check_no_exclusive_service, check_version_written
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config import retention
 from hoodie.display import size_text
 from hoodie.errors import CommitConflictError, InstantNotFoundError, StorageError
@@ -194,7 +194,6 @@ def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
     times = PhaseTimes()
     view = TableView.load(call.state)
     check_call_options(call.properties, view.config)
-    check_version_written(view, "clean")
     options = CleanOptions.of({**view.config.raw, **call.properties})
     if dry_run:
         with times.phase("plan"):
@@ -225,7 +224,6 @@ def finish_cleans(call: Call) -> tuple[str, ...]:
     Raises: as `clean`.
     """
     view = TableView.load(call.state)
-    check_version_written(view, "clean")
     # The caller asked for no clean: one that a JVM may be executing is left to it.
     done = _finish_pending(replace(call, occasion=Occasion.ROUND), view, PhaseTimes())
     return () if done is None else done.notes
@@ -236,8 +234,6 @@ def _is_clean_due(call: Call, view: TableView) -> bool:
 
     Reads the timeline, and the last clean once; in a round also the heartbeats of pending writes.
     """
-    if not view.config.version.is_written:
-        return False
     if pending_cleans(view) or (call.occasion is Occasion.ROUND and dead_writes(view)):
         return True
     options = CleanOptions.of({**view.config.raw, **call.properties})

@@ -268,7 +268,8 @@ def _doomed(
     timeline = _with_archived(view, listing.values())
     found: dict[str, _Doomed] = {}
     for path, listed in listing.items():
-        slices = obsolete_slices(slice_histories(path, listed, timeline), options, earliest, needed)
+        histories = slice_histories(path, listed, timeline, version=view.config.version)
+        slices = obsolete_slices(histories, options, earliest, needed)
         names = [name_of(file) for slice_ in slices for file in slice_.paths]
         is_emptied = len(names) == len(listed)
         if names or (is_emptied and _is_partition(view, path)):
@@ -284,6 +285,8 @@ def _is_partition(view: TableView, path: str) -> bool:
 def _with_archived(view: TableView, listings: Iterable[Mapping[str, int]]) -> Timeline:
     """Add the completion times of archived instants that decide to which slice a log file belongs."""
     timeline = view.whole_timeline()
+    if view.config.version.log_name_has_base_instant:
+        return timeline
     in_doubt = chain.from_iterable(logs_in_doubt(listed, timeline.start) for listed in listings)
     times = {time for time in in_doubt if timeline.completion_time_of(time) is None}
     if not times:

@@ -18,6 +18,7 @@ from hoodie.commit.pending import request
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config import compaction
 from hoodie.engine import TaskContext
+from hoodie.errors import UnsupportedError
 from hoodie.files.column_ranges import rows_ranges
 from hoodie.files.compaction_operation import operation_of
 from hoodie.files.logs.log_file import LogFileWriter, delete_blocks
@@ -60,6 +61,11 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
     """
     view = TableView.load(state)
     check_compactable(view)
+    if not view.config.version.has_log_compaction:
+        raise UnsupportedError(
+            f"{view.store.uri('')} has table version {view.config.version.value}: log compactions need version 8 or "
+            "later; compact the table with t.compact()"
+        )
     least = blocks_min if blocks_min is not None else compaction.LOG_COMPACTION_BLOCKS.get(view.config.raw)
     rule = view.slice_read().scan_rule
     chosen = [

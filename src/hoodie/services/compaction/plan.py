@@ -17,7 +17,7 @@ from hoodie.commit.pending import request
 from hoodie.commit.writable import check_no_exclusive_service, check_writable
 from hoodie.config import compaction
 from hoodie.config.option import compaction_strategy
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, TOTAL_MIB, operation_of
 from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import finish_update
@@ -114,6 +114,7 @@ def _seconds_of(view: TableView, instant: Instant) -> float:
     return parse_instant_time(instant.requested_time, view.layout.zone).timestamp()
 
 
+_PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 _DATE = re.compile(r"(?<!\d)(\d{4})([-/]?)(\d{2})\2(\d{2})(?!\d)", re.ASCII)
 
 
@@ -283,13 +284,35 @@ def schedule_compaction(
         finish_update(state.store)
         view = TableView.load(state, lock)
         check_no_exclusive_service(view)
-        if trigger is not None and not trigger.is_due(view):
+        if trigger is not None and (not trigger.is_due(view) or _must_wait(view)):
             return None
+        _check_no_pending_write(view)
         busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
         plan = plan_compaction(list_slices(view), busy, chosen, limits, extra)
         if not plan.operations:
             return None
         return request(view, Action.COMPACTION, plan.to_bytes()).requested_time
+
+
+def _check_no_pending_write(view: TableView) -> None:
+    """Refuse to plan a compaction in version 6 while a write is pending (docs/format/table.md §9.2).
+
+    The write may append to log files that the plan has, after the plan was made: its rows would be lost.
+
+    Raises: CommitConflictError.
+    """
+    if _must_wait(view):
+        pending = next(found for found in view.timeline.writes().pending() if found.action not in _PLANNED)
+        raise CommitConflictError(
+            f"{view.store.uri('')}: a compaction of a table of version {view.config.version.value} is planned while no "
+            f"write is pending, found {pending}; plan it when that write has ended. If its writer has died, the next "
+            "write rolls it back"
+        )
+
+
+def _must_wait(view: TableView) -> bool:
+    is_pending = any(found.action not in _PLANNED for found in view.timeline.writes().pending())
+    return view.config.version.log_name_has_base_instant and is_pending
 
 
 def check_compactable(view: TableView) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from hoodie.commit.call import Call
-from hoodie.commit.writable import check_version_written
 from hoodie.config import indexes, writes
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import finish_update, update_table_config
@@ -145,7 +144,6 @@ def _store(now: TableView, changes: dict[str, str | None]) -> None:
 def _check_switchable(view: TableView, target: IndexKind, wish: SwitchWish) -> None:
     """Refuse tables and indexes that cannot be switched, and arguments of another index."""
     config, where = view.config, view.store.uri("")
-    check_version_written(view, "switch the index of")
     if target.update is not None and index_of_view(view) is not target:
         raise UnsupportedError(
             f"index={target.name!r} is filled before the table is switched to it: call "

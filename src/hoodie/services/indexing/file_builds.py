@@ -208,16 +208,11 @@ def drop_partition(state: TableState, name: str) -> ServiceResult:
 
     Safe to repeat.
 
-    Raises: CommitConflictError if a build is running; UnsupportedError for table version 6.
+    Raises: CommitConflictError if a build is running.
     """
     times, gone = PhaseTimes(), sorted(KINDS.with_followers([name]))
     with state.table_lock() as lock, times.phase("drop"):
         view = TableView.load(state, lock)
-        if not view.config.version.has_known_metadata_table:
-            raise UnsupportedError(
-                f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop "
-                f"{' and '.join(gone)} with JVM Hudi"
-            )
         notes = end_dead_builds(view, of_records=False)
         view = TableView.load(state, lock)
         had = [found for found in gone if found in view.config.metadata_partitions]

@@ -19,7 +19,6 @@ import pyarrow as pa
 from hoodie import config as options
 from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, reached
-from hoodie.commit.writable import check_version_written
 from hoodie.config import indexes
 from hoodie.engine import EngineFor, TaskContext, local_engine
 from hoodie.errors import (
@@ -218,7 +217,6 @@ def _wanted(state: TableState, properties: Mapping[str, str]) -> dict[str, str]:
     view = TableView.load(state)
     config = view.config
     options.check_options(properties)
-    check_version_written(view, "build the index of")
     if has_partitioned_index(view):
         raise UnsupportedError(
             f"{state.store.uri('')} has a partitioned record index: its keys are unique in each partition only; the "

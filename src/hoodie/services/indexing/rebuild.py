@@ -12,7 +12,7 @@ from hoodie.commit.metadata_table import drop_lost_partitions, drop_metadata_tab
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config import indexes
-from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
+from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index import PARTITIONED_RECORD, lost_record_index, stored_index
 from hoodie.index.record.building.plan import IndexBuild, build_of, pending_build, pending_indexing
@@ -77,11 +77,6 @@ def rebuild_listing(state: TableState) -> tuple[str, ...]:
     with state.table_lock() as lock:
         abandoned = AbandonedFiles.find(state.store)
         view = TableView.load(state, lock)
-        if not view.config.version.has_known_metadata_table:
-            raise UnsupportedError(
-                f"{state.store.uri('')} has table version 6: this release does not write its metadata table; delete "
-                "the metadata table with JVM Hudi, which builds it anew"
-            )
         notes = (*end_dead_builds(view, of_records=True), *_given_up(view))
         # Before dead writes are rolled back: their rollback would read the damaged metadata table.
         rolled_back = roll_back_dead_writes(drop_metadata_table(view))

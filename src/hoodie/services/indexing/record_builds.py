@@ -99,7 +99,7 @@ def check_buildable(view: TableView) -> None:
     Raises: UnsupportedError.
     """
     config, where = view.config, view.store.uri("")
-    if not config.version.has_known_metadata_table:
+    if not config.version.has_known_indexes:
         raise UnsupportedError(
             f"{where} has table version {config.version.value}: this release writes metadata tables of versions 8 and "
             "9 only, and never upgrades a table; build the index with JVM Hudi, or upgrade the table with Hudi 1.1 or "

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.config import indexes, writes
-from hoodie.errors import UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -137,17 +136,12 @@ def drop_record_index(state: TableState) -> ServiceResult:
     the whole table.
 
     Raises:
-        UnsupportedError: table version 6, or the JVM is building an index.
+        UnsupportedError: the JVM is building an index.
         CommitConflictError: a build is running.
     """
     times = PhaseTimes()
     with state.table_lock() as lock, times.phase("drop"):
         view = load_to_build(state, lock)
-        if not view.config.version.has_known_metadata_table:
-            raise UnsupportedError(
-                f"{state.store.uri('')} has table version 6: this release does not write its metadata table; drop the "
-                "index with JVM Hudi"
-            )
         notes = end_dead_builds(view, of_records=True)
         view = TableView.load(state)
         had_index = RECORD_INDEX in view.config.metadata_partitions

@@ -18,7 +18,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
 from hoodie.services.indexing.life import how_to_end
 from hoodie.services.planned.claim import RunState, runner_of
-from hoodie.timeline import Action, Instant, TimelineArchive
+from hoodie.timeline import Action, Instant
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.history import oldest_readable_instant, savepointed_instants, savepoints
 from hoodie.view.saved_slices import named_groups
@@ -185,11 +185,11 @@ def _check_readable(view: TableView, newest: Instant | None) -> None:
 def _check_not_archived(view: TableView, target: Instant) -> None:
     """Refuse if an instant after the target is archived: its files cannot be told from committed ones."""
     start = view.timeline.start
-    archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)
+    archive = view.archive()
     if (start is not None and start <= target.requested_time) or archive.newest_time() <= target.requested_time:
         return
-    for found in archive.instants():
-        if Action(found.action).writes_data and found.requested_time > target.requested_time:
+    for found in archive.completed():
+        if found.action.writes_data and found.requested_time > target.requested_time:
             raise UnsupportedError(
                 f"{view.store.uri('')} cannot go back to {target.requested_time}: later instants, such as "
                 f"{found.requested_time}, are archived (hoodie.archive.beyond.savepoint), and archived instants cannot "

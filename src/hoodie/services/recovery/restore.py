@@ -27,7 +27,6 @@ from hoodie.format.instants.service_metadata import InstantInfo, RestoreMetadata
 from hoodie.progress import PhaseTimes
 from hoodie.services.recovery.plan import commit_to_restore, plan_restore
 from hoodie.services.recovery.rollback import notes_of, what_goes
-from hoodie.services.recovery.savepoint import check_version
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, Instant, State, TableLock, delete_instant_files
 from hoodie.view.table_view import TableView
@@ -50,13 +49,11 @@ def restore(call: Call, commit: str, *, dry_run: bool = False) -> ServiceResult:
     """
     if dry_run:
         view = TableView.load(call.state)
-        check_version(view, "restores tables")
         begun = _begun(view, commit)
         return what_goes(view, OPERATION, _planned(view, commit) if begun is None else _still_there(view, begun[1]))
     times = PhaseTimes()
     with times.phase("restore"), call.state.table_lock(call.properties) as lock:
         view = TableView.load(call.state, lock)
-        check_version(view, "restores tables")
         begun = _begun(view, commit) or _begin(call, view, lock, commit)
         if begun is None:
             return ServiceResult(operation=OPERATION, seconds=times.seconds())

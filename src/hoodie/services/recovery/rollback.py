@@ -22,7 +22,6 @@ from hoodie.services.indexing.file_builds import build_partition
 from hoodie.services.indexing.rebuild import build_lost_index
 from hoodie.services.planned.pending import roll_back_plan
 from hoodie.services.recovery.plan import plan_chain
-from hoodie.services.recovery.savepoint import check_version
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Instant
 from hoodie.timeline.heartbeat import is_live
@@ -115,7 +114,6 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
     instant = _instant(view, instant_time)
     if not instant.is_completed:
         return _roll_back_pending(call.state, instant_time, dry_run=options.dry_run)
-    check_version(view, "rolls back completed commits")
     check_no_exclusive_service(view)
     instants = plan_chain(view, instant, chain=options.chain)
     if options.dry_run:

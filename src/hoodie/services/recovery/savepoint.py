@@ -16,10 +16,9 @@ from hoodie.errors import HistoryLostError, InstantNotFoundError, UnsupportedErr
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
-from hoodie.format.table.versions import written_versions
 from hoodie.progress import PhaseTimes
 from hoodie.services.results import ServiceResult
-from hoodie.timeline import Action, Instant, State, TimelineArchive, archive_instants, delete_instant_files
+from hoodie.timeline import Action, Instant, State, archive_instants, delete_instant_files
 from hoodie.view.history import oldest_readable_instant, savepointed_instants
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
@@ -73,7 +72,6 @@ def create_savepoint(
     user, comment = checked_text("user", user), checked_text("comment", comment)
     with times.phase(OPERATION), state.table_lock() as lock:
         view = TableView.load(state, lock)
-        check_version(view, "creates savepoints")
         check_no_exclusive_service(view)
         commit = _commit(view, instant).requested_time
         if commit in savepointed_instants(view):
@@ -105,7 +103,6 @@ def delete_savepoint(state: TableState, instant: str) -> ServiceResult:
     times = PhaseTimes()
     with times.phase("delete savepoint"), state.table_lock() as lock:
         view = TableView.load(state, lock)
-        check_version(view, "deletes savepoints")
         check_no_exclusive_service(view)
         if not any(found.action is Action.SAVEPOINT and found.requested_time == instant for found in view.timeline):
             raise InstantNotFoundError(
@@ -127,32 +124,14 @@ def _archive_commit(view: TableView, instant: str) -> None:
     Without its savepoint the commit would be the first of the active timeline, and the commits between it and the next
     one would count as not completed.
 
-    Raises: UnsupportedError if this release does not archive tables of this version; see `archive_instants`.
+    Raises: as `archive_instants`.
     """
     start, commit = view.timeline.start, view.timeline.writes().get(instant)
     if start is None or commit is None or start <= instant:
         return
-    archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)
-    if archive.newest_time() <= instant:
+    if view.archive().newest_time() <= instant:
         return
-    if not view.config.version.is_written:
-        raise UnsupportedError(
-            f"{view.store.uri('')}: commits after {instant} are archived, so that its commit must be archived with its "
-            f"savepoint, and this release archives tables of {written_versions()} only"
-        )
-    archive_instants(view.store, view.layout, [commit], history_path=view.config.history_path, fence=view.held_lock)
-
-
-def check_version(view: TableView, does: str) -> None:
-    """Refuse a table of a version that recovery does not change; `does` says what was asked for.
-
-    Raises: UnsupportedError.
-    """
-    if not view.config.version.can_be_rolled_back:
-        raise UnsupportedError(
-            f"{view.store.uri('')} has table version {view.config.version.value}: hoodie {does} on versions 8 and 9; "
-            "use the engine that writes the table"
-        )
+    archive_instants(view.store, view.layout, [commit], archive_name=view.config.archive_name, fence=view.held_lock)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def _histories(call: Call, view: TableView, pattern: str) -> Iterator[SliceHisto
         if pattern != _EVERYWHERE and not fnmatchcase(path, pattern):
             continue
         seen = {name: size for name, size in names.items() if _is_before(name, newest, inclusive=has_newest)}
-        for found in slice_histories(path, seen, timeline):
+        for found in slice_histories(path, seen, timeline, version=view.config.version):
             if found.file_id not in replaced.get(path, ()):
                 yield found
 

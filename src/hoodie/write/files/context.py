@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie.files.base_file import ParquetOptions
+from hoodie.files.logs.log_file import LogNames
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.instants.commit_metadata import WriteStat
@@ -38,6 +39,7 @@ class LogOptions:
     block_bytes_max: int
     read: SliceRead
     """How stored rows are read where the merge requires them; each reader chooses the columns."""
+    names: LogNames = field(default_factory=LogNames)
     is_partial: bool = False
     """Whether rows have only some of the table's columns; their values replace those of the stored row."""
 

@@ -30,7 +30,7 @@ from hoodie.files.markers import write_marker
 from hoodie.files.merged_slice import SliceRead, deleted_keys, read_file_slice
 from hoodie.files.slices import FileSlice, join_path
 from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
-from hoodie.format.filenames import IoType, LogFileName, new_file_id
+from hoodie.format.filenames import IoType, new_file_id
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import data_block
 from hoodie.format.log.log_block import HeaderKey
@@ -39,7 +39,7 @@ from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.storage import Store, explained, open_store
 from hoodie.write.files.context import LogOptions, RowCounts, WriteContext, Written
-from hoodie.write.files.file_task import Locations, NewBaseFile, rewrite, token_of
+from hoodie.write.files.file_task import Locations, NewBaseFile, rewrite
 from hoodie.write.files.task_changes import inserts_of, updates_of
 from hoodie.write.files.unchanged import all_lose, is_newer_than_stored, may_all_lose, unordered_rows
 from hoodie.write.plan import FileTask, TaggedRows
@@ -81,7 +81,6 @@ def _with_keys(parts: Iterable[pa.Table], schema: pa.Schema, keys: pa.ChunkedArr
     return pa.concat_tables([schema.empty_table(), *found])
 
 
-_FIRST_VERSION = 1
 _LOOK_BYTES = 4 * 1024 * 1024
 _LOOK_SHARE = 4
 """Keys and ordering values of the base file are read before a log file is begun, if they have at most so many bytes:
@@ -232,8 +231,8 @@ class _Append:
             prev_commit=self.context.instant_time,
             upsert_time_ms=int((time.monotonic() - self.started) * 1000),
         )
-        if self.context.cdc is not None:
-            # Readers of change data find the state before the log file by these names.
+        if self.context.cdc is not None or self.options.names.has_base_instant:
+            # Readers of change data find the state before the log file by these names. Version 6 always has them.
             found, base = self.file_slice, self.file_slice.base_file
             earlier = tuple(log.name.name for log in found.log_files)
             names = (*earlier, *(stat.log_files or ()))
@@ -282,9 +281,9 @@ class _Append:
         """Return the writer of the log file; the first call writes the marker and creates the file."""
         if self._writer is None:
             found, instant_time = self.file_slice, self.context.instant_time
-            name = LogFileName(found.file_id, instant_time, _FIRST_VERSION, token_of(self.attempt)).name
-            path = join_path(found.partition_path, name)
-            write_marker(self.store, instant_time, path, IoType.CREATE)
+            names = self.options.names
+            path = join_path(found.partition_path, names.next_name(found, instant_time, self.attempt).name)
+            write_marker(self.store, instant_time, path, IoType.APPEND if names.has_base_instant else IoType.CREATE)
             self._writer = LogFileWriter(self.store, path)
         return self._writer
 

@@ -16,12 +16,11 @@ def test_what_differs() -> None:
         "commit_metadata_is_avro",
         "stores_merge_mode",
         "stores_partition_field_types",
-        "can_be_rolled_back",
-        "has_known_metadata_table",
+        "has_known_indexes",
+        "has_log_compaction",
     ):
         assert [getattr(version, predicate) for version in (six, eight, nine)] == [False, True, True]
     assert [version.stores_payload_class for version in (six, eight, nine)] == [True, True, False]
-    assert [version.is_written for version in (six, eight, nine)] == [False, True, True]
     assert [version.names_single_complex_key for version in (six, eight, nine)] == [False, False, True]
     assert [version.log_name_has_base_instant for version in (six, eight, nine)] == [True, False, False]
     assert [version.validates_log_blocks for version in (six, eight, nine)] == [True, False, False]

@@ -14,12 +14,12 @@ from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.files import FilesKind, file_group_id, rows_to_columns
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX, RecordIndexKind
 from hoodie.metadata.partitions import create_file_groups
-from hoodie.metadata.paths import file_id_of
+from hoodie.metadata.paths import METADATA_HISTORY, file_id_of
 from hoodie.metadata.services.context import ServiceContext, ServiceLimits
 from hoodie.metadata.slices import SliceReader
 from hoodie.metadata.table import run_services
 from hoodie.storage import Store
-from hoodie.timeline import Action, Instant
+from hoodie.timeline import Action, Instant, TimelineArchive
 from tests.support.fake_commits import FakeTable
 from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.samples import sample_of
@@ -80,7 +80,7 @@ def instants(table: FakeTable) -> list[Instant]:
 
 def everything(table: FakeTable) -> set[tuple[str, str]]:
     """Requested time and action of all instants, active and archived."""
-    archived = MetadataFolder(table.store, table.config).archive().instants()
+    archived = TimelineArchive(table.store, METADATA_HISTORY).instants()
     active = {(found.requested_time, found.action.value) for found in instants(table)}
     return active | {(found.requested_time, found.action) for found in archived}
 

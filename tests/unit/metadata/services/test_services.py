@@ -17,14 +17,14 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.files import FilesKind
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import METADATA_HISTORY, METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.services.archiving import archive_if_due, instants_to_archive, never_archived_from
 from hoodie.metadata.services.cleaning import clean_if_due, earliest_to_retain, finish_clean, obsolete_files
 from hoodie.metadata.services.compaction import compact_if_due
 from hoodie.metadata.services.context import ServiceContext, ServiceLimits
 from hoodie.metadata.slices import slices_of
 from hoodie.metadata.table import MetadataTable
-from hoodie.timeline import Action, Instant, State, Timeline, read_instant
+from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive, read_instant
 from tests.support.fake_commits import FakeTable
 from tests.support.fault_store import FaultStore
 
@@ -201,7 +201,7 @@ def test_old_instants_move_to_the_archive(table: FakeTable) -> None:
     timeline = metadata_timeline(table)
     moved = {
         f"{found.requested_time}.{found.action}": found.completion_time
-        for found in MetadataFolder(table.store, table.config).archive().instants()
+        for found in TimelineArchive(table.store, METADATA_HISTORY).instants()
     }
     assert {found.action for found in timeline} == {Action.COMMIT, Action.DELTA_COMMIT, Action.CLEAN}
     assert moved.keys() | {f"{found.requested_time}.{found.action}" for found in timeline} == everything.keys()

@@ -1,0 +1,281 @@
+"""Tables of version 6, as Hudi 0.14 and 0.15 have them: every write and service keeps the version and its forms."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import CommitConflictError, HoodieWarning
+from hoodie.files.logs.log_scan import ScanRule, stored_blocks
+from hoodie.files.markers import TEMP_FOLDER
+from hoodie.files.slices import LogFile
+from hoodie.format.filenames import LogFileName, name_of
+from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from hoodie.index import table_index
+from hoodie.storage import MemoryStore, Store
+from hoodie.table import Table
+from hoodie.timeline import Action, load_timeline
+from tests.crash.tables import check_tidy, die_at, rows_of, run_until, trips
+from tests.support.fault_store import CrashPoint
+
+SCHEMA = trips({}).schema
+KINDS = ("copy_on_write", "merge_on_read")
+ONE_FILE = {"hoodie.parquet.small.file.limit": "0"}
+
+
+def new(table_type: str = "copy_on_write", **options: object) -> Table:
+    wanted = {"record_key": "id", "partition_by": "city", "ordering": "ts", "index": "simple", **options}
+    return hoodie.create(MemoryStore().uri(""), SCHEMA, type=table_type, table_version=6, spark=False, **wanted)  # type: ignore[arg-type]
+
+
+def store_of(table: Table) -> Store:
+    return table.view().store
+
+
+def logs_of(store: Store, city: str = "city=sf") -> list[LogFileName]:
+    names = (LogFileName.parse(name) for name in store.names(city))
+    return sorted((name for name in names if name is not None), key=lambda name: name.sort_key)
+
+
+def blocks_of(store: Store, logs: Sequence[LogFileName]) -> list[LogBlock]:
+    return [block for log in logs for block in parse_log_blocks(store.read(f"city=sf/{log}"), path=log.name)]
+
+
+def test_what_a_new_table_stores() -> None:
+    raw = new().view().config.raw
+    assert (raw["hoodie.table.version"], raw["hoodie.timeline.layout.version"]) == ("6", "1")
+    assert raw["hoodie.table.precombine.field"] == "ts"
+    assert raw["hoodie.archivelog.folder"] == "archived"
+    assert not {"hoodie.table.ordering.fields", "hoodie.record.merge.mode", "hoodie.table.initial.version"} & raw.keys()
+
+
+@pytest.mark.parametrize("table_type", KINDS)
+def test_a_whole_life(table_type: str) -> None:
+    table = new(table_type, properties={**ONE_FILE, "hoodie.archive.automatic": "false"})
+    store = store_of(table)
+    table.upsert(trips({"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}))
+    table.upsert(trips({"a": (2, "sf"), "d": (1, "nyc")}))
+    table.delete(trips({"c": (0, "nyc")}).select(["id", "city"]))
+    expected = {"a": (2, "sf"), "b": (1, "sf"), "d": (1, "nyc")}
+    if table_type == "merge_on_read":
+        assert table.schedule_compaction()
+        table.upsert(trips({"b": (3, "sf")}))
+        expected["b"] = (3, "sf")
+        assert rows_of(store) == expected
+        assert table.compact().instant
+    assert rows_of(store) == expected
+    table.upsert(trips({"e": (1, "nyc")}))
+    assert table.cluster(properties={"hoodie.clustering.plan.strategy.small.file.limit": "1000000"}).instant
+    expected["e"] = (1, "nyc")
+    assert rows_of(store) == expected
+    kept = table.savepoint().instant or ""
+    table.insert_overwrite(trips({"x": (1, "nyc")}))
+    table.restore(kept)
+    assert rows_of(store) == expected
+    table.delete_savepoint(kept)
+    for number in range(6):
+        table.upsert(trips({"a": (10 + number, "sf")}))
+    expected["a"] = (15, "sf")
+    assert table.clean(properties={"hoodie.clean.commits.retained": "1"}).counts["files_deleted"]
+    limits = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+    before = {found.requested_time for found in table.timeline.completed().writes()}
+    assert table.archive(properties=limits).counts["commits"]
+    archived = {found.requested_time for found in table.view().archived_writes()}
+    assert archived == before - {found.requested_time for found in table.timeline.completed().writes()} != set()
+    assert rows_of(store) == expected
+    report = table.verify(full=True)
+    assert report.ok, report
+    names = {name_of(info.path) for info in store.list(".hoodie")}
+    assert not any("_" in name for name in names), "version 6 has no completion times in names"
+    assert any(".archive." in name for name in store.names(".hoodie/archived"))
+    assert not store.list(".hoodie/timeline")
+
+
+def test_instants_are_json_and_a_clustering_is_a_replace_commit() -> None:
+    table = new(properties=ONE_FILE)
+    for key in "abc":
+        table.upsert(trips({key: (1, "sf")}))
+    store = store_of(table)
+    completed = [info for info in store.list(".hoodie") if info.name.endswith(".commit")]
+    assert all(json.loads(store.read(info.path))["operationType"] == "UPSERT" for info in completed)
+    planned = table.schedule_clustering(properties={"hoodie.clustering.plan.strategy.small.file.limit": "1000000"})
+    assert planned is not None
+    assert store.head(f".hoodie/{planned}.replacecommit.requested") is not None
+    assert [found.action for found in load_timeline(store, table.view().layout).pending()] == [Action.CLUSTERING]
+    assert table.cluster(instant=planned).instant == planned
+    assert store.head(f".hoodie/{planned}.replacecommit") is not None
+
+
+def test_log_files_have_the_base_instant_of_their_slice() -> None:
+    table = new("merge_on_read")
+    base = table.upsert(trips({"a": (1, "sf")})).instant
+    table.upsert(trips({"a": (2, "sf")}))
+    table.upsert(trips({"a": (3, "sf")}))
+    planned = table.schedule_compaction()
+    table.upsert(trips({"a": (4, "sf")}))
+    store = store_of(table)
+    assert [(log.instant_time, log.version) for log in logs_of(store)] == [(base, 1), (base, 2), (planned, 1)]
+    assert rows_of(store) == {"a": (4, "sf")}
+    metadata = table.view().commit_metadata(table.timeline.completed().instants[-1])
+    (stat,) = metadata.write_stats()
+    assert stat.log_files is not None
+    assert len(stat.log_files) == 3, "the statistic names all log files of the slice"
+    table.compact()
+    assert rows_of(store) == {"a": (4, "sf")}
+
+
+def test_two_writers_of_one_slice_never_write_one_file() -> None:
+    table = new("merge_on_read")
+    table.upsert(trips({"a": (1, "sf")}))
+    store = store_of(table)
+    first = run_until(store, lambda dying: dying.upsert(trips({"a": (5, "sf")})), None, CrashPoint.BEFORE)
+    assert not first.crashed
+    tokens = [log.write_token for log in logs_of(store)]
+    table.upsert(trips({"a": (6, "sf")}))
+    assert len({*tokens, *(log.write_token for log in logs_of(store))}) == 2
+
+
+def test_a_dead_append_is_undone_by_a_block(tmp_path: Path) -> None:
+    path = tmp_path / "trips"
+    table = hoodie.create(
+        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type="mor", index="simple", table_version=6,
+        spark=False,
+    )  # fmt: skip
+    base = table.upsert(trips({"a": (1, "sf"), "b": (1, "sf")})).instant
+    die_at(
+        path, lambda dying: dying.upsert(trips({"a": (9, "sf"), "z": (9, "la")})), "move", ".deltacommit",
+        CrashPoint.BEFORE, tmp_path / "copy",
+    )  # fmt: skip
+    store = store_of(table)
+    (dead,) = table.timeline.pending().instants
+    markers = [info.name for info in store.list(f"{TEMP_FOLDER}/{dead.requested_time}", recursive=True)]
+    assert sorted(name.rpartition(".")[2] for name in markers) == ["APPEND", "CREATE"]
+    assert rows_of(store) == {"a": (1, "sf"), "b": (1, "sf")}
+    result = table.upsert(trips({"b": (2, "sf")}))
+    assert any("rolled back" in note for note in result.notes)
+    logs = logs_of(store)
+    assert [(log.instant_time, log.version) for log in logs] == [(base, 1), (base, 2), (base, 3)]
+    (command,) = blocks_of(store, logs[1:2])
+    assert command.is_rollback
+    assert command.headers[HeaderKey.TARGET_INSTANT_TIME] == dead.requested_time
+    found = [LogFile("city=sf", log, store.head(f"city=sf/{log.name}").size_bytes) for log in logs]  # type: ignore[union-attr]
+    counted = stored_blocks(store, found, ScanRule(timeline=table.timeline))
+    assert [block.instant_time for block in counted] == [result.instant]
+    assert rows_of(store) == {"a": (1, "sf"), "b": (2, "sf")}
+    assert not store.names("city=la") or store.names("city=la") == [".hoodie_partition_metadata"]
+    check_tidy(store, has_record_index=False)
+
+
+def test_a_completed_append_is_rolled_back() -> None:
+    table = new("merge_on_read")
+    table.upsert(trips({"a": (1, "sf")}))
+    wrong = table.upsert(trips({"a": (2, "sf"), "b": (1, "la")})).instant
+    assert table.rollback(wrong).counts["instants"] == 1
+    store = store_of(table)
+    assert rows_of(store) == {"a": (1, "sf")}
+    blocks = blocks_of(store, logs_of(store))
+    assert [block.block_type for block in blocks] == [BlockType.PARQUET_DATA, BlockType.COMMAND]
+    table.upsert(trips({"a": (3, "sf")}))
+    assert rows_of(store) == {"a": (3, "sf")}
+    report = table.verify(full=True)
+    assert report.ok, report
+
+
+def test_a_compaction_waits_for_pending_writes(tmp_path: Path) -> None:
+    path = tmp_path / "trips"
+    table = hoodie.create(path, SCHEMA, record_key="id", type="mor", index="simple", table_version=6, spark=False)
+    table.upsert(trips({"a": (1, "sf")}))
+    table.upsert(trips({"a": (2, "sf")}))
+    die_at(
+        path, lambda dying: dying.upsert(trips({"a": (9, "sf")})), "move", ".deltacommit", CrashPoint.BEFORE,
+        tmp_path / "copy",
+    )  # fmt: skip
+    with pytest.raises(CommitConflictError, match="planned while no write is pending"):
+        table.schedule_compaction()
+    table.upsert(trips({"a": (3, "sf")}))
+    assert table.schedule_compaction()
+
+
+def test_the_metadata_table_is_of_version_6_too() -> None:
+    table = new("merge_on_read", properties={"hoodie.metadata.compact.max.delta.commits": "3"})
+    store, folder = store_of(table), ".hoodie/metadata/files"
+    instants = [table.upsert(trips({"a": (number, "sf")})).instant for number in range(6)]
+    names = sorted(info.name for info in store.list(".hoodie/metadata/.hoodie") if info.name.endswith("commit"))
+    assert names[0] == "00000000000000010.deltacommit"
+    compactions = [name for name in names if name.endswith("001.commit")]
+    assert compactions
+    bases = [name.rpartition("_")[2].removesuffix(".hfile") for name in store.names(folder) if name.endswith(".hfile")]
+    assert max(bases) == max(compactions).removesuffix(".commit")
+    assert {LogFileName.parse(name).instant_time for name in store.names(folder) if ".log." in name} <= {*bases}  # type: ignore[union-attr]
+    assert max(instants) > max(bases)
+    report = table.verify(full=True)
+    assert report.ok, report
+
+
+REFUSED = {
+    "record index": ({"index": "record"}, "does not write the indexes in the metadata table of version 6"),
+    "statistics": ({"properties": {"hoodie.metadata.index.column.stats.enable": "true"}}, "column statistics"),
+    "bloom filters": ({"properties": {"hoodie.metadata.index.bloom.filter.enable": "true"}}, "bloom filters"),
+    "several ordering columns": ({"ordering": ["ts", "id"]}, "one column"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_it_cannot_have_is_refused_at_creation(name: str) -> None:
+    options, message = REFUSED[name]
+    with pytest.raises(hoodie.UnsupportedError, match=message):
+        new(**options)  # type: ignore[arg-type]
+
+
+def test_the_default_index_is_simple() -> None:
+    table = hoodie.create(MemoryStore().uri(""), SCHEMA, record_key="id", table_version=6, spark=False)
+    assert table_index(table.view().config).name == "simple"
+
+
+def test_log_compactions_and_parts_of_rows_need_version_8() -> None:
+    table = new("merge_on_read")
+    for ts in range(4):
+        table.upsert(trips({"a": (ts, "sf")}))
+    with pytest.raises(hoodie.UnsupportedError, match="log compactions need version 8"):
+        table.schedule_log_compaction()
+    table.update({"ts": "ts + 5"}, properties={"hoodie.python.partial.updates": "always"})
+    store = store_of(table)
+    assert not any(HeaderKey.IS_PARTIAL in block.headers for block in blocks_of(store, logs_of(store)))
+    assert rows_of(store) == {"a": (8, "sf")}
+
+
+@pytest.fixture(params=["v6_cow", "v6_mor"])
+def of_jvm(request: pytest.FixtureRequest, golden_tables: Path, tmp_path: Path) -> Table:
+    """A table that JVM Hudi wrote, with a record index, statistics and filters."""
+    root = tmp_path / request.param
+    shutil.copytree(golden_tables / request.param, root)
+    return hoodie.open(root, spark=False)
+
+
+def test_a_table_of_the_jvm_goes_on_without_its_indexes(of_jvm: Table) -> None:
+    rows = of_jvm.to_arrow()
+    of_jvm.index.drop("record")
+    changed = rows.slice(0, 3).drop_columns([name for name in rows.schema.names if name.startswith("_hoodie")])
+    with pytest.warns(HoodieWarning, match="bloom_filters, column_stats were dropped"):
+        result = of_jvm.upsert(changed)
+    assert result.inserted == 0
+    assert of_jvm.view().config.version.value == 6
+    assert of_jvm.view().config.metadata_partitions == ("files",)
+    assert of_jvm.count() == rows.num_rows
+    report = of_jvm.verify(full=True)
+    assert report.ok, report
+
+
+def test_rows_as_of_an_archived_instant() -> None:
+    limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.automatic": "false"}
+    table = new(properties={**limits, "hoodie.clean.commits.retained": "1", "hoodie.archive.automatic": "false"})
+    instants = [table.upsert(trips({"a": (ts, "sf")})).instant for ts in range(40)]
+    assert table.archive().counts["commits"]
+    assert table.to_arrow(columns=["ts"], as_of=instants[2])["ts"].to_pylist() == [2]
+    assert pa.compute.sum(table.changes(since=instants[0], until=instants[3])["ts"]).as_py() == 3
