@@ -103,7 +103,7 @@ def test_a_table_lives_by_sql(run: Callable[[str], Any], spark: SparkSession, tm
     for text, error in (
         ("INSERT INTO sqlt_t VALUES (1)", "expected 4 columns"),
         ("INSERT INTO sqlt_t SELECT 'x', 'y', NULL, 'z'", "column id has the type int"),
-        ("ALTER TABLE sqlt_t ADD COLUMNS (more int)", "ALTER TABLE"),
+        ("ALTER TABLE sqlt_t REPLACE COLUMNS (more int)", "REPLACE COLUMNS"),
         ("ALTER TABLE sqlt_t DROP PARTITION (q = 'x')", "a value of each of p"),
         ("TRUNCATE TABLE sqlt_t PARTITION (p)", "a value of each of p"),
     ):
