@@ -219,7 +219,8 @@ def _files_of(view: TableView, instant: Instant) -> list[str]:
     """List the table's folders, and return the data files whose names contain the instant."""
     if instant.state is State.REQUESTED:
         return []
-    return files_of_instant(view.store, instant.requested_time)
+    is_of_others = view.config.version.log_name_has_base_instant and instant.action in _TABLE_SERVICES
+    return files_of_instant(view.store, instant.requested_time, with_logs=not is_of_others)
 
 
 def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from hoodie.files.named_paths import named_data_file
-from hoodie.format.filenames import MARKER_TYPE_NAME, IoType, instant_of_data_file, marker_name, parse_marker
+from hoodie.format.filenames import MARKER_TYPE_NAME, BaseFileName, IoType, marker_name, parse_data_file, parse_marker
 from hoodie.storage import Store
 
 TEMP_FOLDER = ".hoodie/.temp"
@@ -74,10 +74,22 @@ def delete_marked_files(store: Store, instant_time: str, *, keep: Collection[str
     return len(paths)
 
 
-def files_of_instant(store: Store, instant_time: str) -> list[str]:
-    """List the table's folders, and return the data files whose names contain the instant. Costs a listing of all."""
+def files_of_instant(store: Store, instant_time: str, *, with_logs: bool = True) -> list[str]:
+    """List the table's folders, and return the data files whose names contain the instant. Costs a listing of all.
+
+    Without `with_logs` only base files. In version 6 log files that have the instant of a compaction in their names are
+    of the commits after it.
+    """
     return [
         info.path
         for info in store.list("", recursive=True)
-        if not info.path.startswith(".hoodie/") and instant_of_data_file(info.path) == instant_time
+        if not info.path.startswith(".hoodie/") and is_file_of(info.name, instant_time, with_logs=with_logs)
     ]
+
+
+def is_file_of(name: str, instant_time: str, *, with_logs: bool) -> bool:
+    """Return whether the name of a data file contains the instant; arguments as for `files_of_instant`."""
+    parsed = parse_data_file(name)
+    return (
+        parsed is not None and parsed.instant_time == instant_time and (with_logs or isinstance(parsed, BaseFileName))
+    )

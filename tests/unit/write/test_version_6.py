@@ -187,6 +187,49 @@ def test_a_completed_append_is_rolled_back() -> None:
     assert report.ok, report
 
 
+@pytest.mark.parametrize("has_markers", [True, False])
+def test_a_dead_compaction_leaves_the_log_files_of_later_commits(tmp_path: Path, has_markers: bool) -> None:
+    path = tmp_path / "trips"
+    table = hoodie.create(
+        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type="mor", index="simple", table_version=6,
+        spark=False,
+    )  # fmt: skip
+    store = store_of(table)
+    table.upsert(trips({"a": (1, "sf"), "b": (1, "sf")}))
+    table.upsert(trips({"a": (2, "sf")}))
+    planned = table.schedule_compaction()
+    table.upsert(trips({"a": (3, "sf")}))
+    die_at(path, lambda some: some.compact(), "move", ".commit", CrashPoint.BEFORE, tmp_path / "copy")
+    if not has_markers:
+        # As a JVM without markers leaves it: the files are found by their names.
+        store.delete_folder(f"{TEMP_FOLDER}/{planned}")
+        store.replace(f".hoodie/{planned}.compaction.inflight", b"")
+    expected = {"a": (3, "sf"), "b": (1, "sf")}
+    assert rows_of(store) == expected
+    table = hoodie.open(path, spark=False)
+    assert table.compact(instant=planned).instant == planned
+    assert rows_of(store) == expected
+    report = table.verify(full=True)
+    assert report.ok, report
+
+
+def test_a_planned_compaction_stays_if_writes_came_after_it() -> None:
+    table = new("merge_on_read")
+    store = store_of(table)
+    table.upsert(trips({"a": (1, "sf")}))
+    table.upsert(trips({"a": (2, "sf")}))
+    planned = table.schedule_compaction()
+    assert planned is not None
+    table.upsert(trips({"a": (3, "sf")}))
+    with pytest.raises(hoodie.UnsupportedError, match="cannot be removed"):
+        table.rollback(planned)
+    assert rows_of(store) == {"a": (3, "sf")}
+    assert table.compact(instant=planned).instant == planned
+    assert rows_of(store) == {"a": (3, "sf")}
+    report = table.verify(full=True)
+    assert report.ok, report
+
+
 def test_a_compaction_waits_for_pending_writes(tmp_path: Path) -> None:
     path = tmp_path / "trips"
     table = hoodie.create(path, SCHEMA, record_key="id", type="mor", index="simple", table_version=6, spark=False)

@@ -19,6 +19,7 @@ from hoodie.files.slices import BaseFile, FileSlice, join_path
 from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.format.table.table_config import TableType
 from hoodie.storage import Store
 from hoodie.timeline import (
     Action,
@@ -57,6 +58,11 @@ def complete_anew(view: TableView, lost: LostInstant) -> str:
     instant = lost.instant
     if instant is None:
         raise UnsupportedError(f"{lost.requested_time}: no file of the instant is left; restore them from a copy")
+    if view.config.version.log_name_has_base_instant and view.config.table_type is TableType.MERGE_ON_READ:
+        raise UnsupportedError(
+            f"{instant}: in merge-on-read tables of version 6 the names of log files do not tell which write they are "
+            "of; restore the completed file from a copy"
+        )
     before = replace(view, timeline=view.timeline.filter(lambda found: found.requested_time != lost.requested_time))
     content = _Content(before, instant, lost.recorded_at).metadata()
     completion_time = _completion_time(view, lost)

@@ -23,10 +23,10 @@ from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, executor_content, executor_text, inflight_content
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError
-from hoodie.files.markers import delete_markers, files_of_instant, marker_folder, read_markers
+from hoodie.files.markers import delete_markers, files_of_instant, is_file_of, marker_folder, read_markers
 from hoodie.files.slices import join_path
 from hoodie.files.table_properties import finish_update
-from hoodie.format.filenames import instant_of_data_file, parse_data_file
+from hoodie.format.filenames import parse_data_file
 from hoodie.progress import PhaseTimes
 from hoodie.services.planned.coordination import Claim, Coordinator
 from hoodie.services.results import ServiceResult
@@ -167,7 +167,8 @@ class ClaimedPlan(Generic[PlanT]):
                 return  # the next process that executes the plan deletes them
             committed = {stat.path for stat in now.commit_metadata(found).write_stats()}
             # By name: the process that completed the plan deleted the markers.
-            for path in files_of_instant(now.store, self.instant_time):
+            with_logs = not now.config.version.log_name_has_base_instant
+            for path in files_of_instant(now.store, self.instant_time, with_logs=with_logs):
                 if _attempt_number(path) == self.number and path not in committed:
                     now.store.delete(path)
 
@@ -346,5 +347,6 @@ def _idle_ms(view: TableView, instant: Instant) -> int:
 
 
 def _files_of(view: TableView, partition_path: str, instant_time: str) -> list[str]:
+    with_logs = not view.config.version.log_name_has_base_instant
     names = (info.name for info in view.store.list(partition_path))
-    return [join_path(partition_path, name) for name in names if instant_of_data_file(name) == instant_time]
+    return [join_path(partition_path, name) for name in names if is_file_of(name, instant_time, with_logs=with_logs)]

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from hoodie.commit.rollback import RolledBack, check_no_running_rollback
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.display import html_rows
-from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.metadata.table import MetadataTable
 from hoodie.services.planned.claim import PlannedService, PlanT, RunState, clear_files, runner_of
-from hoodie.timeline import State, delete_heartbeat, delete_instant_files
+from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -82,7 +82,7 @@ def roll_back_plan(
     Raises:
         InstantNotFoundError: no plan of that instant is pending.
         CommitConflictError: a process executes the plan, or rolls it back.
-        UnsupportedError: a restore is pending.
+        UnsupportedError: a restore is pending; or a compaction of version 6 is to be removed that later writes rely on.
     """
     with state.table_lock() as lock:
         view = TableView.load(state, lock)
@@ -99,6 +99,8 @@ def roll_back_plan(
                 "that process first"
             )
         check_no_running_rollback(view, instant)
+        if remove_plan:
+            _check_removable(view, instant)
         take_back_metadata(view, instant_time)
         is_foreign = runner.state is RunState.INTERRUPTED and runner.owner is None
         plan = service.stored_plan(view, instant) if is_foreign else None
@@ -107,6 +109,22 @@ def roll_back_plan(
         delete_instant_files(view.store, view.layout, instant_time, instant.action, *states)
         delete_heartbeat(view.store, instant_time)
     return RolledBack(instant_time, count)
+
+
+def _check_removable(view: TableView, instant: Instant) -> None:
+    """Refuse to remove a compaction of version 6 after which writes began: their log files have its instant in names.
+
+    Without the plan the order of the log files would be lost. Raises: UnsupportedError.
+    """
+    if not view.config.version.log_name_has_base_instant or instant.action is not Action.COMPACTION:
+        return
+    later = [found for found in view.timeline.writes() if found.requested_time > instant.requested_time]
+    if later:
+        raise UnsupportedError(
+            f"{instant} of {view.store.uri('')} cannot be removed: {later[0]} began after it, and log files of version "
+            "6 belong to the file slices that it creates; execute it with "
+            f"t.compact(instant='{instant.requested_time}')"
+        )
 
 
 def take_back_metadata(view: TableView, instant_time: str) -> None:
