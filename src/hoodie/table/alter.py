@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.arguments import check_methods
+from hoodie.arguments import check_methods, shown
 from hoodie.errors import InvalidConfigError
 from hoodie.format.schema.alterations import (
     AddColumn,
@@ -204,7 +204,12 @@ class TableAlter:
 
         Raises: as `hoodie.write.alter.alter`.
         """
-        changes: Sequence[Alteration] = alterations
+        changes: list[Alteration] = list(alterations) if isinstance(alterations, Sequence) else []
+        if not isinstance(alterations, Sequence) or not all(isinstance(found, Alteration) for found in changes):
+            raise InvalidConfigError(
+                f"alterations: expected a list of changes, found {shown(alterations)}; write for example "
+                'alterations=[RenameColumn("a", "b")]'
+            )
         return alter(self._context.service(properties), changes)
 
 
