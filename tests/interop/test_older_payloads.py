@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.errors import HoodieWarning
 from tests.interop.judges import Jvm, to_arrow
 from tests.support.rows import assert_same_rows
 from tests.support.seeds import seeded
@@ -58,4 +60,6 @@ def test_merged_rows_have_the_meta_fields_of_the_later_version(
     assert len({row["_hoodie_commit_time"] for row in late}) > 1, "no late row merged with an earlier one"
     if table_type == "MERGE_ON_READ":
         jvm.compact(path)
-        check()
+        # In a table of version 6 this procedure of 1.2.0 upgrades the metadata table only, which we then do not read.
+        with pytest.warns(HoodieWarning, match="the metadata table is missing") if version == 6 else nullcontext():
+            check()

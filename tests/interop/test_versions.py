@@ -75,9 +75,6 @@ def test_a_fresh_table_of_the_jvm(jvm: Jvm, tmp_path: Path, version: int) -> Non
     for instant in table.timeline.completed().instants:
         theirs = jvm.read(path, options={"as.of.instant": instant.requested_time})
         assert_same_rows(table.to_arrow(as_of=instant.requested_time), theirs, meta=True)
-    if version == 6:
-        _assert_writes_are_refused(path)
-        return
     table.upsert(_trips(range(20, 30), 9))
     write(_trips(range(25, 35), 10), "upsert")
     assert_same_rows(hoodie.open(path).to_arrow(), jvm.read(path), meta=True)
