@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import UnsupportedError
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
@@ -79,9 +78,6 @@ def test_a_table_of_an_older_version(jvm: Jvm, tmp_path: Path, version: int) -> 
     table.write(("h", 0, False), operation="delete")
     before = {"a": 1, "c": 0, "d": 0, "e": 0, "f": 3, "g": 0}
     assert table.check() == before
-    if version == 8:
-        with pytest.raises(UnsupportedError, match=f"version {version}"):
-            hoodie.open(table.path).upsert(jvm.read(table.path))
     table.write(
         ("a", 30, False), options={"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
     )
