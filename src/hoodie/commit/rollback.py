@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hoodie.commit.column_ids import delete_column_history
 from hoodie.commit.metadata_table import drop_metadata_table
 from hoodie.commit.pending import PendingInstant, request
-from hoodie.commit.rolled_back_logs import append_rollback_blocks, logs_of_write
+from hoodie.commit.rolled_back_logs import append_rollback_blocks, logs_of_write, slices_of_plan
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.files.markers import delete_markers, files_of_instant, read_markers
 from hoodie.files.named_paths import named_data_file
@@ -256,6 +256,7 @@ def _delete_files(
         for request in plan.rollback_requests
         for path in request.files_to_be_deleted
     ]
+    slices = slices_of_plan(view.store, plan, by=where)
     pending = PendingInstant.resume(view, rollback)
     action = Action(target.action)
     found = view.timeline.get(target.commit_time, action)
@@ -273,7 +274,7 @@ def _delete_files(
         delete_instant_files(view.store, view.layout, target.commit_time, action, State.COMPLETED)
     for path in paths:
         view.store.delete(path)
-    appended = append_rollback_blocks(view, plan, rollback.requested_time, target=target.commit_time, by=where)
+    appended = append_rollback_blocks(view.store, slices, rollback.requested_time, target=target.commit_time)
     return target, pending, is_dropped, appended
 
 

@@ -17,7 +17,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, RuntimeStats,
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.metadata_table.metadata_record import metadata_schema
-from hoodie.metadata.folder import WRITE_TOKEN, MetadataFolder, base_name, commit_metadata, time_after
+from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
 from hoodie.metadata.paths import partition_folder
 from hoodie.storage import Store
 from hoodie.timeline import Action, CreateFile, InstantClock, Timeline
@@ -132,7 +132,7 @@ class _LogNames:
         elif self.folder.names_base_instants:
             name = self._after_newest(partition, file_id)
         else:
-            name = LogFileName(file_id, self.requested_time, 1, WRITE_TOKEN)
+            name = log_name(file_id, self.requested_time)
         self._last[partition, file_id] = name
         return name
 
@@ -145,7 +145,7 @@ class _LogNames:
         logs = [log for log in map(LogFileName.parse, names) if log and log.file_id == file_id]
         known = filter(self.timeline.contains_or_before_start, bases)
         base_time = max(known, default=min((log.instant_time for log in logs), default=self.requested_time))
-        return LogFileName(file_id, base_time, next_version(logs, base_time), WRITE_TOKEN)
+        return log_name(file_id, base_time, next_version(logs, base_time))
 
 
 def write_base(
@@ -190,7 +190,7 @@ def write_log(
     one file group; `name` is the whole name instead. `overwrite` replaces an existing file: a task that is retried
     writes the same bytes again.
     """
-    name = name or LogFileName(delta.file_id, requested_time, version, WRITE_TOKEN)
+    name = name or log_name(delta.file_id, requested_time, version)
     content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
     write = store.replace if overwrite else store.create
     write(f"{partition_folder(delta.partition)}/{name}", content)

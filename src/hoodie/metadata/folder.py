@@ -178,9 +178,9 @@ def base_name(file_id: str, requested_time: str) -> str:
     return BaseFileName(file_id, WRITE_TOKEN, requested_time, BaseFileFormat.HFILE.extension).name
 
 
-def log_name(file_id: str, requested_time: str, version: int = 1) -> str:
+def log_name(file_id: str, requested_time: str, version: int = 1) -> LogFileName:
     """Return the name of the log file that a delta commit adds to a file group; `version` orders several log files."""
-    return LogFileName(file_id, requested_time, version, WRITE_TOKEN).name
+    return LogFileName(file_id, requested_time, version, WRITE_TOKEN)
 
 
 def commit_metadata(

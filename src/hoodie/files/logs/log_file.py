@@ -63,27 +63,37 @@ def next_version(names: Iterable[LogFileName], base_time: str) -> int:
     return max(used, default=_FIRST_VERSION - 1) + 1
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class LoggedSlice:
+    """A file slice of version 6, to which writes append log files."""
+
+    partition_path: str
+    file_id: str
+    base_time: str
+
+    def logs_among(self, names: Iterable[str]) -> list[LogFileName]:
+        """Return the log files of the slice among the names of files in its partition, oldest first."""
+        parsed = (LogFileName.parse(name) for name in names)
+        own = (name for name in parsed if name and (name.file_id, name.instant_time) == (self.file_id, self.base_time))
+        return sorted(own, key=lambda name: name.sort_key)
+
+
 def append_rollback_block(
-    store: Store, partition_path: str, file_id: str, base_time: str, *, target: str, rollback_time: str
+    store: Store, found: LoggedSlice, logs: Sequence[LogFileName], *, target: str, rollback_time: str
 ) -> tuple[str, int]:
-    """Append a block that rolls back the earlier blocks of `target` to a file slice (version 6).
+    """Append a block that rolls back the earlier blocks of `target` to a file slice, whose log files are `logs`.
 
     It becomes a log file of its own, as files are not appended to. Returns its path and its size in bytes. A second
     call for the same rollback finds the file.
     """
-    parsed = (LogFileName.parse(name) for name in store.names(partition_path))
-    names = sorted(
-        (name for name in parsed if name and (name.file_id, name.instant_time) == (file_id, base_time)),
-        key=lambda name: name.sort_key,
-    )
     content = rollback_block(rollback_time, target).to_bytes()
-    for name in names[-1:]:
-        path = join_path(partition_path, name.name)
+    for name in logs[-1:]:
+        path = join_path(found.partition_path, name.name)
         if name.write_token == UNKNOWN_WRITE_TOKEN and store.read(path) == content:
             return path, len(content)
-    path = join_path(
-        partition_path, LogFileName(file_id, base_time, next_version(names, base_time), UNKNOWN_WRITE_TOKEN).name
-    )
+    version = next_version(logs, found.base_time)
+    name = LogFileName(found.file_id, found.base_time, version, UNKNOWN_WRITE_TOKEN)
+    path = join_path(found.partition_path, name.name)
     store.create(path, content)
     return path, len(content)
 
