@@ -10,7 +10,7 @@ import hoodie
 from hoodie.table import Table
 from hoodie.timeline import Action, Timeline
 from tests.crash.tables import die_at
-from tests.interop.judges import Jvm
+from tests.interop.judges import NEWEST_TABLE_VERSION, Jvm
 from tests.interop.jvm_services import clean_by_jvm
 from tests.interop.older.trips import SCHEMA, assert_all_read, trips, undo_completion, write
 from tests.support.fault_store import CrashPoint
@@ -33,10 +33,14 @@ class Life:
     older: Jvm
     path: Path
     table_type: str
-    version: int
     rows: dict[str, int] = field(default_factory=dict)
     ts: int = 0
     writers: set[bool] = field(default_factory=set)
+
+    @property
+    def version(self) -> int:
+        """The table version of the release."""
+        return NEWEST_TABLE_VERSION[self.older.release]
 
     def create(self) -> None:
         """A new table of ours, with the default index of its version."""

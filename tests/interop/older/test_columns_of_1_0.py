@@ -12,7 +12,7 @@ import hoodie
 from tests.interop.judges import QUICK_OPTIONS, Jvm
 from tests.support.rows import META_COLUMNS, assert_same_rows
 
-RELEASE = "1.0.2"
+RELEASES = ("1.0.2",)
 _CONFS = {
     **QUICK_OPTIONS,
     "hoodie.schema.on.read.enable": "true",
