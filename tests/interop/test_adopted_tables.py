@@ -89,6 +89,48 @@ def test_the_jvm_reads_and_continues(jvm: Jvm, tmp_path: Path, partition: str, k
 
 
 @pytest.mark.parametrize("mode", ["rewrite", "metadata_only"])
+@pytest.mark.parametrize("version", [6, 8])
+@pytest.mark.matrix(keep=2)
+def test_older_versions_and_merged_duplicates(jvm: Jvm, tmp_path: Path, version: int, mode: str) -> None:
+    """The JVM continues the table in its version. A rewrite has the newest row of each key."""
+    path, files = tmp_path / "t", source_of(jvm, tmp_path, "city")
+    expected, duplicates = [ROWS], "error"
+    if mode == "rewrite":
+        jvm.spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        jvm.frame(NEW).coalesce(1).write.mode("append").partitionBy("city").parquet(str(files))
+        jvm.spark.conf.unset("spark.sql.parquet.outputTimestampType")
+        expected, duplicates = [ROWS.slice(0, 2), NEW, ROWS.slice(3)], "merge"
+    done = hoodie.adopt(
+        files,
+        path,
+        record_key="id",
+        ordering="ts",
+        index="simple",
+        table_version=version,
+        mode=mode,
+        duplicates=duplicates,
+        dry_run=False,
+    )
+    assert done.write is not None
+    assert done.write.duplicates == (mode == "rewrite")
+    check(jvm, path, expected)
+    jvm.write(
+        NEW,
+        path,
+        table_name="t",
+        key="id",
+        partition="city",
+        ordering="ts",
+        table_version=version,
+        options={"hoodie.datasource.write.hive_style_partitioning": "true"},
+    )
+    check(jvm, path, [ROWS.slice(0, 2), NEW, ROWS.slice(3)])
+    table = hoodie.open(path, spark=False)
+    assert table.view().config.version.value == version
+    assert table.verify(full=True).ok
+
+
+@pytest.mark.parametrize("mode", ["rewrite", "metadata_only"])
 def test_times_of_int96(jvm: Jvm, tmp_path: Path, mode: str) -> None:
     """Spark writes them unless it is told otherwise. JVM Hudi reads skeleton files beside them, but cannot update."""
     files = source_of(jvm, tmp_path, "city", "INT96")

@@ -7,11 +7,23 @@ from typing import Annotated
 import typer
 
 import hoodie
-from hoodie.cli.options import AsJson, Properties, StorageOptions, pairs
+from hoodie.cli.options import AsJson, Properties, StorageOptions, TableVersion, pairs
 from hoodie.cli.terminal import print_json, print_note
 
 REFUSED = 1
 """Exit code of a dry run that found something that an adoption refuses."""
+_Modes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mode",
+        metavar="[PARTITION:]MODE",
+        help="rewrite (default) the rows, or metadata_only: they stay in the source files. May be repeated.",
+    ),
+]
+_Duplicates = Annotated[
+    str,
+    typer.Option("--duplicates", help="error, or merge: of rows with one key the newest by the ordering column stays."),
+]
 
 
 def adopt(
@@ -40,14 +52,9 @@ def adopt(
     ] = None,
     table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
     index: Annotated[str | None, typer.Option("--index", help="As for `hoodie create`.")] = None,
-    mode: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mode",
-            metavar="[PARTITION:]MODE",
-            help="rewrite (default) the rows, or metadata_only: they stay in the source files. May be repeated.",
-        ),
-    ] = None,
+    mode: _Modes = None,
+    duplicates: _Duplicates = "error",
+    table_version: TableVersion = None,
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
     execute: Annotated[
         bool, typer.Option("--execute", help="Write the table; default: only say what would be done.")
@@ -71,6 +78,8 @@ def adopt(
         type=table_type,
         index=index,
         name=name,
+        table_version=table_version,
+        duplicates=duplicates,
         mode=_mode(mode or []),
         properties=pairs(option),
         dry_run=not execute,

@@ -41,6 +41,10 @@ StorageOptions = Annotated[
     list[str] | None, typer.Option("--storage-option", metavar="KEY=VALUE", help="Setting of the object store.")
 ]
 Properties = Annotated[list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="A `hoodie.*` option.")]
+TableVersion = Annotated[
+    int | None,
+    typer.Option("--table-version", help="9 (default), 8 for Hudi 1.0, or 6 for Hudi 0.14 and 0.15; a table keeps it."),
+]
 NullTexts = Annotated[
     list[str] | None, typer.Option("--null", metavar="TEXT", help="Text that is null in CSV, for example `NA`.")
 ]

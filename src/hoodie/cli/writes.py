@@ -11,7 +11,7 @@ import typer
 
 import hoodie
 from hoodie.cli.input import InputOptions, open_files
-from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, pairs
+from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, TableVersion, pairs
 from hoodie.cli.terminal import print_json
 from hoodie.errors import InvalidConfigError
 
@@ -61,9 +61,7 @@ def create(
         ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
-    table_version: Annotated[
-        int | None, typer.Option("--table-version", help="9 (default), or 8 for Hudi 1.0; a table keeps its version.")
-    ] = None,
+    table_version: TableVersion = None,
     exist_ok: Annotated[
         bool, typer.Option("--exist-ok", help="Keep an existing table unchanged instead of failing.")
     ] = False,

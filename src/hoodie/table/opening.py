@@ -52,7 +52,7 @@ def create(
             these two, with bloom filters in the data files), `bucket` or `hbase`.
             The default is `record`, without a record key `simple`.
         name: name of the table; default is the last folder of the path.
-        table_version: 9 (default), or 8 for readers and writers of Hudi 1.0; a table keeps its version.
+        table_version: 9 (default), 8 for readers and writers of Hudi 1.0, or 6 for those of Hudi 0.14 and 0.15.
         merge_mode: `event_time` (default with `ordering`), `commit_time`, or a function over Arrow tables.
         key_generator: `simple`, `complex`, `non_partition`, `timestamp`, `custom`; the default depends on the columns.
         properties: further `hoodie.*` options, as strings.
@@ -174,9 +174,11 @@ def adopt(
     type: str = "copy_on_write",
     index: str | None = None,
     name: str | None = None,
+    table_version: int | None = None,
     merge_mode: str | MergeFunction | None = None,
     key_generator: str | None = None,
     mode: str | Mapping[str, str] = "rewrite",
+    duplicates: str = "error",
     properties: Text | None = None,
     dry_run: bool = True,
     storage_options: Text | None = None,
@@ -196,19 +198,23 @@ def adopt(
         files: paths or URIs of Parquet files instead of a folder, as of `DeltaTable.file_uris()` or an Iceberg scan,
             without percent-encoding. Deletion vectors and delete files of such tables are not applied.
         partition_values: for `files`: values by column for each file; `{}` if no folder's name gives a column.
-        record_key, ordering, type, index, name, merge_mode, key_generator, properties: as for `create`.
+        record_key, ordering, type, index, name, table_version, merge_mode, key_generator, properties: as for `create`.
         partition_by: as for `create`; default: the columns of the folders' names. An empty list: no partitions.
         mode: `rewrite`: the rows are written to files of the wanted size (`hoodie.parquet.max.file.size`).
             `metadata_only`: the rows stay in the source files, and the table has a skeleton file with keys for each, as
             JVM Hudi's metadata-only bootstrap (docs/adopt.md). The default index then is `simple`. A dict has modes by
             partition path; `*` is the mode of all others, by default `rewrite`.
+        duplicates: `error`: several rows of one key are an error. `merge` (mode `rewrite`): such rows become one row by
+            the table's merge rule: the row with the greatest ordering value, without `ordering` the last row in the
+            order of the files. Then the rows are upserted, which costs more than a bulk insert; `write.duplicates` is
+            the number of rows that were merged away.
         dry_run: with False the table is written.
         storage_options: settings of the object store of the target, and of the files.
         source_storage_options: settings of the object store of the files, if they differ.
 
     Raises:
         InvalidConfigError: files or rows are refused, a target is missing, or an option contradicts another.
-        RecordKeyError: several rows have one key.
+        RecordKeyError: several rows have one key, and `duplicates` is `error`.
         TableExistsError: the target is a table with other rows.
         SchemaMismatchError, PartitionPathError, CorruptFileError, StorageError, UnsupportedError: as `create` and
             `Table.bulk_insert`. Nothing is committed after any error.
@@ -242,6 +248,7 @@ def adopt(
         type=type,
         index=index,
         name=name,
+        table_version=table_version,
         merge_mode=merge_mode,
         key_generator=key_generator,
         properties=properties or {},
@@ -251,7 +258,7 @@ def adopt(
     else:
         found = find_listed(files or (), partition_values, options)
     store = None if target is None else open_store(target, storage_options)
-    return adopt_found(found, store, AdoptOptions(wanted=wanted, mode=mode, dry_run=dry_run))
+    return adopt_found(found, store, AdoptOptions(wanted=wanted, mode=mode, duplicates=duplicates, dry_run=dry_run))
 
 
 @check_arguments

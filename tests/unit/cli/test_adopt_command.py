@@ -61,3 +61,14 @@ def test_modes_of_partitions(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("adopt", str(folder_of(tmp_path)), "-k", "id", *modes, "--json")
     assert (code, json.loads(out)["mode"]) == (0, {"*": "metadata_only", "city=sf": "rewrite"})
     assert run("adopt", str(tmp_path / "raw"), "-k", "id", "--mode", "city=la:rewrite")[0] == 1
+
+
+def test_duplicates_are_merged_in_a_table_of_an_older_version(run: Run, tmp_path: Path) -> None:
+    folder, table = folder_of(tmp_path), tmp_path / "t"
+    pq.write_table(pa.table({"id": ["a"], "at": [2]}), folder / "city=sf" / "y.parquet")
+    asked = ("adopt", str(folder), "-t", str(table), "-k", "id", "-o", "at", "--table-version", "8", "--execute")
+    assert run(*asked)[0] == 1
+    code, out, _ = run(*asked, "--duplicates", "merge", "--json")
+    assert (code, json.loads(out)["write"]["duplicates"]) == (0, 1)
+    found = hoodie.open(table, spark=False)
+    assert (found.view().config.version.value, sorted(found.to_arrow()["at"].to_pylist())) == (8, [1, 2])

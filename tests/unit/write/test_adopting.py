@@ -13,7 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
-from hoodie.errors import HoodieError, InvalidConfigError, RecordKeyError, SchemaMismatchError, TableExistsError
+from hoodie.errors import (
+    HoodieError,
+    InvalidConfigError,
+    RecordKeyError,
+    SchemaMismatchError,
+    TableExistsError,
+    UnsupportedError,
+)
 from hoodie.format.avro.schema import META_FIELDS
 from hoodie.write.adopting import key_scan
 from tests.support.rows import assert_same_rows
@@ -156,6 +163,74 @@ def test_duplicates_are_counted_before_anything_is_written(
     with pytest.raises(RecordKeyError, match="3 rows have the key of an earlier row"):
         hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("index", ["record", "partitioned_record", "simple", "bloom", "bucket"])
+@pytest.mark.parametrize("ordering", [None, "at"])
+def test_duplicates_are_merged(tmp_path: Path, ordering: str | None, index: str, kind: str) -> None:
+    """The greatest ordering value wins, without ordering the last row in the order of the files."""
+    write(tmp_path / "raw" / "p=1" / "1.parquet", {"id": ["a", "b", "b"], "at": [9, 1, 2], "v": [1, 2, 3]})
+    write(tmp_path / "raw" / "p=1" / "2.parquet", {"id": ["a", "c"], "at": [3, 1], "v": [4, 5]})
+    write(tmp_path / "raw" / "p=2" / "1.parquet", {"id": ["c"], "at": [7], "v": [6]})
+    wanted: dict[str, Any] = {"record_key": "id", "ordering": ordering, "index": index, "type": kind}
+    plan = hoodie.adopt(tmp_path / "raw", duplicates="merge", **wanted)
+    assert plan.ok
+    assert plan.merges_duplicates
+    assert "rows of one key become one row" in str(plan)
+    done = hoodie.adopt(tmp_path / "raw", tmp_path / "t", duplicates="merge", dry_run=False, **wanted)
+    assert done.write is not None
+    winner = {"a": 1 if ordering else 4, "b": 3}
+    both = {"c": 6} if index == "record" else {"c": 5, "c in p=2": 6}
+    found = rows_of(tmp_path / "t").to_pylist()
+    assert sorted(row["v"] for row in found) == sorted([*winner.values(), *both.values()])
+    assert (done.write.inserted, done.write.duplicates) == (len(found), 6 - len(found))
+    assert done.duplicates == done.write.duplicates
+    assert hoodie.open(tmp_path / "t", spark=False).verify(full=True).ok
+    assert hoodie.adopt(tmp_path / "raw", tmp_path / "t", duplicates="merge", dry_run=False, **wanted).write is None
+
+
+def test_many_duplicates_are_merged_in_the_order_of_the_files(tmp_path: Path) -> None:
+    for number in range(5):
+        ids = [f"k{key}" for key in range(0, 3000, number + 1)]
+        write(tmp_path / "raw" / f"{number}.parquet", {"id": ids, "v": [number] * len(ids), "p": [1] * len(ids)})
+    wanted: dict[str, Any] = {"record_key": "id", "partition_by": "p", "duplicates": "merge"}
+    done = hoodie.adopt(tmp_path / "raw", tmp_path / "t", dry_run=False, **wanted)
+    assert done.write is not None
+    assert done.write.duplicates == done.rows - 3000
+    last = {f"k{key}": max(n for n in range(5) if key % (n + 1) == 0) for key in range(3000)}
+    assert dict(zip(*(rows_of(tmp_path / "t")[name].to_pylist() for name in ("id", "v")), strict=True)) == last
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"mode": "metadata_only"},
+        {"mode": {"p=1": "metadata_only"}},
+        {"record_key": None},
+        {"index": "global_simple"},
+        {"merge_mode": lambda older, newer: newer},
+        {"duplicates": "drop"},
+    ],
+    ids=lambda wanted: next(iter(wanted)),
+)
+def test_duplicates_that_cannot_be_merged_are_refused(folder: Path, wanted: dict[str, Any]) -> None:
+    with pytest.raises((InvalidConfigError, UnsupportedError), match="duplicates="):
+        hoodie.adopt(folder, **{"record_key": "id", "duplicates": "merge", **wanted})
+
+
+@pytest.mark.parametrize("mode", ["rewrite", "metadata_only"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_each_table_version(folder: Path, tmp_path: Path, version: int, mode: str) -> None:
+    wanted: dict[str, Any] = {"record_key": ["id", "day"], "mode": mode, "table_version": version}
+    hoodie.adopt(folder, tmp_path / "t", dry_run=False, **wanted)
+    table = hoodie.open(tmp_path / "t", spark=False)
+    assert table.view().config.version.value == version
+    assert_same_rows(rows_of(tmp_path / "t"), ROWS)
+    assert table.verify(full=True).ok
+    assert hoodie.adopt(folder, tmp_path / "t", dry_run=False, **wanted).write is None
+    with pytest.raises(InvalidConfigError, match=r"table_version|index=simple"):
+        hoodie.adopt(folder, tmp_path / "t", dry_run=False, **{**wanted, "table_version": 9 if version < 9 else 8})
 
 
 def test_rows_without_a_key_are_refused_with_their_file(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from hoodie.commit.call import Call
 from hoodie.display import counted
 from hoodie.engine import LocalEngine
-from hoodie.errors import InvalidConfigError, RecordKeyError, SchemaMismatchError, TableExistsError
+from hoodie.errors import InvalidConfigError, RecordKeyError, SchemaMismatchError, TableExistsError, UnsupportedError
 from hoodie.files.table_properties import create_table_config, read_table_config, table_exists
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index import table_index
@@ -40,13 +40,18 @@ from hoodie.write.adopting.source_files import Found, SourceFile, read_footers
 from hoodie.write.adopting.source_rows import SourceRows, unified
 from hoodie.write.bulk_insert import bulk_insert
 from hoodie.write.create import CreateOptions, check_same_table, default_name, table_config
+from hoodie.write.indexed import upsert
 from hoodie.write.result import WriteResult
 
 SOURCE_KEY: Final = "hoodie.python.adopted"
 """Key of the commit's extra metadata: the folder of the files, their number, and a digest of their names and sizes."""
 REWRITE: Final = "rewrite"
 METADATA_ONLY: Final = "metadata_only"
+ERROR: Final = "error"
+MERGE: Final = "merge"
 _OTHERS: Final = "*"
+_HOLD_ALL_ROWS: Final = frozenset({"global_simple", "global_bloom"})
+"""Indexes by which an upsert gathers the rows of a key of all partitions in memory (`Index.needs_exchange`)."""
 _SHOWN: Final = 5
 _CORES_MAX: Final = 4
 """With more cores, streams that stage their rows are faster than one stream that writes them at once."""
@@ -59,18 +64,48 @@ class AdoptOptions:
     """What a caller chose. `wanted.partition_by`: None for the columns of the folders' names.
 
     `mode`: of all files, or by partition path; the path `*` stands for all other partitions, which are rewritten
-    without it.
+    without it. `duplicates`: whether several rows of one key are an error, or are merged by the table's merge rule.
     """
 
     wanted: CreateOptions
     mode: str | Mapping[str, str] = REWRITE
+    duplicates: str = ERROR
     dry_run: bool = True
 
     def __post_init__(self) -> None:
-        """Check the modes. Raises: InvalidConfigError."""
-        for mode in (self.mode,) if isinstance(self.mode, str) else self.mode.values():
+        """Check the modes, and whether duplicates can be merged. Raises: InvalidConfigError, UnsupportedError."""
+        modes = (self.mode,) if isinstance(self.mode, str) else tuple(self.mode.values())
+        for mode in modes:
             if mode not in (REWRITE, METADATA_ONLY):
                 raise InvalidConfigError(f"mode={mode!r}: expected {REWRITE!r} or {METADATA_ONLY!r}")
+        if self.duplicates not in (ERROR, MERGE):
+            raise InvalidConfigError(f"duplicates={self.duplicates!r}: expected {ERROR!r} or {MERGE!r}")
+        if not self.merges_duplicates:
+            return
+        if METADATA_ONLY in modes:
+            raise InvalidConfigError(
+                "duplicates='merge' contradicts mode='metadata_only': rows that stay in the source files cannot be "
+                "merged; use mode='rewrite'"
+            )
+        if not self.wanted.record_key:
+            raise InvalidConfigError(
+                "duplicates='merge' requires record_key: with automatic keys no two rows have one key"
+            )
+        if self.wanted.index in _HOLD_ALL_ROWS:
+            raise UnsupportedError(
+                f"duplicates='merge' with index={self.wanted.index!r} would hold all rows in memory; use "
+                "index='record', or an index of single partitions"
+            )
+        if callable(self.wanted.merge_mode):
+            raise UnsupportedError(
+                "duplicates='merge' with a merge function: expected the merge mode 'event_time' or 'commit_time'; "
+                "create the table, and upsert the files"
+            )
+
+    @property
+    def merges_duplicates(self) -> bool:
+        """Whether rows of one key become one row."""
+        return self.duplicates == MERGE
 
     def mode_of(self, partition_path: str) -> str:
         """Return the mode of the files of a partition."""
@@ -96,6 +131,7 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
         source=found.store.uri(""),
         target=None if target is None else target.uri(""),
         mode=options.mode,
+        merges_duplicates=options.merges_duplicates,
         dry_run=options.dry_run,
         files=len(files),
         rows=sum(file.rows for file in files),
@@ -176,6 +212,8 @@ def _together(results: Sequence[WriteResult]) -> WriteResult:
 def _rewrite(rows: SourceRows, target: Store, plan: Adoption, extra: Mapping[str, str]) -> WriteResult:
     state = TableState(target)
     call = Call(state=state, extra_metadata=extra, adds_to_skeletons=True, guard=refuse_other_rows)
+    if plan.duplicates:
+        return upsert(call, rows)
     is_placed = table_index(read_table_config(target)).places_rows
     is_small = len(plan.partitions) <= _OPEN_PARTITIONS_MAX and LocalEngine().parallelism <= _CORES_MAX
     if is_small and not is_placed:
@@ -265,11 +303,11 @@ def _notes(files: tuple[SourceFile, ...]) -> tuple[str, ...]:
 def _check_plan(plan: Adoption) -> None:
     if plan.refused:
         _raise_refused(plan)
-    if plan.duplicates:
+    if plan.duplicates and not plan.merges_duplicates:
         raise RecordKeyError(
             f"{plan.source}: {counted(plan.duplicates, 'rows')} have the key of an earlier row, e.g. "
-            f"{list(plan.duplicate_keys)}; nothing was written. Choose a record key that is unique, or create "
-            "the table and upsert the files, which keeps the newest row of each key"
+            f"{list(plan.duplicate_keys)}; nothing was written. Choose a record key that is unique, or keep the newest "
+            "row of each key with duplicates='merge' and mode='rewrite'"
         )
 
 

@@ -20,7 +20,8 @@ class Adoption:
 
     `refused`: why files or rows cannot be adopted; a call without `dry_run` raises an error if there are any.
     `duplicates`: rows whose key an earlier row has, and `duplicate_keys` a few of these keys; None without a record key
-    and if files were refused before keys were read. `partitions`: rows by partition path. `schema`: the columns of the
+    and if files were refused before keys were read. `merges_duplicates`: such rows are merged, and `write.duplicates`
+    is the number of rows that were merged away. `partitions`: rows by partition path. `schema`: the columns of the
     table; None if the files have no common schema. `write`: the result of the commit; None if nothing was
     written.
     """
@@ -28,6 +29,7 @@ class Adoption:
     source: str
     target: str | None
     mode: str | Mapping[str, str]
+    merges_duplicates: bool = False
     dry_run: bool
     files: int = 0
     rows: int = 0
@@ -42,8 +44,8 @@ class Adoption:
 
     @property
     def ok(self) -> bool:
-        """Whether the files can be adopted: nothing is refused, and no key occurs twice."""
-        return not self.refused and not self.duplicates
+        """Whether the files can be adopted: nothing is refused, and no key occurs twice or duplicates are merged."""
+        return not self.refused and (self.merges_duplicates or not self.duplicates)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; columns by name."""
@@ -51,6 +53,7 @@ class Adoption:
             "source": self.source,
             "target": self.target,
             "mode": self.mode if isinstance(self.mode, str) else dict(self.mode),
+            "merges_duplicates": self.merges_duplicates,
             "dry_run": self.dry_run,
             "files": self.files,
             "rows": self.rows,
@@ -116,4 +119,7 @@ class Adoption:
     def _duplicates(self) -> str:
         if self.duplicates is None:
             return "not counted"
-        return f"{self.duplicates:,}" + (f", e.g. {list(self.duplicate_keys)}" if self.duplicates else "")
+        if not self.duplicates:
+            return "0"
+        outcome = "; rows of one key become one row" if self.merges_duplicates else ""
+        return f"{self.duplicates:,}, e.g. {list(self.duplicate_keys)}{outcome}"
