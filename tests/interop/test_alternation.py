@@ -120,9 +120,9 @@ class Alternation:
         assert_same_rows(read_with_hudi_rs(self.path).select(SCHEMA.names), expected)
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=4)
 @seeded(11, 31415)
-@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize(("mode", "index"), [("event time", None), ("commit time", None), ("event time", "bucket")])
 def test_two_writers_take_turns(
     jvm: Jvm, tmp_path: Path, mode: str, index: str | None, version: int, seed: int

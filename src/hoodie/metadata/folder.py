@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from hoodie.errors import MetadataTableMissingError, UnsupportedError
+from hoodie.errors import CorruptFileError, MetadataTableMissingError, UnsupportedError
 from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName, instant_of_data_file, name_of
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.write_stat import by_partition
 from hoodie.format.log.log_block import BlockType, parse_log_blocks
 from hoodie.format.metadata_table.metadata_record import commit_schema
+from hoodie.format.table.properties import parse_properties
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig
+from hoodie.format.table.table_keys import VERSION
 from hoodie.metadata.paths import (
     METADATA_ARCHIVED,
     METADATA_FOLDER,
     METADATA_HISTORY_PATH,
     METADATA_HOODIE_FOLDER,
+    METADATA_PROPERTIES,
     REBUILD_ADVICE,
     metadata_layout,
     partition_folder,
@@ -69,13 +72,30 @@ class MetadataFolder:
         """
         timeline = self.timeline()
         if not any(instant.is_completed for instant in timeline):
-            named = ", ".join(self.config.metadata_partitions)
             raise MetadataTableMissingError(
-                f"the metadata table is missing: hoodie.properties names its partitions {named}, but its timeline has "
-                "no completed instant; the next write builds it anew, and t.index.rebuild() does so now",
+                f"{self._what_is_missing()}; the next write builds it anew, and t.index.rebuild() does so now",
                 path=self.store.uri(METADATA_FOLDER),
             )
         return timeline
+
+    def _what_is_missing(self) -> str:
+        """Say that there is no metadata table, or that another writer changed its version and so its timeline."""
+        version = self.config.version.value
+        try:
+            path = METADATA_PROPERTIES
+            found = parse_properties(self.store.read(path), path=self.store.uri(path)).get(VERSION)
+        except (FileNotFoundError, CorruptFileError):
+            found = None
+        if found not in (None, str(version)):
+            return (
+                f"the metadata table has version {found}, the data table has version {version}: another writer changed "
+                "the version of the metadata table alone, so this release does not read it"
+            )
+        named = ", ".join(self.config.metadata_partitions)
+        return (
+            f"the metadata table is missing: hoodie.properties names its partitions {named}, but its timeline has no "
+            "completed instant"
+        )
 
     def archive(self) -> TimelineArchive | ArchiveLogs:
         """Return the archived timeline of the metadata table."""

@@ -261,6 +261,24 @@ def test_the_metadata_table_is_of_version_6_too() -> None:
     assert report.ok, report
 
 
+def test_a_metadata_table_whose_version_was_changed_alone_is_named_and_built_anew() -> None:
+    table, store = new(), MemoryStore()
+    hoodie.create(store.uri(""), SCHEMA, record_key="id", spark=False).upsert(trips({"x": (1, "sf")}))
+    table.upsert(trips({"a": (1, "sf")}))
+    store_of(table).delete_folder(".hoodie/metadata")
+    for info in store.list(".hoodie/metadata", recursive=True):
+        store_of(table).create(info.path, store.read(info.path))
+    table = hoodie.open(table.path, spark=False)
+    with pytest.warns(HoodieWarning, match="has version 9, the data table has version 6: .*builds it anew"):
+        assert rows_of(store_of(table)) == {"a": (1, "sf")}
+    assert table.verify().problems == {"metadata-missing": 1}
+    with pytest.warns(HoodieWarning, match="metadata table has version 9"):
+        table.upsert(trips({"b": (1, "sf")}))
+    assert rows_of(store_of(table)) == {"a": (1, "sf"), "b": (1, "sf")}
+    report = table.verify(full=True)
+    assert report.ok, report
+
+
 REFUSED = {
     "record index": ({"index": "record"}, "does not write the indexes in the metadata table of version 6"),
     "statistics": ({"properties": {"hoodie.metadata.index.column.stats.enable": "true"}}, "column statistics"),
