@@ -10,7 +10,9 @@ from hoodie.config.writes import DURABLE
 from hoodie.display import command_text
 from hoodie.errors import CorruptFileError, TableExistsError, TableNotFoundError
 from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.versions import TableVersion
 from hoodie.storage import Store
+from hoodie.timeline import HOODIE_FOLDER, layout_for
 
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = PROPERTIES + ".backup"
@@ -72,7 +74,7 @@ class TablePropertiesReader:
                 break
             if attempt < _ATTEMPTS - 1:
                 time.sleep(_WAIT_SECONDS)
-        if store.names(".hoodie/timeline"):
+        if version_of_timeline(store) is not None:
             command = command_text("hoodie repair TABLE", store.uri(""))
             raise TableNotFoundError(
                 f"{store.uri('')} lost {PROPERTIES}; restore it from a copy, or see what can be rebuilt: `{command}` "
@@ -103,6 +105,15 @@ class TablePropertiesReader:
 def read_table_config(store: Store) -> TableConfig:
     """Read a table's properties once. Raises: as `TablePropertiesReader.read`."""
     return TablePropertiesReader(store).read()
+
+
+def version_of_timeline(store: Store) -> TableVersion | None:
+    """Return the table version by the folder that has the instants: 9 (or 8), or 6. None if there are no instants."""
+    if store.names(f"{HOODIE_FOLDER}/timeline"):
+        return TableVersion.NINE
+    layout = layout_for(TableVersion.SIX)
+    has_instants = any(layout.parse(info) is not None for info in store.list(HOODIE_FOLDER))
+    return TableVersion.SIX if has_instants else None
 
 
 def update_table_config(store: Store, changes: dict[str, str | None]) -> TableConfig:

@@ -80,7 +80,8 @@ class MetadataTable:
         self._listing = FilesListing(store, config.version)
         self._lock = threading.RLock()
         self.recorded: Mapping[str, str] = {}
-        """The completed delta commits that the last listing found: requested time -> completion time."""
+        """The completed delta commits that the last listing found: requested time -> order time."""
+        self._last_completion = ""
 
     @classmethod
     def open(cls, store: Store, config: TableConfig) -> MetadataTable | None:
@@ -120,8 +121,9 @@ class MetadataTable:
         """
         with self._lock:
             timeline = self._folder.existing_timeline()
-            commits = (found for found in timeline.completed() if found.action is Action.DELTA_COMMIT)
-            self.recorded = {found.requested_time: found.completion_time or "" for found in commits}
+            commits = [found for found in timeline.completed() if found.action is Action.DELTA_COMMIT]
+            self.recorded = {found.requested_time: self._folder.order_time(found) for found in commits}
+            self._last_completion = max((found.completion_time or "" for found in commits), default="")
             return self._listing.read(visible_instants(timeline, data_timeline), partitions)
 
     def is_newer_than(self, data_timeline: Timeline) -> bool:
@@ -129,8 +131,9 @@ class MetadataTable:
 
         The delta commit of an instant completes before the instant, and under the lock.
         """
-        newest = max(self.recorded.values(), default="")
-        return newest > max((found.completion_time or "" for found in data_timeline.completed()), default="")
+        return self._last_completion > max(
+            (found.completion_time or "" for found in data_timeline.completed()), default=""
+        )
 
     def commit(self, instant_time: str, changes: MetadataChanges, table: DataTable) -> None:
         """Write the delta commit of a data instant, before that instant completes.

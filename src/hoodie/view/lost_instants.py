@@ -33,7 +33,7 @@ class LostInstant:
     """A write that completed and whose completed file is lost; `proof` is the sentence that shows it.
 
     `instant` is what is left of it on the timeline; None if no file is left. `recorded_at` is the completion time of
-    its delta commit in the metadata table; None if there is none.
+    its delta commit in the metadata table (in version 6 its requested time); None if there is none.
     """
 
     requested_time: str
@@ -58,18 +58,15 @@ class LostInstant:
 
 
 def recorded_commits(view: TableView) -> dict[str, str]:
-    """Return the completed delta commits of the metadata table: requested time -> completion time.
+    """Return the completed delta commits of the metadata table: requested time -> order time.
 
     One listing of the metadata table's timeline; none if the table has no metadata table that this release knows.
     """
     if not view.lists_by_partition:
         return {}
-    timeline = MetadataFolder(view.store, view.config).timeline()
-    return {
-        found.requested_time: found.completion_time or found.requested_time
-        for found in timeline.completed()
-        if found.action is Action.DELTA_COMMIT
-    }
+    folder = MetadataFolder(view.store, view.config)
+    commits = (found for found in folder.timeline().completed() if found.action is Action.DELTA_COMMIT)
+    return {found.requested_time: folder.order_time(found) for found in commits}
 
 
 def lost_writes(view: TableView, suspects: Iterable[Instant], recorded: Mapping[str, str]) -> list[LostInstant]:

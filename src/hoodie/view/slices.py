@@ -11,6 +11,7 @@ from functools import partial
 
 from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import MetadataTableMissingError
+from hoodie.files.logs.log_scan import logs_of_instant
 from hoodie.files.slices import FileSlice, Listing, latest_slices, logs_in_doubt
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
@@ -103,10 +104,14 @@ def _check_no_instant_is_lost(
     gone = {found.requested_time: found.recorded_at or found.requested_time for found in lost}
     timeline = view.timeline.filter(lambda instant: instant.requested_time not in gone)
     mended = replace(view, timeline=replace(timeline, archived={**timeline.archived, **gone}))
-    needed = {path for found in list_slices(mended, partitions, as_of=as_of) for path in found.paths}
+    needed = list_slices(mended, partitions, as_of=as_of)
     has = {path for found in slices for path in found.paths}
+    missing = {path for found in needed for path in found.paths} - has
+    logs = [log for found in needed for log in found.log_files if log.path in missing]
     for one in lost:
-        names_it = any(instant_of_data_file(path) == one.requested_time for path in needed - has)
+        names_it = any(instant_of_data_file(path) == one.requested_time for path in missing)
+        if view.config.version.log_name_has_base_instant and not names_it:
+            names_it = bool(logs_of_instant(view.store, logs, one.requested_time))
         if names_it or (one.instant is not None and one.instant.action in REPLACING):
             raise one.error(view)
 

@@ -20,22 +20,23 @@ from hoodie.display import counted
 from hoodie.errors import HoodieError, InvalidConfigError, TableExistsError, TableNotFoundError, UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
-from hoodie.files.table_properties import PROPERTIES, create_table_config, table_exists
+from hoodie.files.table_properties import PROPERTIES, create_table_config, table_exists, version_of_timeline
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName, bucket_of_file_id
+from hoodie.format.instants.archive_log import archive_log_number
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.properties import parse_properties
 from hoodie.format.table.table_config import TableConfig, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.versions import TableVersion
-from hoodie.index import PARTITIONED_RECORD, RECORD
+from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
-from hoodie.metadata.paths import INDEX_DEFINITIONS, METADATA_FOLDER, METADATA_HOODIE_FOLDER
+from hoodie.metadata.paths import INDEX_DEFINITIONS, METADATA_FOLDER, METADATA_PROPERTIES
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.services.results import ServiceResult
-from hoodie.storage import Store
-from hoodie.timeline import Action, layout_for, ms_of_instant_time
+from hoodie.storage import FileInfo, Store
+from hoodie.timeline import HOODIE_FOLDER, Action, State, layout_for, ms_of_instant_time
 from hoodie.view.slices import list_from_storage
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -51,8 +52,8 @@ _MOST_BUCKETS: Final = 100_000
 """One random file id in 40 begins with eight digits, but only one in 40,000 with a number below this."""
 _ENCODED: Final = re.compile(r"%[0-9A-F]{2}")
 _SUFFIX: Final = "_metadata"
-_TIMELINE: Final = ".hoodie/timeline"
 _MINUTE_MS: Final = 60_000
+_BY_ORDERING: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -73,7 +74,7 @@ def rebuild_properties(store: Store, given: CreateOptions, *, dry_run: bool) -> 
         TableNotFoundError: the folder has no timeline of a table.
         TableExistsError: the properties or their backup are there.
         InvalidConfigError: something must be given; or given columns do not make the stored keys or paths.
-        UnsupportedError: a table of a version that this release does not write, or without meta fields.
+        UnsupportedError: a table without meta fields.
     """
     if table_exists(store):
         raise TableExistsError(f"{store.uri('')} has {PROPERTIES} or its backup: t.repair() mends a damaged file")
@@ -113,28 +114,30 @@ class _Files:
     def of(cls, store: Store) -> _Files:
         """Read the files. Raises: as `rebuild_properties`."""
         where = store.uri("")
-        if not store.list(_TIMELINE):
-            raise TableNotFoundError(
-                f"{where} is not a Hudi table: expected {PROPERTIES}, or instants in {_TIMELINE} to rebuild it from"
-            )
         try:
-            path = f"{METADATA_HOODIE_FOLDER}/hoodie.properties"
-            identity = parse_properties(store.read(path), path=store.uri(path))
+            identity = parse_properties(store.read(METADATA_PROPERTIES), path=store.uri(METADATA_PROPERTIES))
         except FileNotFoundError:
             identity = {}
-        # A table without a metadata table does not tell its version: versions 8 and 9 have the same files.
-        version = TableVersion.of(int(identity.get(keys.VERSION, TableVersion.NINE.value)))
-        if not version.has_completion_time_in_name:
-            raise UnsupportedError(
-                f"{where} has table version {version.value}: this release rebuilds properties of versions 8 and "
-                "9; restore hoodie.properties from a copy"
+        version = version_of_timeline(store)
+        if version is None:
+            raise TableNotFoundError(
+                f"{where} is not a Hudi table: expected {PROPERTIES}, or instants in {HOODIE_FOLDER}/timeline, or in "
+                f"{HOODIE_FOLDER} (version 6), to rebuild it from"
             )
+        # A table without a metadata table does not tell its version: versions 8 and 9 have the same files.
+        if version.has_completion_time_in_name and keys.VERSION in identity:
+            version = TableVersion.of(int(identity[keys.VERSION]))
         config = new_table_config(NewTable(name="table", version=version, timezone=TimelineZone.UTC))
         layout = layout_for(config.version, config.timeline_path, zone=config.timezone)
         state = TableState(store)
         view = TableView(state, config, layout, state.load_timeline(config, layout))
         listing = list_from_storage(store, config, view.timeline, view.archive())
         return cls(view, identity, listing, view.schema().arrow, _samples(store, listing))
+
+    @property
+    def instant_files(self) -> list[FileInfo]:
+        """The files in the folder of the timeline."""
+        return self.view.store.list(self.view.layout.instant_folder())
 
     @property
     def partition_paths(self) -> list[str]:
@@ -168,13 +171,23 @@ class _Files:
         """Return the properties of a new table with those that its files need."""
         partitions = self.metadata_partitions
         changes = {keys.METADATA_PARTITIONS: ",".join(sorted(partitions)), keys.METADATA_PARTITIONS_INFLIGHT: ""}
-        changes |= {kind.switch.key: "true" for kind in KINDS.built if kind.name in partitions and kind.switch}
+        if self.view.config.version.has_known_indexes:
+            changes |= {kind.switch.key: "true" for kind in KINDS.built if kind.name in partitions and kind.switch}
         if any(kind.readers_need_definition for kind in KINDS.maintained(partitions).values()):
             changes[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
+        if (archive := self._archive_of_version_6()) is not None:
+            changes[keys.ARCHIVE_FOLDER] = archive
         columns = {name.split(".")[0] for name in config.partition_fields}
         if any(not columns <= {*batch.schema.names} for batch in self.samples):
             changes[keys.DROP_PARTITION_COLUMNS] = "true"
         return config.with_changes(**changes)
+
+    def _archive_of_version_6(self) -> str | None:
+        """Return the folder with archive files: `archived`, of JVM Hudi 1.1 and later `history`. None without one."""
+        store = self.view.store
+        folders = store.folders(HOODIE_FOLDER) if self.view.config.version == TableVersion.SIX else []
+        has_logs = (path for path in folders if any(archive_log_number(name) for name in store.names(path)))
+        return next((path.rpartition("/")[2] for path in has_logs), None)
 
     def check_keys(self, config: TableConfig) -> None:
         """Compare the keys and paths of stored rows with those that the properties make. Raises: InvalidConfigError."""
@@ -217,7 +230,9 @@ class _Found:
         if ordering is None and record_key != ():
             self.missing.append("the ordering columns, or that there are none (ordering=, --ordering or --no-ordering)")
         if ordering:
-            self.notes.append(f"guess: {keys.MERGE_MODE}=EVENT_TIME_ORDERING: no file tells the merge mode")
+            has_mode = self.files.view.config.version.stores_merge_mode
+            rule = f"{keys.MERGE_MODE}=EVENT_TIME_ORDERING" if has_mode else f"{keys.PAYLOAD_CLASS}={_BY_ORDERING}"
+            self.notes.append(f"guess: {rule}: no file tells the merge mode")
         properties = {
             keys.HIVE_STYLE: str(is_hive_style).lower(),
             keys.URL_ENCODE: str(any(map(_ENCODED.search, self.files.partition_paths))).lower(),
@@ -233,16 +248,19 @@ class _Found:
             type="merge_on_read" if self.files.has_logs else "copy_on_write",
             index=self._index(),
             name=self._name(),
-            properties={**properties, **self._key_encoding(record_key), **self.given.properties},
+            properties={**properties, **self._key_encoding(record_key, partition_by), **self.given.properties},
         )
 
-    def _key_encoding(self, record_key: str | Sequence[str] | None) -> dict[str, str]:
-        """Return the option that tells how keys of one field are written, where the version has two encodings."""
-        fields = (record_key,) if isinstance(record_key, str) else tuple(record_key or ())
-        if len(fields) != 1 or self.files.view.config.version.names_single_complex_key or not self.files.samples:
+    def _key_encoding(
+        self, record_key: str | Sequence[str] | None, partition_by: str | Sequence[str] | None
+    ) -> dict[str, str]:
+        """Return the option that tells how complex keys of one field are written, if the version has two encodings."""
+        keys_, paths = ((found,) if isinstance(found, str) else found or () for found in (record_key, partition_by))
+        is_complex = len(keys_) == 1 and (len(paths) > 1 or self.given.key_generator is not None)
+        if not is_complex or self.files.view.config.version.names_single_complex_key or not self.files.samples:
             return {}
         first = self.files.samples[0].column(RECORD_KEY)[0].as_py()
-        return {} if first.startswith(f"{fields[0]}:") else {writes.NEW_KEY_ENCODING.key: "true"}
+        return {} if first.startswith(f"{keys_[0]}:") else {writes.NEW_KEY_ENCODING.key: "true"}
 
     def _record_key(self) -> str | Sequence[str] | None:
         if self.given.record_key is not None:
@@ -285,6 +303,9 @@ class _Found:
         if self.given.index is not None:
             return self.given.index
         if RECORD.needs_one_of(self.files.metadata_partitions):
+            if not self.files.view.config.version.has_known_indexes:
+                self.notes.append("the index of writes is global_simple: the record index of version 6 is not written")
+                return GLOBAL_SIMPLE.name
             return (PARTITIONED_RECORD if is_partitioned_record_index(self.files.view.store) else RECORD).name
         bases = [BaseFileName.parse(name) for names in self.files.listing.values() for name in names]
         greatest = greatest_bucket(base.file_id for base in bases if base is not None)
@@ -301,11 +322,14 @@ class _Found:
         view = self.files.view
         if keys.TIMEZONE in self.given.properties:
             return self.given.properties[keys.TIMEZONE]
-        for info in view.store.list(_TIMELINE):
+        for info in self.files.instant_files:
             instant = view.layout.parse(info)
-            if instant is None or not instant.completion_time:
+            # In version 6 the completion time is that of the file: the time in its name is the requested time.
+            is_named = instant is not None and view.layout.names_completion_time
+            time = None if instant is None else instant.completion_time if is_named else instant.requested_time
+            if instant is None or not time or not (is_named or instant.state is State.REQUESTED):
                 continue
-            late_ms = info.modified_ms - ms_of_instant_time(instant.completion_time, TimelineZone.UTC)
+            late_ms = info.modified_ms - ms_of_instant_time(time, TimelineZone.UTC)
             if abs(late_ms) < 10 * _MINUTE_MS:
                 return "utc"
             if abs(late_ms) < 15 * 60 * _MINUTE_MS and (late_ms + 5 * _MINUTE_MS) % (15 * _MINUTE_MS) < 10 * _MINUTE_MS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, TableExistsError, TableNotFoundError, UnsupportedError
+from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.properties import parse_properties
 from hoodie.storage import MemoryStore
@@ -49,6 +51,21 @@ TABLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "column statistics": (
         {"record_key": "id", "properties": {"hoodie.metadata.index.column.stats.enable": "true"}},
         {"ordering": []},
+    ),
+    "version 6": (
+        {"record_key": "id", "partition_by": "city", "ordering": "ts", "index": "simple", "table_version": 6},
+        {"ordering": "ts"},
+    ),
+    "version 6, merge-on-read, buckets": (
+        {
+            "record_key": ["id", "city"],
+            "partition_by": "city",
+            "type": "mor",
+            "index": "bucket",
+            "table_version": 6,
+            "properties": {"hoodie.bucket.index.num.buckets": "4"},
+        },
+        {"ordering": [], "properties": {"hoodie.bucket.index.num.buckets": "4"}},
     ),
 }
 
@@ -164,6 +181,48 @@ def test_times_of_copied_files_are_a_guess_of_the_time_zone(tmp_path: Path) -> N
     given = hoodie.rebuild_properties(table.path, ordering="ts", properties={keys.TIMEZONE: "UTC"})
     assert given.properties[keys.TIMEZONE] == "UTC"
     assert not any(keys.TIMEZONE in note for note in given.notes)
+
+
+def test_the_metadata_table_of_version_6_need_not_be_there() -> None:
+    table = made(record_key="id", ordering="ts", index="simple", table_version=6)
+    store = table.view().store
+    for _ in range(6):
+        table.upsert(ROWS)
+    limits = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+    table.clean(properties=limits)
+    update_table_config(store, {keys.METADATA_PARTITIONS: None})
+    store.delete_folder(".hoodie/metadata")
+    assert table.archive(properties=limits).counts["commits"]
+    lose(table)
+    for name in store.names(".hoodie/archived"):
+        store.create(f".hoodie/history/{name}", store.read(f".hoodie/archived/{name}"))
+    store.delete_folder(".hoodie/archived")
+    told = hoodie.rebuild_properties(table.path, dry_run=False, ordering="ts")
+    assert any(note.startswith(f"guess: {keys.PAYLOAD_CLASS}=") for note in told.notes)
+    again = hoodie.open(table.path, spark=False)
+    assert (again.count(), again.view().config.version.value) == (3, 6)
+    assert [*again.view().archived_writes()]
+    again.upsert(ROWS)
+    assert again.verify(full=True).ok
+
+
+@pytest.mark.parametrize("name", ["v6_cow", "v6_mor"])
+def test_a_table_of_version_6_of_the_jvm(golden_tables: Path, tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    shutil.copytree(golden_tables / name, root)
+    before = hoodie.open(root, spark=False)
+    rows, raw, ordering = before.to_arrow(), before.view().config.raw, list(before.view().config.ordering_fields)
+    (root / PROPERTIES).unlink()
+    with pytest.raises(TableNotFoundError, match=r"lost .*`hoodie repair"):
+        hoodie.open(root, spark=False)
+    told = hoodie.rebuild_properties(str(root), dry_run=False, ordering=ordering)
+    assert any("global_simple" in note for note in told.notes), told.notes
+    again = hoodie.open(root, spark=False)
+    assert again.to_arrow().equals(rows)
+    after = again.view().config.raw
+    assert again.view().config.ordering_fields == tuple(ordering)
+    same = ("metadata.partitions", "recordkey.fields", "partition.fields", "version", "type")
+    assert [after[f"hoodie.table.{key}"] for key in same] == [raw[f"hoodie.table.{key}"] for key in same]
 
 
 def test_files_without_meta_fields_are_refused() -> None:

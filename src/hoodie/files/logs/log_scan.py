@@ -21,7 +21,17 @@ from hoodie.format.hfile.source import BufferSource, ByteSource
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.log.log_block import BlockPlace, BlockType, HeaderKey, LogBlock, find_log_blocks
 from hoodie.storage import Store, StoreSpec
-from hoodie.timeline import HOODIE_FOLDER, Layout, Timeline, TimelineArchive, load_timeline, read_instant
+from hoodie.timeline import (
+    HOODIE_FOLDER,
+    Action,
+    Instant,
+    Layout,
+    State,
+    Timeline,
+    TimelineArchive,
+    load_timeline,
+    read_instant,
+)
 
 _known: dict[tuple[StoreSpec, str, str], bool] = {}
 """Answers of earlier calls by table, folder of the timeline and log file; completed instants do not change."""
@@ -221,6 +231,19 @@ def stored_blocks(
                 content = data[place.content_offset : place.content_offset + place.content_bytes]
             _take_up(found, FoundBlock(log.path, shared, content), rule)
     return found
+
+
+def logs_of_instant(store: Store, log_files: Iterable[LogFile], instant_time: str) -> list[LogFile]:
+    """Return the log files of version 6 that have a block of the instant. The headers of all blocks are read.
+
+    Raises: as `stored_blocks`.
+    """
+    written = Timeline.of([Instant(requested_time=instant_time, action=Action.DELTA_COMMIT, state=State.COMPLETED)])
+    rule = ScanRule(latest_instant=instant_time, timeline=written)
+    logs = [log for log in log_files if log.name.instant_time <= instant_time]
+    blocks = stored_blocks(store, logs, rule)
+    paths = {block.path for block in blocks if block.instant_time == instant_time}
+    return [log for log in logs if log.path in paths]
 
 
 def _take_up(found: list[FoundBlock], block: FoundBlock, rule: ScanRule) -> None:

@@ -29,7 +29,7 @@ from hoodie.files.base_file import open_base_file
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
-from hoodie.format.filenames import name_of, parse_data_file
+from hoodie.format.filenames import LogFileName, name_of, parse_data_file
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.index import HBASE, index_of_view, stored_index
@@ -94,17 +94,12 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
 
     Raises:
         InvalidConfigError: a file exists, is not one that the newest rows need, or is outside of the table.
-        UnsupportedError: a table with an HBase index; a table version that this release does not write.
+        UnsupportedError: a table with an HBase index.
         CommitConflictError: another writer changed one of the file groups, or a pending service is to change it.
         CorruptFileError: another file of the slice of a log file is lost or damaged too.
     """
     times = PhaseTimes()
     view = TableView.load(call.state)
-    if view.config.version.log_name_has_base_instant:
-        raise UnsupportedError(
-            f"{view.store.uri('')} has table version {view.config.version.value}: this release gives up lost files of "
-            "versions 8 and 9 only; restore the file from a copy"
-        )
     check_no_exclusive_service(view)
     if stored_index(view.config) is HBASE:
         raise UnsupportedError(
@@ -180,17 +175,27 @@ def _loss_of(view: TableView, found: FileSlice, paths: Sequence[str]) -> _Loss:
 
 
 def _recorded(view: TableView, path: str) -> int | None:
-    """Return the rows of a base file, or the changes in a log file, as its commit recorded them; it may be archived."""
+    """Return the rows of a base file, or the changes in a log file, as commits recorded them; they may be archived."""
+    stats = (stat for commit in _commits_of(view, path) for stat in commit.write_stats() if stat.path == path)
+    numbers = [stat.num_writes + (stat.num_deletes if stat.is_log_append else 0) for stat in stats]
+    return sum(numbers) if numbers else None
+
+
+def _commits_of(view: TableView, path: str) -> Iterator[CommitMetadata]:
+    """Yield the commit that wrote the file; of a log file of version 6 all commits that may have, from its slice on."""
     parsed = parse_data_file(name_of(path))
     assert parsed is not None, "the file is of a file slice"
-    instant = view.timeline.writes().completed().get(parsed.instant_time)
-    if instant is not None:
-        commits = [view.commit_metadata(instant)]
+    if view.config.version.log_name_has_base_instant and isinstance(parsed, LogFileName):
+        since = [found for found in view.completed_writes() if found.requested_time >= parsed.instant_time]
+        yield from map(view.commit_metadata, since)
+        archived = [i for i in view.archived_writes() if i.requested_time >= parsed.instant_time]
+    elif (instant := view.timeline.writes().completed().get(parsed.instant_time)) is not None:
+        yield view.commit_metadata(instant)
+        return
     else:
         archived = [found for found in view.archive().find([parsed.instant_time]) if found.action.writes_data]
-        commits = [commit for _, commit in view.archived_commits(archived)]
-    stats = (stat for commit in commits for stat in commit.write_stats() if stat.path == path)
-    return next((stat.num_writes + (stat.num_deletes if stat.is_log_append else 0) for stat in stats), None)
+    for _, commit in view.archived_commits(archived):
+        yield commit
 
 
 def _commit(call: Call, paths: Sequence[str]) -> str:

@@ -5,8 +5,9 @@ docs/operations/verify-and-repair.md says what the new file cannot have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow.compute as pc
 
@@ -14,14 +15,14 @@ from hoodie.commit.metadata_table import commit_metadata
 from hoodie.commit.pending import complete_again
 from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.files.base_file import open_base_file
-from hoodie.files.markers import files_of_instant
-from hoodie.files.slices import BaseFile, FileSlice, join_path
+from hoodie.files.logs.log_scan import logs_of_instant
+from hoodie.files.slices import BaseFile, FileSlice, LogFile, join_path
 from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
-from hoodie.format.table.table_config import TableType
 from hoodie.storage import Store
 from hoodie.timeline import (
+    HOODIE_FOLDER,
     Action,
     Instant,
     State,
@@ -58,11 +59,6 @@ def complete_anew(view: TableView, lost: LostInstant) -> str:
     instant = lost.instant
     if instant is None:
         raise UnsupportedError(f"{lost.requested_time}: no file of the instant is left; restore them from a copy")
-    if view.config.version.log_name_has_base_instant and view.config.table_type is TableType.MERGE_ON_READ:
-        raise UnsupportedError(
-            f"{instant}: in merge-on-read tables of version 6 the names of log files do not tell which write they are "
-            "of; restore the completed file from a copy"
-        )
     before = replace(view, timeline=view.timeline.filter(lambda found: found.requested_time != lost.requested_time))
     content = _Content(before, instant, lost.recorded_at).metadata()
     completion_time = _completion_time(view, lost)
@@ -74,7 +70,7 @@ def complete_anew(view: TableView, lost: LostInstant) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Content:
     """The commit metadata of a lost instant; `view` is the table without the instant."""
 
@@ -89,7 +85,9 @@ class _Content:
         # A clean may have deleted slices since: the slices that are left count.
         past = self.view.as_completed_by(self.recorded_at or self.instant.requested_time)
         slices = list_existing_slices(past, sorted(list_files(self.view)))
-        before = {(found.partition_path, found.file_id): found for found in slices}
+        # In version 6 also log files of later writes have the instant of the slice that it began in their names.
+        earlier = (i for i in slices if not self._names_slices or i.base_instant_time < self.instant.requested_time)
+        before = {(found.partition_path, found.file_id): found for found in earlier}
         stats = [stat for path, sizes in sorted(files.items()) for stat in self._stats(path, sizes, before)]
         return commit_metadata(
             stats,
@@ -123,17 +121,45 @@ class _Content:
 
     def _files(self) -> dict[str, dict[str, int]]:
         """Return the files of the instant with their sizes: those of the metadata table, else those in storage."""
-        time, found = self.instant.requested_time, dict[str, dict[str, int]]()
-        if self.recorded_at is not None:
-            for partition_path, names in list_files(self.view).items():
-                own = {name: size for name, size in names.items() if instant_of_data_file(name) == time}
-                found |= {partition_path: own} if own else {}
-            return found
-        for path in files_of_instant(self.view.store, time):
-            partition_path, _, name = path.rpartition("/")
-            info = self.view.store.head(path)
-            found.setdefault(partition_path, {})[name] = 0 if info is None else info.size_bytes
+        found = dict[str, dict[str, int]]()
+        for partition_path, names in self._listing().items():
+            logs = self._own_logs(partition_path, names)
+            own = {name: size for name, size in names.items() if name in logs or self._is_named(name)}
+            found |= {partition_path: own} if own else {}
         return found
+
+    def _listing(self) -> Mapping[str, Mapping[str, int]]:
+        if self.recorded_at is not None:
+            return list_files(self.view)
+        found: dict[str, dict[str, int]] = {}
+        for info in self.view.store.list("", recursive=True):
+            partition_path, _, name = info.path.rpartition("/")
+            if partition_path.partition("/")[0] != HOODIE_FOLDER:
+                found.setdefault(partition_path, {})[name] = info.size_bytes
+        return found
+
+    def _is_named(self, name: str) -> bool:
+        """Return whether a file has the instant in its name, as the instant that wrote it."""
+        is_of_slice = self._names_slices and (log := LogFileName.parse(name)) is not None and not log.is_cdc
+        return not is_of_slice and instant_of_data_file(name) == self.instant.requested_time
+
+    @property
+    def _names_slices(self) -> bool:
+        return self.view.config.version.log_name_has_base_instant
+
+    def _own_logs(self, partition_path: str, names: Iterable[str]) -> set[str]:
+        """Return the log files of version 6 that have a block of the instant, among those that no commit recorded."""
+        if not self._names_slices or self.instant.action in _SERVICES:
+            return set()
+        logs = (LogFileName.parse(name) for name in names if join_path(partition_path, name) not in self._recorded)
+        unknown = [LogFile(partition_path, log, 0) for log in logs if log is not None and not log.is_cdc]
+        return {log.name.name for log in logs_of_instant(self.view.store, unknown, self.instant.requested_time)}
+
+    @cached_property
+    def _recorded(self) -> frozenset[str]:
+        """The files that the other completed writes of the timeline wrote."""
+        commits = map(self.view.commit_metadata, self.view.completed_writes())
+        return frozenset(stat.path for commit in commits for stat in commit.write_stats() if stat.path)
 
     def _stats(
         self, partition_path: str, sizes: Mapping[str, int], before: Mapping[tuple[str, str], FileSlice]
@@ -218,7 +244,9 @@ def _log_stat(log: LogFileName, partition_path: str, size_bytes: int, before: Fi
     if before is None:
         return WriteStat.of_log(path, partition_path, size_bytes, prev_commit=time)
     stat = WriteStat.of_log(path, partition_path, size_bytes, prev_commit=before.base_instant_time)
-    names = (*(found.name.name for found in before.log_files), log.name)
+    # In version 6 the names of later writes' log files do not differ from those of earlier ones but by their number.
+    earlier = [found.name for found in before.log_files if found.name.sort_key < log.sort_key]
+    names = (*(name.name for name in earlier), log.name)
     return replace(stat, base_file="" if before.base_file is None else before.base_file.name, log_files=names)
 
 

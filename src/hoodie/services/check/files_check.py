@@ -28,7 +28,7 @@ from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.cleaning.clean import pending_cleans
 from hoodie.services.cleaning.execution import files_to_delete
 from hoodie.storage import FileInfo, Store
-from hoodie.timeline import HOODIE_FOLDER, Action, State, TimelineArchive, is_live, read_instant
+from hoodie.timeline import HOODIE_FOLDER, Action, State, archive_of, is_live, read_instant
 from hoodie.timeline.locks import storage_based, zookeeper
 from hoodie.timeline.locks.inspection import is_storage_based
 from hoodie.timeline.locks.provider import LockOptions
@@ -41,10 +41,10 @@ Listing = Mapping[str, Mapping[str, int]]
 class KnownFiles:
     """What the table says of its files: `listing` of the metadata table (None: it has none, or it is damaged).
 
-    `archived` are instants of data files that the archive has, by requested time (of version 6, which is not looked up,
-    all that the timeline has not), with their completion times; `in_metadata_table` are the completed delta commits of
-    the metadata table. `slices` are the newest file slices; some of their files may not exist. `leaving` are the files
-    that a pending clean deletes, or that a commit gave up: they may be gone, and are listed until the clean completes.
+    `archived` are instants of data files that the archive has, by requested time, with their completion times;
+    `in_metadata_table` are the completed delta commits of the metadata table. `slices` are the newest file slices; some
+    of their files may not exist. `leaving` are the files that a pending clean deletes, or that a commit gave up: they
+    may be gone, and are listed until the clean completes.
     """
 
     listing: Listing | None
@@ -65,10 +65,8 @@ class KnownFiles:
             if survey.timeline.get(parsed.instant_time) is None
         }
         view = survey.view
-        archived = dict.fromkeys(before, "")
-        if view.config.version.has_completion_time_in_name:
-            archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)
-            archived = archive.completion_times(before)
+        archive = archive_of(view.store, view.layout, name=view.config.archive_name)
+        archived = archive.completion_times(before)
         leaving = frozenset((*_leaving(survey), *accepted_losses(survey.commits.values())))
         found = cls(listing, archived, in_metadata_table, leaving=leaving)
         return replace(found, slices=tuple(_newest_slices(survey, found)))

@@ -23,7 +23,7 @@ from hoodie.services.check import kinds
 from hoodie.services.check.completion import lost_completions
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.storage import FileInfo
-from hoodie.timeline import Action, Instant, State, TimelineArchive, is_live, read_instant
+from hoodie.timeline import Action, ArchiveLogs, Instant, State, archive_of, is_live, read_instant
 from hoodie.view.table_view import TableView
 
 _PLANS: Mapping[Action, Callable[[bytes], object]] = {
@@ -192,11 +192,18 @@ def pending_problems(view: TableView) -> Iterator[Problem]:
 
 
 def _archive_problems(survey: Survey) -> Iterator[Problem]:
-    """Check the manifest of the archived timeline, and that the files that it lists have their lengths."""
+    """Check the manifest of the archived timeline, and that the files that it lists have their lengths.
+
+    The archive of version 6 has no manifest: its files are read.
+    """
     view = survey.view
-    if not view.config.version.has_completion_time_in_name:
+    archive = archive_of(view.store, view.layout, name=view.config.archive_name)
+    if isinstance(archive, ArchiveLogs):
+        try:
+            archive.completed()
+        except CorruptFileError as error:
+            yield Problem(kinds.ARCHIVE_DAMAGED, archive.folder, "whole archive files", str(error))
         return
-    archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)
     try:
         files = archive.snapshot().manifest.files
         names = [(f"{archive.folder}/{file.parsed_name.name}", file.size_bytes) for file in files]
