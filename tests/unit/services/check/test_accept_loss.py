@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +20,13 @@ ROWS = pa.table({"id": ["a", "b", "c"], "city": ["nyc", "nyc", "sf"], "x": [1, 2
 LEFT = [{"id": "c", "city": "sf", "x": 3}]
 
 
-def made(table_type: str = "copy_on_write", index: str = "record", version: int = 9, **properties: str) -> Table:
+def made(
+    table_type: str = "copy_on_write",
+    index: str = "record",
+    *,
+    version: int = 9,
+    properties: Mapping[str, str] | None = None,
+) -> Table:
     table = hoodie.create(
         MemoryStore().uri(""),
         ROWS.schema,
@@ -27,7 +34,7 @@ def made(table_type: str = "copy_on_write", index: str = "record", version: int 
         partition_by="city",
         type=table_type,
         index=index,
-        properties=properties,
+        properties=properties or {},
         table_version=version,
         spark=False,
     )
@@ -57,7 +64,7 @@ def lose(table: Table, partition_path: str = "city=nyc") -> str:
     [("record", 9), ("partitioned_record", 9), ("simple", 9), ("bloom", 9), ("simple", 6), ("bloom", 6)],
 )
 def test_a_lost_base_file_is_given_up_in_one_commit(table_type: str, index: str, version: int) -> None:
-    table = made(table_type, index, version)
+    table = made(table_type, index, version=version)
     path = lose(table)
     assert table.verify().problems == {"file-missing": 1}
     before = table.timeline.instants
@@ -84,9 +91,8 @@ def test_a_lost_base_file_is_given_up_in_one_commit(table_type: str, index: str,
 
 
 def test_the_table_is_sound_after_a_clean_and_with_statistics() -> None:
-    table = made(
-        **{"hoodie.metadata.index.column.stats.enable": "true", "hoodie.metadata.index.partition.stats.enable": "true"}
-    )
+    statistics = ("hoodie.metadata.index.column.stats.enable", "hoodie.metadata.index.partition.stats.enable")
+    table = made(properties=dict.fromkeys(statistics, "true"))
     path = lose(table)
     table.repair(dry_run=False, accept_loss=path)
     assert table.verify(full=True).problems == {}
@@ -131,7 +137,7 @@ def test_whole_paths_and_logs_of_the_slice() -> None:
 )
 def test_a_lost_log_file_is_given_up_and_the_other_rows_stay(index: str, version: int) -> None:
     options = {"hoodie.bucket.index.num.buckets": "1"} if index == "bucket" else {}
-    table = made("merge_on_read", index, version, **options)
+    table = made("merge_on_read", index, version=version, properties=options)
     table.upsert([{"id": "a", "city": "nyc", "x": 10}])
     table.upsert([{"id": "b", "city": "nyc", "x": 20}])
     table.delete([{"id": "a", "city": "nyc"}])
