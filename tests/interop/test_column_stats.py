@@ -84,7 +84,7 @@ def test_our_rows_of_the_jvms_files_have_the_jvms_bytes(jvm: Jvm, tmp_path: Path
     for batch in (rows(range(6), "a"), rows(range(3), "a", add=9)):
         jvm.write(batch, path, table_name="t", key="id", partition="p", ordering="ts", table_type=kind, options=options)
     view = hoodie.open(str(path)).view()
-    columns = statistics_columns(view.store)
+    columns = statistics_columns(view.store, view.config.version)
     assert columns is not None
     theirs, compared = stored(path), 0
     for found in list_slices(view):
@@ -106,8 +106,8 @@ def test_our_rows_of_the_jvms_files_have_the_jvms_bytes(jvm: Jvm, tmp_path: Path
     assert compared >= len(columns) - len(WRONG_OF_THE_JVM | WIDE_OF_THE_JVM)
 
 
-@pytest.mark.parametrize("kind", TYPES)
-def test_both_skip_files_by_statistics_of_both(jvm: Jvm, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "version"), [*((kind, 9) for kind in TYPES), ("MERGE_ON_READ", 8)])
+def test_both_skip_files_by_statistics_of_both(jvm: Jvm, tmp_path: Path, kind: str, version: int) -> None:
     """Ours, then the JVM's, then ours: a point query finds its row, and opens few of the files."""
     path = tmp_path / "t"
     few = {**ON, "hoodie.parquet.small.file.limit": "0"}
@@ -120,6 +120,7 @@ def test_both_skip_files_by_statistics_of_both(jvm: Jvm, tmp_path: Path, kind: s
         index="simple",
         type=kind.lower(),
         properties=few,
+        table_version=version,
     )
     for number in range(4):
         table.upsert(rows([10 * number + one for one in range(3)], "a" if number < 2 else "b"))
@@ -132,6 +133,7 @@ def test_both_skip_files_by_statistics_of_both(jvm: Jvm, tmp_path: Path, kind: s
         partition="p",
         ordering="ts",
         table_type=kind,
+        table_version=version,
         options={**few, "hoodie.index.type": "SIMPLE"},
     )
     table.upsert(rows([20], "b", add=700))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from hoodie.files.logs.log_scan import merge_order
 from hoodie.files.slices import FileSlice
 from hoodie.format.hfile import HFileReader
+from hoodie.format.metadata_table.metadata_record import zero_bytes_to_add
 
 
 class RowBlock:
@@ -129,15 +130,19 @@ def _counted(file_slice: FileSlice, logs: Sequence[LogContent]) -> list[RowBlock
     return found
 
 
-def compact_newest(content: SliceContent) -> tuple[pa.Array, pa.Array]:
+def compact_newest(content: SliceContent, field: str) -> tuple[pa.Array, pa.Array]:
     """Merge a file slice into the keys and values of its next base file, which has no deletions.
 
-    Memory: three times the file slice's keys and values.
+    `field`: the field of a metadata record with the content of the rows. Memory: three times the file slice's keys and
+    values.
+
+    Raises: CorruptFileError if a file has rows of an unknown schema.
     """
-    keys, values = _newest(content.blocks)
+    keys, values = _newest(content, field)
     live = pc.is_valid(values)
     if content.base is not None:
         base_keys, base_values = content.base.entries()
+        base_values = _in_known_schema(base_values, content.base_schema_json, field, content)
         kept = pc.invert(pc.is_in(base_keys, value_set=keys))
         keys = pa.concat_arrays([base_keys.filter(kept), keys.filter(live)])
         values = pa.concat_arrays([base_values.filter(kept), values.filter(live)])
@@ -147,13 +152,25 @@ def compact_newest(content: SliceContent) -> tuple[pa.Array, pa.Array]:
     return keys.take(order).cast(pa.string()), values.take(order)
 
 
-def _newest(blocks: Sequence[RowBlock]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
+def _in_known_schema(values: pa.BinaryArray, schema_json: str, field: str, content: SliceContent) -> pa.BinaryArray:
+    """Return rows of older releases in the form of `metadata_schema()`, which the next base file names."""
+    missing = zero_bytes_to_add(schema_json, field, path=content.file_slice.file_id)
+    return pc.binary_join_element_wise(values, bytes(missing), b"") if missing else values
+
+
+def _newest(content: SliceContent, field: str) -> tuple[pa.BinaryArray, pa.BinaryArray]:
     """Return the newest value of each key in the blocks (oldest first); null if the key is deleted."""
+    blocks = content.blocks
     if not blocks:
         return pa.array([], pa.binary()), pa.array([], pa.binary())
     keys = pa.concat_arrays([block.keys.cast(pa.binary()) for block in blocks])
     values = pa.concat_arrays(
-        [pa.nulls(len(block.keys), pa.binary()) if block.values is None else block.values for block in blocks]
+        [
+            pa.nulls(len(block.keys), pa.binary())
+            if block.values is None
+            else _in_known_schema(block.values, block.schema_json, field, content)
+            for block in blocks
+        ]
     )
     encoded = keys.dictionary_encode()
     last = np.zeros(len(encoded.dictionary), np.int64)

@@ -7,7 +7,7 @@ excludes the condition: a merge takes each value from one of these files. What i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,15 @@ from hoodie.format.metadata_table.column_stats import (
     column_stats_key,
     partition_stats_key,
 )
-from hoodie.format.metadata_table.value_types import NULL_TYPE, arrow_values, holds, value_type_of
+from hoodie.format.metadata_table.value_types import (
+    NULL_TYPE,
+    UNTYPED_DECIMAL,
+    ValueKind,
+    arrow_values,
+    holds,
+    rescaled,
+    value_type_of,
+)
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, visible_instants
@@ -239,6 +247,7 @@ def _bounds(ranges: Sequence[ColumnRange | None], data_type: pa.DataType, *, nul
     if pa.types.is_timestamp(data_type):
         # Spark reads a time without a zone, of the column or the condition, in its session's zone: not known here.
         margin = _DAY_SECONDS * _TICKS[data_type.unit]
+    ranges = [None if found is None else _in_scale_of(found, data_type) for found in ranges]
     trusted = [None if found is None or not _is_trusted(found, data_type) else found for found in ranges]
     lows = [None if found is None or found.low is None else _moved(found.low, -margin) for found in trusted]
     highs = [None if found is None or found.high is None else _moved(found.high, margin) for found in trusted]
@@ -255,6 +264,15 @@ def _moved(raw: Any, margin: int) -> Any:
     return raw if not margin else min(max(raw + margin, -(2**63)), 2**63 - 1)
 
 
+def _in_scale_of(found: ColumnRange, data_type: pa.DataType) -> ColumnRange:
+    """Return the range with the column's scale if its row has no types: all decimals have one scale there."""
+    wanted = value_type_of(data_type)
+    if found.type != UNTYPED_DECIMAL or wanted is None or wanted.kind is not ValueKind.DECIMAL or found.low is None:
+        return found
+    low, high = rescaled(found.low, found.high, found.type, wanted)
+    return replace(found, type=wanted, low=low, high=high)
+
+
 def _is_trusted(found: ColumnRange, data_type: pa.DataType) -> bool:
     """Return whether the bounds hold all values of the column, whoever wrote them, and fit the column's type."""
     if found.low is None or found.high is None:
@@ -262,7 +280,7 @@ def _is_trusted(found: ColumnRange, data_type: pa.DataType) -> bool:
     if not _has_one_order(found):
         return False
     if found.type is None:
-        return _fits_untyped(found.low, data_type) and not _hides_texts(found)
+        return False
     if found.type != NULL_TYPE and not holds(found.type, data_type):
         return False
     if found.type.is_floating:
@@ -288,12 +306,3 @@ def _hides_texts(found: ColumnRange) -> bool:
 
 def _may_have_value(found: ColumnRange) -> bool:
     return found.values > found.nulls or _hides_texts(found)
-
-
-def _fits_untyped(raw: Any, data_type: pa.DataType) -> bool:
-    """Return whether a bound without a type (index version V1) is a value of the column; units of times are unknown."""
-    if isinstance(raw, bool):
-        return bool(pa.types.is_boolean(data_type))
-    if isinstance(raw, int):
-        return bool(pa.types.is_integer(data_type) or pa.types.is_date32(data_type))
-    return isinstance(raw, str) and bool(pa.types.is_string(data_type))

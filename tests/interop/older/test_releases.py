@@ -18,8 +18,6 @@ from tests.support.seeds import seeded
 RELEASES = ("1.0.2", "0.15.0")
 
 
-# The services of 1.0.2 build column statistics, which we do not write in tables of version 8.
-@pytest.mark.filterwarnings("ignore:the metadata partitions column_stats:hoodie.errors.HoodieWarning")
 @pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("table_type", TABLE_TYPES)
 @pytest.mark.parametrize("is_ours", [True, False], ids=["our table", "its table"])

@@ -14,6 +14,7 @@ from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_stats_key, partition_stats_key
 from hoodie.format.metadata_table.metadata_record import RecordType, metadata_schema
 from hoodie.format.metadata_table.value_types import ValueKind, ValueType, promoted
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
@@ -29,6 +30,7 @@ from hoodie.timeline import Timeline
 from hoodie.view.slices import list_files, list_slices
 from tests.unit.metadata.conftest import InMemory
 
+NAMES = ("v8_cow", "v8_mor", "v9_cow", "v9_mor")
 KINDS: dict[RecordType, PartitionKind] = {
     RecordType.COLUMN_STATS: ColumnStatsKind(),
     RecordType.PARTITION_STATS: PartitionStatsKind(),
@@ -41,7 +43,7 @@ def visible(table: Table) -> tuple[MetadataFolder, Timeline]:
     return folder, visible_instants(folder.existing_timeline(), view.whole_timeline())
 
 
-@pytest.mark.parametrize("name", ["v9_cow", "v9_mor"])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("record_type", list(KINDS))
 def test_rows_of_the_jvm_are_encoded_again_byte_by_byte(
     in_memory: InMemory, name: str, record_type: RecordType
@@ -51,6 +53,7 @@ def test_rows_of_the_jvm_are_encoded_again_byte_by_byte(
     kind = KINDS[record_type]
     contents = SliceReader(folder.store).read(kind, timeline)
     partitions = list_files(table.view())
+    is_typed = table.view().config.version.has_typed_statistics
     count = 0
     for number, content in enumerate(contents):
         pieces = [(block.keys, block.values, block.schema_json) for block in content.blocks]
@@ -62,7 +65,7 @@ def test_rows_of_the_jvm_are_encoded_again_byte_by_byte(
             for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
                 row = StatsRow.parse(value, schema_json=schema_json, path="golden")
                 is_compacted = value[4] == 2
-                assert is_compacted or row.to_bytes(record_type) == value
+                assert is_compacted or row.to_bytes(record_type, typed=is_typed) == value
                 column = row.range.column
                 expected = [partition_stats_key(column, row.name)]
                 if record_type is RecordType.COLUMN_STATS:
@@ -73,15 +76,20 @@ def test_rows_of_the_jvm_are_encoded_again_byte_by_byte(
     assert count > 10
 
 
-@pytest.mark.parametrize("name", ["v9_cow", "v9_mor"])
+@pytest.mark.parametrize("name", NAMES)
 def test_ranges_are_those_of_the_jvm(in_memory: InMemory, name: str) -> None:
     table = Table(in_memory(name).store)
     view = table.view()
-    columns = statistics_columns(view.store)
+    columns = statistics_columns(view.store, view.config.version)
     assert columns is not None
     folder, timeline = visible(table)
     reader = StatsReader(folder.store, ColumnStatsKind(), timeline)
     compared = 0
+
+    def encoded(found: ColumnRange) -> bytes:
+        row = StatsRow(name="file", range=found)
+        return row.to_bytes(RecordType.COLUMN_STATS, typed=view.config.version.has_typed_statistics)
+
     for found in list_slices(view):
         files: list[BaseFile | LogFile] = [*found.log_files]
         files += [found.base_file] if found.base_file is not None else []
@@ -92,7 +100,7 @@ def test_ranges_are_those_of_the_jvm(in_memory: InMemory, name: str) -> None:
                 file_name, ranges = file.name.name, log_file_ranges(view.store, file, columns, view.slice_read())
             keys = {column_stats_key(one.column, found.partition_path, file_name): one for one in ranges}
             rows = reader.rows_at(keys)
-            assert {key: row.range for key, row in rows.items()} == {key: keys[key] for key in rows}
+            assert {key: encoded(row.range) for key, row in rows.items()} == {key: encoded(keys[key]) for key in rows}
             assert rows
             compared += len(rows)
     assert compared > 20
@@ -153,7 +161,7 @@ def test_a_table_of_the_jvm_keeps_its_statistics(in_memory: InMemory) -> None:
     assert {"column_stats", "partition_stats"} <= before & set(view.config.metadata_partitions)
     folder, timeline = visible(table)
     reader = StatsReader(folder.store, ColumnStatsKind(), timeline)
-    columns = statistics_columns(view.store)
+    columns = statistics_columns(view.store, view.config.version)
     assert columns is not None
     for found in list_slices(view):
         assert found.base_file is not None
@@ -188,6 +196,6 @@ def test_rows_that_are_not_tight_are_joined_with_older_ones() -> None:
 def _only(row: StatsRow) -> Callable[..., list[FileGroupDelta]]:
     def rows_of(self: PartitionStatsKind, changes: object, table: object, visible: object) -> list[FileGroupDelta]:
         key = partition_stats_key(row.range.column, row.name)
-        return stats_deltas(self, ["partition-stats-0000-0"], {key: row})
+        return stats_deltas(self, ["partition-stats-0000-0"], {key: row}, version=TableVersion.NINE)
 
     return rows_of

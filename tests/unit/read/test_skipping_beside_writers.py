@@ -14,6 +14,7 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step, watching
 from hoodie.format.metadata_table import column_stats
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.column_stats import statistics_columns
 from hoodie.read import plan
 from hoodie.storage import MemoryStore
@@ -134,16 +135,16 @@ def test_a_build_keeps_the_columns_that_an_earlier_build_was_given() -> None:
     table = hoodie.create(store.uri(""), first.schema, record_key="id")
     table.insert(first)
     table.index.build("column_stats", columns=["y"])
-    chosen = statistics_columns(store)
+    chosen = statistics_columns(store, TableVersion.NINE)
     assert chosen is not None
     assert chosen[-1] == "y"
     table.index.rebuild()
-    assert statistics_columns(store) == chosen
+    assert statistics_columns(store, TableVersion.NINE) == chosen
     table.index.build("column_stats")
-    assert statistics_columns(store) == chosen
+    assert statistics_columns(store, TableVersion.NINE) == chosen
     table.index.build("column_stats", columns=["id", "x", "y"])
     table.index.build("column_stats")
-    assert (statistics_columns(store) or ())[-4:] == ("id", "x", "y", "z")
+    assert (statistics_columns(store, TableVersion.NINE) or ())[-4:] == ("id", "x", "y", "z")
 
 
 def test_a_commit_reads_the_index_definitions_as_often_for_many_partitions_as_for_few() -> None:

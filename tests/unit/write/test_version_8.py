@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_prefix
+from hoodie.format.metadata_table.metadata_record import RecordType, metadata_schema
+from hoodie.format.metadata_table.value_types import ValueKind, ValueType
 from hoodie.format.table import table_keys as keys
+from hoodie.metadata.definitions import read_definition
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.instants import visible_instants
+from hoodie.metadata.kinds.column_stats import ColumnStatsKind
+from hoodie.metadata.row_readers import StatsReader
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.write.create_by_options import TableOptions
@@ -65,26 +75,80 @@ def test_a_table_of_another_writer_keeps_its_version_and_its_properties(
     changed = stored.slice(0, 5).drop_columns(
         [column for column in stored.schema.names if column.startswith("_hoodie")]
     )
-    with pytest.warns(hoodie.HoodieWarning, match="column_stats.*does not write them in tables of version 8"):
-        table.upsert(changed.set_column(changed.schema.get_field_index("note"), "note", pa.array(["new"] * 5)))
+    table.upsert(changed.set_column(changed.schema.get_field_index("note"), "note", pa.array(["new"] * 5)))
     assert table.to_arrow()["note"].to_pylist().count("new") == 5
     after = dict(hoodie.open(root).view().config.raw)
-    assert before.pop(keys.METADATA_PARTITIONS) == "bloom_filters,column_stats,files,partition_stats,record_index"
-    assert after.pop(keys.METADATA_PARTITIONS) == "bloom_filters,files,record_index"
     assert after == before
+    assert before[keys.METADATA_PARTITIONS] == "bloom_filters,column_stats,files,partition_stats,record_index"
     report = table.verify(full=True)
     assert report.ok, report
 
 
-def test_column_statistics_are_refused_or_noted() -> None:
-    asked = {"hoodie.metadata.index.column.stats.enable": "true"}
-    with pytest.raises(hoodie.UnsupportedError, match="does not write column statistics in tables of version 8"):
-        hoodie.create("memory://v8-stats", SCHEMA, record_key="id", table_version=8, properties=asked)
-    table = hoodie.create("memory://v8-stats", SCHEMA, record_key="id", table_version=8)
-    result = table.upsert(rows("a", 1), properties=asked)
-    assert any("does not write column statistics in tables of version 8" in note for note in result.notes)
-    with pytest.raises(hoodie.UnsupportedError, match="table version 8"):
-        table.index.build("column_stats")
+STATISTICS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("x", pa.int32()),
+        ("day", pa.date32()),
+        ("money", pa.decimal128(10, 2)),
+        ("wide", pa.decimal128(20, 2)),
+        ("late", pa.timestamp("ms")),
+    ]
+)
+
+
+def stats_rows(numbers: range) -> pa.Table:
+    made = [
+        {
+            "id": f"k{number}",
+            "x": number,
+            "day": dt.date(1970, 1, 1) + dt.timedelta(number),
+            "money": Decimal(number) / 4,
+            "wide": Decimal(number),
+            "late": dt.datetime(1970, 1, 1) + dt.timedelta(number),
+        }
+        for number in numbers
+    ]
+    return pa.Table.from_pylist(made, schema=STATISTICS)
+
+
+def test_column_statistics_have_the_form_of_the_version() -> None:
+    """No type beside the bounds, all decimals with one scale, and no column of which Hudi 1.0 reads wrong bounds."""
+    asked = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.parquet.small.file.limit": "0"}
+    store = MemoryStore()
+    table = hoodie.create(store.uri(""), STATISTICS, record_key="id", index="simple", table_version=8, properties=asked)
+    for first in (0, 10, 20):
+        table.upsert(stats_rows(range(first, first + 3)))
+    definition = read_definition(store, "column_stats") or {}
+    assert definition["version"] == "V1"
+    assert definition["sourceFields"][3:] == ["id", "x", "day", "money"]
+    view = table.view()
+    timeline = MetadataFolder(store, view.config).existing_timeline()
+    stored = StatsReader(store, ColumnStatsKind(), visible_instants(timeline, view.whole_timeline()))
+    found = {
+        row.range.column: row.range
+        for row in stored.rows_below([column_prefix("day"), column_prefix("money")]).values()
+    }
+    assert found["day"].type == ValueType(ValueKind.DATE)
+    assert found["money"].type == ValueType(ValueKind.DECIMAL, "30,15")
+    for where in ("x = 11", "day = DATE'1970-01-12'", "money = 2.75"):
+        assert table.to_arrow("id", where=where)["id"].to_pylist() == ["k11"]
+        assert table.explain(where).file_slices == 1
+    assert table.explain("wide = 11").file_slices == 3
+    assert table.verify(full=True).ok
+    table.index.drop("column_stats")
+    table.index.build("column_stats")
+    assert table.explain("money = 2.75").file_slices == 1
+    assert table.verify(full=True).ok
+
+
+def test_bounds_without_types_are_rounded_outwards() -> None:
+    """A column that became wider than Hudi 1.0 expects keeps its statistics."""
+    tiny = ValueType(ValueKind.DECIMAL, "20,17")
+    for low, high, expected in ((149, 151, (1, 2)), (-151, -149, (-2, -1)), (100, 200, (1, 2))):
+        written = ColumnRange(column="c", type=tiny, low=low, high=high, values=2)
+        value = StatsRow(name="f", range=written).to_bytes(RecordType.COLUMN_STATS, typed=False)
+        found = StatsRow.parse(value, schema_json=metadata_schema(), path="test").range
+        assert (found.low, found.high) == expected
 
 
 def test_several_ordering_columns_are_refused() -> None:

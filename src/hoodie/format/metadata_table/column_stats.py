@@ -1,14 +1,13 @@
 """Rows of the metadata partitions `column_stats` (type 3) and `partition_stats` (type 6): the range of one column.
 
-docs/format/metadata.md §4.2, §4.4, §4.5. Only index version V2 is written, the version of tables of version 9.
+docs/format/metadata.md §4.2, §4.4, §4.5. Rows of index version V2, of tables of version 9, have the type of
+their values. Rows of V1, of older tables, have other wrappers and no type.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,15 +15,17 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.metadata_table.metadata_record import (
     NON_PARTITIONED_KEY,
     RecordType,
-    decode_record,
     hashed_file_name,
     hashed_name,
-    metadata_schema,
     string_to_bytes,
+    zero_bytes_to_add,
 )
 from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueKind, ValueType
+from hoodie.format.metadata_table.wrapped_values import Wrapped, unwrapped, wrapped
 from hoodie.format.varint import zigzag_to_bytes
 
+STATS_FIELD: Final = "ColumnStatsMetadata"
+"""The field of a metadata record with the content of a row. On disk: do not change."""
 _NULL: Final = b"\0"
 _PRESENT: Final = b"\x02"
 _META_FIELDS: Final = 5
@@ -37,7 +38,8 @@ class ColumnRange:
     `low` and `high` are raw values (`value_types`), inclusive; both None if there is no value, or if they are unknown.
     `values` counts nulls too. A value can be NaN only if `high` is infinity or NaN, but for the JVM's rows of base
     files. Sizes are bytes of a base file, 0 for a log file.
-    `type` is None in rows of index version V1, which have no type.
+    `type` is None in rows of index version V1 without bounds; their other rows have the type of their wrapper, which is
+    a long for timestamps.
     """
 
     column: str
@@ -55,7 +57,7 @@ class ColumnRange:
         highs = [found.high for found in (self, other) if found.high is not None]
         return ColumnRange(
             column=other.column,
-            type=self.type if other.type == NULL_TYPE else other.type,
+            type=self.type if other.type in (None, NULL_TYPE) else other.type,
             low=min(lows, key=order_of, default=None),
             high=max(highs, key=order_of, default=None),
             values=self.values + other.values,
@@ -77,29 +79,25 @@ class StatsRow:
     is_deleted: bool = False
     is_tight: bool = False
 
-    def to_bytes(self, record_type: RecordType, *, file_name: str | None = None) -> bytes:
-        """Encode with the schema `metadata_schema()`; `file_name` is the base file that a compaction writes."""
+    def to_bytes(self, record_type: RecordType, *, typed: bool = True) -> bytes:
+        """Encode with the schema `metadata_schema()`; `typed`: in the form of index version V2, otherwise V1."""
         found = self.range
-        assert found.type is not None
-        meta = _NULL if file_name is None else _PRESENT + string_to_bytes(file_name)
         counts = (found.values, found.nulls, found.size_bytes, found.uncompressed_bytes)
-        details = found.type.details
+        low, high = wrapped(found.low, found.high, found.type, typed=typed)
         return b"".join(
             (
-                _NULL * (_META_FIELDS - 1),
-                meta,
+                _NULL * _META_FIELDS,
                 string_to_bytes(""),
                 zigzag_to_bytes(record_type),
                 # No list of files, no bloom filter; then the column statistics.
                 _NULL * 2 + _PRESENT,
                 _PRESENT + string_to_bytes(self.name),
                 _PRESENT + string_to_bytes(found.column),
-                _wrapped(found.low, found.type),
-                _wrapped(found.high, found.type),
+                low,
+                high,
                 *(_PRESENT + zigzag_to_bytes(count) for count in counts),
                 bytes((self.is_deleted, self.is_tight)),
-                _PRESENT + zigzag_to_bytes(found.type.kind),
-                _NULL if details is None else _PRESENT + string_to_bytes(details),
+                _type_to_bytes(found.type) if typed else _NULL,
                 # No record index entry and no secondary index entry.
                 _NULL * 2,
             )
@@ -111,28 +109,10 @@ class StatsRow:
 
         Raises: CorruptFileError if the value is not a row of column statistics.
         """
-        if schema_json == metadata_schema():
-            return _parse_known(value, path)
-        record = decode_record(value, schema_json=schema_json, path=path).get("ColumnStatsMetadata")
+        value += bytes(zero_bytes_to_add(schema_json, STATS_FIELD, path=path))
         try:
-            assert record is not None
-            told = record.get("valueType")
-            kind = None if told is None else ValueType(ValueKind(told["typeOrdinal"]), told["additionalInfo"])
-            counts = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
-            values, nulls, size_bytes, uncompressed_bytes = (int(record[name] or 0) for name in counts)
-            found = ColumnRange(
-                column=record["columnName"],
-                type=kind,
-                low=_raw(record["minValue"], kind),
-                high=_raw(record["maxValue"], kind),
-                values=values,
-                nulls=nulls,
-                size_bytes=size_bytes,
-                uncompressed_bytes=uncompressed_bytes,
-            )
-            tight = bool(record.get("isTightBound"))
-            return cls(name=record["fileName"], range=found, is_deleted=bool(record["isDeleted"]), is_tight=tight)
-        except (AssertionError, KeyError, ValueError, TypeError) as error:
+            return _row_of(value)
+        except (IndexError, ValueError, struct.error) as error:
             raise CorruptFileError(f"a metadata record contains no column statistics: {error!r}", path=path) from error
 
     def after(self, older: StatsRow) -> StatsRow:
@@ -147,24 +127,6 @@ def order_of(raw: Any) -> Any:
     if isinstance(raw, float):
         return (raw != raw, raw)
     return raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
-
-
-def _double(raw: Any) -> bytes:
-    return struct.pack("<d", raw)
-
-
-def _float(raw: Any) -> bytes:
-    return struct.pack("<f", raw)
-
-
-def _bytes(raw: bytes) -> bytes:
-    return zigzag_to_bytes(len(raw)) + raw
-
-
-def _unscaled(raw: int) -> bytes:
-    # The fewest bytes in two's complement, as Java's BigInteger.
-    length = (raw if raw >= 0 else ~raw).bit_length() // 8 + 1
-    return _bytes(raw.to_bytes(length, "big", signed=True))
 
 
 class _Fields:
@@ -215,18 +177,18 @@ class _Fields:
     def count(self) -> int:
         return self.number() if self.is_present() else 0
 
-    def bound(self) -> Any:
-        """Return the raw bytes, number or text of a wrapper; decimals stay bytes."""
+    def bound(self) -> Wrapped:
+        """Return the branch of a wrapper, and its number, text or bytes; decimals stay bytes."""
         branch = self.number()
         if branch == 0:
-            return None
+            return Wrapped(0, None)
         if branch in _FIXED_WIDTH:
             form = _FIXED_WIDTH[branch]
-            return form.unpack(self.taken(form.size))[0]
+            return Wrapped(branch, form.unpack(self.taken(form.size))[0])
         if branch in (2, 3, 8, 10, 11, 12):
-            return self.number()
+            return Wrapped(branch, self.number())
         if branch in (6, 7, 9):
-            return self.text() if branch == 7 else self.data()
+            return Wrapped(branch, self.text() if branch == 7 else self.data())
         raise ValueError(f"expected a wrapped value, found branch {branch}")
 
     def end(self) -> None:
@@ -239,13 +201,6 @@ _FIXED_WIDTH: Final = {1: struct.Struct("?"), 4: struct.Struct("<f"), 5: struct.
 
 _ROWS_KEPT = 20_000
 """About 20 MB. Queries of one process ask for the same rows again and again."""
-
-
-def _parse_known(value: bytes, path: str) -> StatsRow:
-    try:
-        return _row_of(value)
-    except (IndexError, ValueError, struct.error) as error:
-        raise CorruptFileError(f"a metadata record contains no column statistics: {error!r}", path=path) from error
 
 
 @lru_cache(maxsize=_ROWS_KEPT)
@@ -261,7 +216,7 @@ def _row_of(value: bytes) -> StatsRow:
     if [fields.is_present() for _ in range(3)] != [False, False, True]:
         raise ValueError("expected column statistics")
     name, column = (fields.text() if fields.is_present() else "" for _ in range(2))
-    low, high = fields.bound(), fields.bound()
+    wrappers = fields.bound(), fields.bound()
     counts = [fields.count() for _ in range(4)]
     is_deleted, is_tight = fields.flag(), fields.flag()
     kind = None
@@ -270,8 +225,7 @@ def _row_of(value: bytes) -> StatsRow:
     if [fields.is_present() for _ in range(2)] != [False, False]:
         raise ValueError("expected column statistics only")
     fields.end()
-    if kind is not None and kind.kind is ValueKind.DECIMAL:
-        low, high = (None if raw is None else int.from_bytes(raw, "big", signed=True) for raw in (low, high))
+    low, high, kind = unwrapped(*wrappers, kind)
     found = ColumnRange(
         column=column,
         type=kind,
@@ -285,40 +239,11 @@ def _row_of(value: bytes) -> StatsRow:
     return StatsRow(name=name, range=found, is_deleted=is_deleted, is_tight=is_tight)
 
 
-_Encode = Callable[[Any], bytes]
-# The wrapper's branch in the union, and how its value is encoded. On disk: do not change.
-_BOOLEAN: Final[tuple[int, _Encode]] = (1, lambda raw: bytes((raw,)))
-_INT: Final[tuple[int, _Encode]] = (2, zigzag_to_bytes)
-_LONG: Final[tuple[int, _Encode]] = (3, zigzag_to_bytes)
-_WRAPPERS: Final[Mapping[ValueKind, tuple[int, _Encode]]] = {
-    ValueKind.BOOLEAN: _BOOLEAN,
-    ValueKind.INT: _INT,
-    ValueKind.FLOAT: (4, _float),
-    ValueKind.DOUBLE: (5, _double),
-    ValueKind.STRING: (7, string_to_bytes),
-    ValueKind.UUID: (7, string_to_bytes),
-    ValueKind.BYTES: (6, _bytes),
-    ValueKind.FIXED: (6, _bytes),
-    ValueKind.DECIMAL: (6, _unscaled),
-    ValueKind.DATE: _INT,
-    ValueKind.TIME_MILLIS: _INT,
-}
-
-
-def _wrapped(raw: Any, value_type: ValueType) -> bytes:
-    if raw is None:
-        return _NULL
-    branch, encode = _WRAPPERS.get(value_type.kind, _LONG)
-    return zigzag_to_bytes(branch) + encode(raw)
-
-
-def _raw(wrapper: Mapping[str, Any] | None, value_type: ValueType | None) -> Any:
-    if wrapper is None:
-        return None
-    value = wrapper["value"]
-    if value_type is not None and value_type.kind is ValueKind.DECIMAL:
-        return int.from_bytes(value, "big", signed=True)
-    return float(value) if isinstance(value, Decimal) else value
+def _type_to_bytes(value_type: ValueType | None) -> bytes:
+    assert value_type is not None
+    details = value_type.details
+    encoded = _NULL if details is None else _PRESENT + string_to_bytes(details)
+    return _PRESENT + zigzag_to_bytes(value_type.kind) + encoded
 
 
 def column_prefix(column: str) -> str:

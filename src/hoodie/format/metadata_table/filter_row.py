@@ -18,6 +18,8 @@ from hoodie.format.metadata_table.metadata_record import (
 )
 from hoodie.format.varint import zigzag_to_bytes
 
+FILTER_FIELD: Final = "BloomFilterMetadata"
+"""The field of a metadata record with the content of a row. On disk: do not change."""
 _HEAD: Final = bytes(5) + string_to_bytes("") + zigzag_to_bytes(RecordType.BLOOM_FILTER) + b"\0\x02"
 """Five null meta fields, the empty key, the type, no list of files, and the union branch of the filter."""
 _TAIL: Final = bytes(4)
@@ -45,7 +47,7 @@ class FilterRow:
 
         Raises: CorruptFileError if the value is not a row of `bloom_filters`.
         """
-        found: Any = decode_record(value, schema_json=schema_json, path=path).get("BloomFilterMetadata")
+        found: Any = decode_record(value, schema_json=schema_json, path=path).get(FILTER_FIELD)
         try:
             return None if found["isDeleted"] else cls(found["type"], found["timestamp"], bytes(found["bloomFilter"]))
         except (TypeError, KeyError) as error:

@@ -129,6 +129,40 @@ def decode_record(value: bytes, *, schema_json: str, path: str) -> dict[str, Any
     return record
 
 
+def zero_bytes_to_add(schema_json: str, content: str, *, path: str) -> int:
+    """Return how many zero bytes make a row of an older schema one of `metadata_schema()`: the fields that it lacks.
+
+    `content` is the field that holds the row's content, such as `ColumnStatsMetadata`. Each release added fields at the
+    end of a record, whose default is null or false: one zero byte. The fields behind `content` are null in the row.
+
+    Raises: CorruptFileError if the schema has other fields than the first ones of `metadata_schema()`.
+    """
+    missing = 0 if schema_json in ("", metadata_schema()) else _fields_to_add(schema_json, content)
+    if missing is None:
+        raise CorruptFileError(f"the schema of its rows is not one of the known schemas of {content}", path=path)
+    return missing
+
+
+@lru_cache(maxsize=16)
+def _fields_to_add(schema_json: str, content: str) -> int | None:
+    missing = 0
+    for known, found in zip(_field_names(metadata_schema(), content), _field_names(schema_json, content), strict=True):
+        if not found or known[: len(found)] != found:
+            return None
+        missing += len(known) - len(found)
+    return missing
+
+
+def _field_names(schema_json: str, content: str) -> tuple[list[str], list[str]]:
+    """Return the names of the fields of a record, and of its field `content`, which is nullable."""
+    try:
+        fields = json.loads(schema_json)["fields"]
+        inner = next(field["type"][1]["fields"] for field in fields if field["name"] == content)
+        return [field["name"] for field in fields], [field["name"] for field in inner]
+    except (ValueError, KeyError, IndexError, TypeError, StopIteration):
+        return [], []
+
+
 @lru_cache(maxsize=16)
 def _parsed(schema_json: str) -> Any:
     try:

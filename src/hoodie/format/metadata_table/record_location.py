@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
@@ -21,6 +21,8 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.metadata_table.metadata_record import RecordType, decode_record, string_to_bytes
 from hoodie.format.varint import zigzag_to_bytes
 
+LOCATION_FIELD: Final = "recordIndexMetadata"
+"""The field of a metadata record with the content of a row. On disk: do not change."""
 _UUID_ENCODING = 0
 _TEXT_ENCODING = 1
 _UUID_FILE_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-(\d+))?")
@@ -65,7 +67,7 @@ class RecordLocation:
         Raises:
             CorruptFileError: the bytes are not a location.
         """
-        info: Any = decode_record(value, schema_json=schema_json, path=path).get("recordIndexMetadata")
+        info: Any = decode_record(value, schema_json=schema_json, path=path).get(LOCATION_FIELD)
         try:
             return cls(info["partitionName"], _file_id(info), int(info["instantTime"]))
         except (ValueError, TypeError, KeyError) as error:

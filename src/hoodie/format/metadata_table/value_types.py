@@ -62,6 +62,21 @@ class ValueType:
 
 
 NULL_TYPE: Final = ValueType(ValueKind.NULL)
+UNTYPED_DECIMAL: Final = ValueType(ValueKind.DECIMAL, "30,15")
+"""Every decimal in rows without types (index version V1). On disk: do not change."""
+_READ_WITHOUT_TYPE: Final = frozenset(
+    {
+        ValueKind.BOOLEAN,
+        ValueKind.INT,
+        ValueKind.LONG,
+        ValueKind.FLOAT,
+        ValueKind.DOUBLE,
+        ValueKind.STRING,
+        ValueKind.BYTES,
+        ValueKind.DATE,
+        ValueKind.TIMESTAMP_MICROS,
+    }
+)
 _INTEGERS: Final = (ValueKind.INT, ValueKind.LONG)
 _WIDTHS: Final = {
     kind: width
@@ -120,6 +135,27 @@ def value_type_of(data_type: pa.DataType) -> ValueType | None:
         return ValueType(ValueKind.FIXED)
     kind = _BY_ID.get(data_type.id)
     return None if kind is None else ValueType(kind)
+
+
+def is_read_without_type(value_type: ValueType) -> bool:
+    """Return whether JVM Hudi 1.0 reads bounds of this type from rows without types, and loses no rows by them."""
+    if value_type.kind is ValueKind.DECIMAL:
+        scale, digits = _scale(UNTYPED_DECIMAL), _digits(UNTYPED_DECIMAL)
+        return _scale(value_type) <= scale and _digits(value_type) - _scale(value_type) <= digits - scale
+    return value_type.kind in _READ_WITHOUT_TYPE
+
+
+def untyped_bounds(low: Any, high: Any, value_type: ValueType) -> tuple[Any, Any]:
+    """Return bounds as rows without types have them: decimals have the scale 15, and are rounded outwards."""
+    if value_type.kind is not ValueKind.DECIMAL or low is None or high is None:
+        return low, high
+    return rescaled(low, high, value_type, UNTYPED_DECIMAL)
+
+
+def rescaled(low: int, high: int, stored: ValueType, wanted: ValueType) -> tuple[int, int]:
+    """Return unscaled bounds of decimals with another scale, rounded outwards."""
+    factor = Fraction(10) ** (_scale(wanted) - _scale(stored))
+    return math.floor(low * factor), math.ceil(high * factor)
 
 
 def holds(stored: ValueType, data_type: pa.DataType) -> bool:

@@ -23,7 +23,7 @@ from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.format.hashes.bloom import BloomFilterType, FilterOptions
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
+from hoodie.format.metadata_table.filter_row import FILTER_FIELD, FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
@@ -51,6 +51,7 @@ class BloomFiltersKind(PartitionKind):
 
     name = BLOOM_FILTERS
     file_id_prefix = "bloom-filters-"
+    content_field = FILTER_FIELD
     subject = "bloom filters"
     switch = indexes.BLOOM_FILTERS_ENABLE
     lost_note = (

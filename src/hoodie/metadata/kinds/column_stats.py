@@ -5,7 +5,7 @@ The key of a row contains the file's name, so that a row never changes. It is de
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +21,7 @@ from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_stats_key
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
+from hoodie.format.metadata_table.value_types import is_read_without_type
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.changes import MetadataChanges
@@ -41,16 +42,18 @@ from hoodie.metadata.row_readers import StatsReader
 from hoodie.storage import Store
 from hoodie.timeline import Timeline
 
-_VERSION: Final = "V2"
-"""Version of the values in tables of version 9. On disk: do not change."""
+_TYPED: Final = "V2"
+_UNTYPED: Final = "V1"
+"""Index versions: rows with the type of their values, and older rows without. On disk: do not change."""
 _COLUMNS: Final = "sourceFields"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatsKind(StatisticsKind):
-    """The kind `column_stats`; `columns` are those of a new partition, meta columns first."""
+    """The kind `column_stats`; `columns` and `is_typed` are those of a new partition, meta columns first."""
 
     columns: tuple[str, ...] = ()
+    is_typed: bool = True
     name = COLUMN_STATS
     file_id_prefix = "col-stats-"
     subject = "column statistics"
@@ -76,25 +79,21 @@ class ColumnStatsKind(StatisticsKind):
             "indexFunction": self.name,
             _COLUMNS: list(self.columns),
             "indexOptions": {},
-            "version": _VERSION,
+            "version": _TYPED if self.is_typed else _UNTYPED,
         }
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the number that the properties ask for."""
         return indexes.COLUMN_STATS_FILE_GROUPS.get(properties)
 
-    def is_written_in(self, version: TableVersion) -> bool:
-        """Return whether the version has the values that this release writes."""
-        return version.has_typed_statistics
-
     def wanted(self, table: DataTable, options: Mapping[str, str]) -> ColumnStatsKind | None:
         """Return the kind with the columns that the options choose (see `PartitionKind.wanted`)."""
         is_wanted = PartitionKind.wanted(self, table, options) is not None
-        return ColumnStatsKind(chosen_columns(table.columns(), options)) if is_wanted else None
+        return _chosen(table, options) if is_wanted else None
 
     def is_outdated(self, table: DataTable) -> bool:
         """Return whether the index definition is not one that this release maintains."""
-        return statistics_columns(table.store) is None
+        return statistics_columns(table.store, table.config.version) is None
 
     def collect(self, table: DataTable, commit: CommitMetadata, ahead: Any) -> Ranges:
         """Return the ranges of the commit's files; empty if the table has no column statistics.
@@ -121,7 +120,8 @@ class ColumnStatsKind(StatisticsKind):
     def rows_of(self, changes: MetadataChanges, table: DataTable, visible: Timeline) -> Sequence[FileGroupDelta]:
         """Make a row for each column of each new file, and delete those of deleted files."""
         rows = self.rows_of_ranges(changes.collected.get(self.name) or {})
-        columns = (statistics_columns(table.store) or ()) if changes.files_deleted else ()
+        version = table.config.version
+        columns = (statistics_columns(table.store, version) or ()) if changes.files_deleted else ()
         deleted = {
             column_stats_key(column, path, name)
             for path, names in changes.files_deleted.items()
@@ -131,7 +131,8 @@ class ColumnStatsKind(StatisticsKind):
         }
         if not rows and not deleted:
             return ()
-        return stats_deltas(self, StatsReader(table.store, self, visible).file_ids, rows, deleted)
+        file_ids = StatsReader(table.store, self, visible).file_ids
+        return stats_deltas(self, file_ids, rows, deleted, version=version)
 
     def rows_of_ranges(self, ranges: Ranges) -> dict[str, StatsRow]:
         """Return a row for each column of each file, by key."""
@@ -143,12 +144,12 @@ class ColumnStatsKind(StatisticsKind):
         }
 
     def check_buildable(self, table: DataTable) -> None:
-        """Refuse tables of version 6 or 8. Raises: UnsupportedError."""
+        """Refuse tables of version 6. Raises: UnsupportedError."""
         version = table.config.version
-        if not version.has_typed_statistics:
+        if not self.is_written_in(version):
             raise UnsupportedError(
                 f"{table.store.uri('')} has table version {version.value}: this release writes column statistics of "
-                "version 9 only; build them with JVM Hudi, or upgrade the table with Hudi 1.1 or later"
+                "versions 8 and 9 only; build them with JVM Hudi"
             )
 
     def settings(self, table: DataTable) -> tuple[str, ...] | None:
@@ -160,7 +161,7 @@ class ColumnStatsKind(StatisticsKind):
             stored = indexed_columns(table)
         except CorruptFileError:
             return None
-        default = chosen_columns(table.columns(), table.config.raw)
+        default = _chosen(table, table.config.raw).columns
         if stored is None or default[: len(stored)] == stored:
             return None
         known = typed_columns(stored, table.columns())
@@ -176,7 +177,7 @@ class ColumnStatsKind(StatisticsKind):
             columns = self.settings(table)
         if columns is not None:
             options = {**options, indexes.COLUMN_STATS_COLUMNS.key: ",".join(columns)}
-        return ColumnStatsKind(chosen_columns(table.columns(), options))
+        return _chosen(table, options)
 
     def build(self, followers: Sequence[PartitionKind], held: ExitStack, table: DataTable) -> StatisticsBuild:
         """Read the footers of the base files and the rows of the log files of the newest file slices."""
@@ -187,13 +188,15 @@ class ColumnStatsKind(StatisticsKind):
         return compare_statistics((self, *followers), indexed_columns(table) or (), table, visible)
 
 
-def statistics_columns(store: Store) -> tuple[str, ...] | None:
+def statistics_columns(store: Store, version: TableVersion) -> tuple[str, ...] | None:
     """Return the columns that have statistics; None if the table has no statistics that this release maintains.
 
-    Raises: CorruptFileError if the index definitions do not parse.
+    `version` is that of the table. Raises: CorruptFileError if the index definitions do not parse.
     """
     definition = read_definition(store, COLUMN_STATS)
-    if definition is None or definition.get("version") != _VERSION:
+    # Hudi 1.0 stores no index version.
+    maintained = (_TYPED,) if version.has_typed_statistics else (_UNTYPED, None)
+    if definition is None or definition.get("version") not in maintained:
         return None
     columns = definition.get(_COLUMNS)
     return tuple(map(str, columns)) if isinstance(columns, list) else None
@@ -201,7 +204,9 @@ def statistics_columns(store: Store) -> tuple[str, ...] | None:
 
 def indexed_columns(table: DataTable) -> tuple[str, ...] | None:
     """Return the columns of the table's statistics; None if it has none that this release maintains. One read."""
-    return statistics_columns(table.store) if COLUMN_STATS in table.config.metadata_partitions else None
+    if COLUMN_STATS not in table.config.metadata_partitions:
+        return None
+    return statistics_columns(table.store, table.config.version)
 
 
 def written_columns(
@@ -228,17 +233,25 @@ def written_columns(
         return tuple(found)
     before = {*table.columns().names, *found}
     free = indexes.COLUMN_STATS_COLUMNS_MAX.get(table.config.raw) + len(META_COLUMNS) - len(found)
-    new = [name for name in typed_columns(schema.names, schema) if name not in before]
+    new = [name for name in _indexable(schema.names, schema, table.config.version) if name not in before]
     return (*found, *new[: max(free, 0)])
 
 
-def chosen_columns(schema: pa.Schema, options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the meta columns with statistics, then the listed columns, or the first columns of the schema."""
+def _chosen(table: DataTable, options: Mapping[str, str]) -> ColumnStatsKind:
+    """Return the kind with the meta columns, then the listed columns, or the first columns of the table."""
+    version, schema = table.config.version, table.columns()
     listed = indexes.COLUMN_STATS_COLUMNS.get(options)
-    found = list(typed_columns(listed or schema.names, schema))
+    found = _indexable(listed or schema.names, schema, version)
     if not listed:
         found = found[: indexes.COLUMN_STATS_COLUMNS_MAX.get(options)]
-    return (*META_COLUMNS, *(name for name in found if name not in META_COLUMNS))
+    columns = (*META_COLUMNS, *(name for name in found if name not in META_COLUMNS))
+    return ColumnStatsKind(columns, version.has_typed_statistics)
+
+
+def _indexable(columns: Iterable[str], schema: pa.Schema, version: TableVersion) -> list[str]:
+    """Return the columns whose type has statistics in tables of the version, which JVM readers understand."""
+    types = typed_columns(columns, schema)
+    return [name for name, found in types.items() if version.has_typed_statistics or is_read_without_type(found)]
 
 
 def _ranges(table: DataTable, stat: WriteStat, columns: tuple[str, ...], schema: pa.Schema) -> tuple[ColumnRange, ...]:
@@ -269,4 +282,5 @@ def _define(table: DataTable, stored: tuple[str, ...], columns: tuple[str, ...])
     new = [name for name in columns if name not in before]
     if new:
         table.ensure_held()
-        write_definition(table.store, COLUMN_STATS, ColumnStatsKind((*stored, *new)).definition)
+        kind = ColumnStatsKind((*stored, *new), table.config.version.has_typed_statistics)
+        write_definition(table.store, COLUMN_STATS, kind.definition)

@@ -83,6 +83,8 @@ class PartitionKind:
     """Name of the partition and of its folder. A kind with several partitions in a table gets it as argument."""
     file_id_prefix: str
     """Prefix of the file ids of its file groups."""
+    content_field: str = ""
+    """The field of a metadata record that holds the content of its rows, for `compact`."""
     subject: str = ""
     """What a build makes, in messages."""
     switch: Option[bool] | None = None
@@ -173,7 +175,7 @@ class PartitionKind:
 
         The newest row of each key, without deletions.
         """
-        return compact_newest(content)
+        return compact_newest(content, self.content_field)
 
     def check_buildable(self, table: DataTable) -> None:
         """Refuse a table of which this release does not build the partition. Raises: UnsupportedError."""

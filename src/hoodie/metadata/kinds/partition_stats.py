@@ -82,7 +82,7 @@ class PartitionStatsKind(StatisticsKind):
         rows = self.rows_of_ranges(ranges)
         emptied = {path for path in replaced_whole if not ranges.get(path)}
         gone = (*changes.partitions_dropped, *emptied)
-        columns = (statistics_columns(table.store) or ()) if gone else ()
+        columns = (statistics_columns(table.store, table.config.version) or ()) if gone else ()
         deleted = {partition_stats_key(column, path) for path in gone for column in columns} - rows.keys()
         if not rows and not deleted:
             return ()
@@ -91,7 +91,7 @@ class PartitionStatsKind(StatisticsKind):
         kept = {key for key, row in rows.items() if row.name not in {_named(path) for path in replaced}}
         for key, older in reader.rows_at(kept).items():
             rows[key] = _joined(older, rows[key])
-        return stats_deltas(self, reader.file_ids, rows, deleted)
+        return stats_deltas(self, reader.file_ids, rows, deleted, version=table.config.version)
 
     def rows_of_ranges(self, ranges: Ranges) -> dict[str, StatsRow]:
         """Return a row for each column of each partition, by key."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hoodie.config import indexes
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.format.metadata_table.record_location import LOCATION_FIELD
 from hoodie.metadata.definitions import read_definition
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.storage import Store
@@ -32,6 +33,7 @@ class RecordIndexKind(PartitionKind):
     is_partitioned: bool = False
     name = RECORD_INDEX
     file_id_prefix = FILE_ID_PREFIX
+    content_field = LOCATION_FIELD
     logs_before_commit = True
 
     @property

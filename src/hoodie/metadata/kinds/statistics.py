@@ -29,11 +29,12 @@ from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import read_data_block
-from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, order_of
+from hoodie.format.metadata_table.column_stats import STATS_FIELD, ColumnRange, StatsRow, order_of
 from hoodie.format.metadata_table.metadata_record import RecordType
 from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueType, promoted, wider
 from hoodie.format.schema.conform import conform
 from hoodie.format.schema.table_schema import with_meta_fields
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import FileGroupDelta, write_base
 from hoodie.metadata.kinds.partition_kind import Comparison, Difference, PartitionKind
@@ -52,6 +53,7 @@ _MISSING = "missing range"
 class StatisticsKind(PartitionKind):
     """A kind whose rows are ranges of columns."""
 
+    content_field = STATS_FIELD
     record_type: RecordType = RecordType.COLUMN_STATS
     too_narrow: str = "wrong range"
     """How a check calls a stored range that does not cover the values."""
@@ -66,23 +68,34 @@ class StatisticsKind(PartitionKind):
 
 
 def stats_deltas(
-    kind: StatisticsKind, file_ids: Sequence[str], rows: Mapping[str, StatsRow], deleted: Iterable[str] = ()
+    kind: StatisticsKind,
+    file_ids: Sequence[str],
+    rows: Mapping[str, StatsRow],
+    deleted: Iterable[str] = (),
+    *,
+    version: TableVersion,
 ) -> list[FileGroupDelta]:
-    """Distribute rows and deleted keys over the file groups, by the hash of their keys; keys ascend in each group."""
+    """Distribute rows and deleted keys over the file groups, by the hash of their keys; keys ascend in each group.
+
+    `version` is that of the table.
+    """
     gone = pa.array(sorted(deleted), pa.string())
     groups_of_gone = file_group_index(gone, len(file_ids)) if len(gone) else np.zeros(0, np.int32)
     found = []
-    for number, group in enumerate(_grouped_rows(rows, kind.record_type, len(file_ids))):
+    for number, group in enumerate(_grouped_rows(rows, kind.record_type, len(file_ids), version)):
         mine = gone.filter(pa.array(groups_of_gone == number))
         found.append(FileGroupDelta(kind.name, file_ids[number], *group, mine))
     return found
 
 
-def _grouped_rows(rows: Mapping[str, StatsRow], record_type: RecordType, count: int) -> list[tuple[pa.Array, pa.Array]]:
+def _grouped_rows(
+    rows: Mapping[str, StatsRow], record_type: RecordType, count: int, version: TableVersion
+) -> list[tuple[pa.Array, pa.Array]]:
     """Return the keys, ascending, and the encoded values of each of `count` file groups."""
     names = sorted(rows)
     keys = pa.array(names, pa.string())
-    values = pa.array([rows[name].to_bytes(record_type) for name in names], pa.binary())
+    typed = version.has_typed_statistics
+    values = pa.array([rows[name].to_bytes(record_type, typed=typed) for name in names], pa.binary())
     numbers = file_group_index(keys, count) if names else np.zeros(0, np.int32)
     masks = [pa.array(numbers == number) for number in range(count)]
     return [(keys.filter(mask), values.filter(mask)) for mask in masks]
@@ -151,7 +164,8 @@ class StatisticsBuild:
     def write(self, table: DataTable, kind: PartitionKind, *, built_at: str) -> list[WriteStat]:
         """Write one base file for each file group of one of the two partitions, also for one without rows."""
         one = cast(StatisticsKind, kind)
-        groups = _grouped_rows(one.rows_of_ranges(self.ranges), one.record_type, kind.file_groups(table.config.raw))
+        count = kind.file_groups(table.config.raw)
+        groups = _grouped_rows(one.rows_of_ranges(self.ranges), one.record_type, count, table.config.version)
         return [
             write_base(table.store, kind.name, file_id_of(kind.file_id_prefix, number), *group, built_at, again=True)
             for number, group in enumerate(groups)
