@@ -269,6 +269,15 @@ def _has_indexes(kind: Kind) -> bool:
     return kind.version > 6
 
 
+def _move(table: Table, to: int) -> object:
+    found = table.view().config.version.value
+    return (table.upgrade if found <= to else table.downgrade)(to, dry_run=False)
+
+
+def _has_older_version(kind: Kind) -> bool:
+    return kind.version < 9
+
+
 def _merge(table: Table, source: pa.Table) -> object:
     """Delete `c`, update the other rows that the table has, and insert the rest."""
     on = "t.id = s.id" if index_of_view(table.view()).is_global else "t.id = s.id AND t.city = s.city"
@@ -602,6 +611,41 @@ ACTIONS: tuple[Action, ...] = (
         lambda table: table.alter.unset_properties([*OFTEN]),
         reaches=("hoodie.properties",),
         prepare=lambda table: table.alter.set_properties(OFTEN),
+    ),
+    Action(
+        "upgrade",
+        "upgrade",
+        lambda table: _move(table, 9),
+        reaches=("hoodie.properties",),
+        prepare=_make_logs,
+        take_up=lambda table: _move(table, 9),
+        fits=_has_older_version,
+    ),
+    Action(
+        "downgrade to 8",
+        "downgrade",
+        lambda table: _move(table, 8),
+        reaches=("hoodie.properties",),
+        prepare=_make_logs,
+        take_up=lambda table: _move(table, 8),
+        fits=lambda kind: kind.version == 9,
+    ),
+    Action(
+        "downgrade to 6",
+        "downgrade",
+        lambda table: _move(table, 6),
+        reaches=("hoodie.properties", ".hoodie/hoodie.properties"),
+        prepare=_make_logs,
+        take_up=lambda table: _move(table, 6),
+        fits=lambda kind: kind.version > 6,
+    ),
+    Action(
+        "drop of the timeline of the old version",
+        "drop_old_timeline",
+        lambda table: table.drop_old_timeline(dry_run=False),
+        reaches=("hoodie.properties",),
+        prepare=lambda table: _move(table, 6 if table.view().config.version.value > 6 else 8),
+        take_up=lambda table: table.drop_old_timeline(dry_run=False),
     ),
     Action(
         "rebuild of the metadata table",

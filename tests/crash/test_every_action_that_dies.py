@@ -89,7 +89,7 @@ def check_table(cell: Cell, store: MemoryStore) -> None:
     assert (
         has_index
         or not cell.kind.has_record_index
-        or cell.action.method in ("index.drop", "index.rebuild", "index.switch")
+        or cell.action.method in ("index.drop", "index.rebuild", "index.switch", "downgrade", "drop_old_timeline")
     )
     check_tidy(store, has_record_index=has_index)
     report = Table(store).verify(full=True)

@@ -63,12 +63,15 @@ READS: Mapping[str, Callable[[Table], object]] = {
 DRY_RUNS: Mapping[str, Callable[[Table], object]] = {
     "archive": lambda table: table.archive(dry_run=True),
     "clean": lambda table: table.clean(dry_run=True),
+    "downgrade": lambda table: table.downgrade(6),
+    "drop_old_timeline": lambda table: table.drop_old_timeline(),
     "expire_partitions": lambda table: table.expire_partitions(dry_run=True, properties=EXPIRES),
     "repair": lambda table: table.repair(),
     "restore": lambda table: table.restore(
         table.timeline.completed().writes().instants[-2].requested_time, dry_run=True
     ),
     "rollback": lambda table: table.rollback(_newest(table), dry_run=True),
+    "upgrade": lambda table: table.upgrade(),
 }
 ALTERS = {
     f"alter.{name}"

@@ -57,6 +57,9 @@ MODULE_OF: Final = MappingProxyType(
         "expire-partitions": "services",
         "restore": "recovery",
         "archive": "services",
+        "upgrade": "versions",
+        "downgrade": "versions",
+        "drop-old-timeline": "versions",
         "sql": "writes",
         "query": "query",
     }

@@ -63,6 +63,13 @@ NEW_KEY_ENCODING: Final = Option(
     "How a complex key generator writes keys of one field in tables of version 8: as the value (true), or as "
     "field:value (false). A new table requires it; in others the stored keys tell it.",
 )
+COMPLEX_KEY_CHECK: Final = Option(
+    "hoodie.write.complex.keygen.validation.enable",
+    True,
+    flag,
+    "1.1",
+    "Refuses the downgrade of a table with complex keys of one column, which Hudi 1.0 and 0.15 write in another form.",
+)
 BULK_SORT_MODE: Final = Option(
     "hoodie.bulkinsert.sort.mode",
     "auto",

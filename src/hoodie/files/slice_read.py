@@ -29,7 +29,8 @@ class SliceRead:
     `schema` is the table schema, meta columns included; `columns` are the columns to return, in order. `stored` is how
     files differ from the schema. A logged row is
     a delete if the text of `delete_field` equals `delete_marker`. `latest_instant` (inclusive): blocks of later
-    instants do not count. `timeline` is set if the instant of each block must be checked (version 6), else None.
+    instants do not count. `timeline` is set if the instant of each block must be checked (version 6), else None;
+    `older` is set if blocks of log files from version 6 must be checked, in an upgraded table.
 
     `base_filter` is a condition by which row groups of the base file are skipped: the caller needs only base rows that
     match it, but rows that do not match may be returned too. It reads only columns in `columns`. With
@@ -51,6 +52,7 @@ class SliceRead:
     newest_meta_fields: bool = False
     latest_instant: str | None = None
     timeline: Timeline | None = None
+    older: Timeline | None = None
     commits: CommitRecords | None = None
     base_filter: pc.Expression | None = None
     base_filter_on_keys: bool = False
@@ -69,7 +71,9 @@ class SliceRead:
     @property
     def scan_rule(self) -> ScanRule:
         """The rule that decides which blocks count."""
-        return ScanRule(latest_instant=self.latest_instant, timeline=self.timeline, commits=self.commits)
+        return ScanRule(
+            latest_instant=self.latest_instant, timeline=self.timeline, commits=self.commits, older=self.older
+        )
 
     @property
     def fold_rule(self) -> FoldRule:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hoodie.services.results import Report, ServiceResult
     from hoodie.services.runner import Compactor, ServiceRunner
     from hoodie.services.ttl import ExpiredResult
+    from hoodie.services.versions.move import VersionResult
     from hoodie.view.commit_cache import Savepoint
 
 
@@ -224,6 +225,52 @@ class TableServices:
         from hoodie.services.ttl import expire_partitions
 
         return expire_partitions(self._context.service(properties), dry_run=dry_run)
+
+    def upgrade(self, to: int = 9, dry_run: bool = True, *, properties: Text | None = None) -> VersionResult:
+        """Move the table to a later version, 8 or 9; by default only plan it. docs/table-versions.md.
+
+        Stop the writers of other engines first. A call after a crash goes on. The old timeline is kept until
+        `drop_old_timeline` deletes it.
+
+        Raises: as `hoodie.services.versions.move._move`: UnsupportedError names what is in the way.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-upgrade", {"id": ["a"]}, record_key="id", table_version=6)
+        >>> written = t.upsert({"id": ["a"]})
+        >>> t.upgrade(to=9).steps[-1]
+        'keep the old timeline until t.drop_old_timeline() deletes it'
+        >>> t.upgrade(to=9, dry_run=False).to_version
+        9
+        """
+        from hoodie.services.versions.move import upgrade
+
+        return upgrade(self._context.service(properties), to, dry_run=dry_run)
+
+    def downgrade(self, to: int, dry_run: bool = True, *, properties: Text | None = None) -> VersionResult:
+        """Move the table to an earlier version, 8 or 6; by default only plan it. Everything else as `upgrade`.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-downgrade", {"id": ["a"]}, record_key="id")
+        >>> t.downgrade(to=8).in_the_way
+        ()
+        """
+        from hoodie.services.versions.move import downgrade
+
+        return downgrade(self._context.service(properties), to, dry_run=dry_run)
+
+    def drop_old_timeline(self, dry_run: bool = True) -> ServiceResult:
+        """Delete the timeline that the last upgrade or downgrade kept; by default only count its files.
+
+        Raises: CommitConflictError if a writer of the old version wrote to it after the move.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-drop-old", {"id": ["a"]}, record_key="id")
+        >>> t.drop_old_timeline().notes
+        ('no old timeline is kept',)
+        """
+        from hoodie.services.versions.move import drop_old_timeline
+
+        return drop_old_timeline(self._context.service(), dry_run=dry_run)
 
     def services(
         self,

@@ -143,8 +143,8 @@ class TimelineArchive:
             batch = _to_merge(known.manifest.files, layer, limits)
             if not batch:
                 break
-            parts = [file.parsed_name for file in batch]
-            name = ArchiveFileName(parts[0].first_time, max(found.last_time for found in parts), layer + 1).name
+            spans = [self._span(file) for file in batch]
+            name = ArchiveFileName(min(first for first, _ in spans), max(last for _, last in spans), layer + 1).name
             if _lists(known, name):
                 # Readers use that file. The next batch has another range.
                 break
@@ -157,8 +157,8 @@ class TimelineArchive:
         self._clean(limits.manifests + merged, fence)
 
     def newest_time(self) -> str:
-        """Return the greatest requested time of the archived instants; empty if nothing is archived. Reads no rows."""
-        return max((parts.last_time for parts, _ in _by_name(self.snapshot().manifest.files)), default="")
+        """Return the greatest requested time of the archived instants; empty if nothing is archived."""
+        return max((self._span(file)[1] for file in self.snapshot().manifest.files), default="")
 
     def instants(self, requested_time: str | None = None) -> list[ArchivedInstant]:
         """Return all archived instants with their content, or those of one requested time; sorted by requested time.
@@ -168,7 +168,7 @@ class TimelineArchive:
         found = {
             (instant.requested_time, instant.action): instant
             for parts, file in _by_name(self.snapshot().manifest.files)
-            if requested_time is None or parts.first_time <= requested_time <= parts.last_time
+            if requested_time is None or parts.may_have(requested_time, requested_time)
             for instant in parse_archived(self._read(file), path=self._path(file.name), requested_time=requested_time)
         }
         return [found[key] for key in sorted(found)]
@@ -183,7 +183,7 @@ class TimelineArchive:
         wanted = set(requested_times)
         found: dict[str, str] = {}
         for parts, file in _by_name(self.snapshot().manifest.files):
-            if any(parts.first_time <= time <= parts.last_time for time in wanted):
+            if any(parts.may_have(time, time) for time in wanted):
                 for (time, action), completion_time in self._completions_in(file).items():
                     if time in wanted and self._action(action, file).writes_data:
                         found[time] = completion_time
@@ -257,6 +257,14 @@ class TimelineArchive:
             if is_ours and info.name not in live:
                 self.store.delete(info.path)
 
+    def _span(self, file: ArchiveFile) -> tuple[str, str]:
+        """Return the first and the last requested time of a file: by its name, else by its rows."""
+        parts = file.parsed_name
+        if parts.tells_range:
+            return parts.first_time, parts.last_time
+        times = [time for time, _ in self._completions_in(file)]
+        return min(times, default=parts.last_time), max(times, default=parts.first_time)
+
     def _completions_in(self, file: ArchiveFile) -> dict[tuple[str, str], str]:
         return completion_times(self._read(file), path=self.store.uri(self._path(file.name)))
 
@@ -316,4 +324,4 @@ def _to_merge(files: Iterable[ArchiveFile], layer: int, limits: ArchiveLimits) -
 
 
 def _overlapping(files: Iterable[ArchiveFile], first_time: str, last_time: str) -> list[ArchiveFile]:
-    return [file for parts, file in _by_name(files) if parts.first_time <= last_time and parts.last_time >= first_time]
+    return [file for parts, file in _by_name(files) if parts.may_have(first_time, last_time)]

@@ -71,6 +71,13 @@ class ArchivedTimeline(Protocol):
         """
         ...
 
+    def all_contents(self) -> Iterator[ArchivedInstant]:
+        """Yield the contents of all archived instants, file by file; an instant may come twice.
+
+        Call it under the table's lock, or writers may delete files meanwhile. Raises: CorruptFileError.
+        """
+        ...
+
 
 @dataclass(slots=True)
 class _FileIndex:
@@ -105,7 +112,7 @@ class ArchiveReader:
             return {
                 instant
                 for parts, file in files
-                if until is None or parts.first_time <= until
+                if until is None or parts.may_have("", until)
                 for instant in self._instants(file, after)
                 if after < (instant.completion_time or "")
                 and (until is None or (instant.completion_time or "") <= until)
@@ -124,7 +131,7 @@ class ArchiveReader:
             return {
                 instant
                 for parts, file in files
-                if any(parts.first_time <= time <= parts.last_time for time in wanted)
+                if any(parts.may_have(time, time) for time in wanted)
                 for instant in self._instants(file)
                 if instant.requested_time in wanted
             }
@@ -132,11 +139,17 @@ class ArchiveReader:
         return sorted(self._retried(in_files), key=lambda instant: (instant.requested_time, instant.action))
 
     def oldest_time(self) -> str:
-        """As `ArchivedTimeline.oldest_time`; the names of the files tell it."""
-        return min((parts.first_time for parts, _ in self._files()), default="")
+        """As `ArchivedTimeline.oldest_time`; the names of nearly all files tell it."""
+
+        def in_files(files: list[tuple[ArchiveFileName, ArchiveFile]]) -> str:
+            named = (parts.first_time for parts, _ in files if parts.tells_range)
+            read = (i.requested_time for parts, file in files if not parts.tells_range for i in self._instants(file))
+            return min((*named, *read), default="")
+
+        return self._retried(in_files)
 
     def newest_time(self) -> str:
-        """As `ArchivedTimeline.newest_time`. Reads no rows."""
+        """As `ArchivedTimeline.newest_time`."""
         return self._archive.newest_time()
 
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
@@ -159,6 +172,12 @@ class ArchiveReader:
             raise InstantNotFoundError(
                 f"{min(map(str, left))} is not in the archived timeline {self.store.uri(self._archive.folder)}"
             )
+
+    def all_contents(self) -> Iterator[ArchivedInstant]:
+        """As `ArchivedTimeline.all_contents`. Memory: one row group."""
+        for _, file in sorted(self._files()):
+            wanted = {row: instant for instant, row in self._rows(file).items()}
+            yield from (content for _, content in self._contents_in(file, wanted))
 
     def _retried(self, in_files: Callable[[list[tuple[ArchiveFileName, ArchiveFile]]], _T]) -> _T:
         for _ in range(_TRIES):
@@ -308,6 +327,11 @@ class ArchiveLogs:
         if left:
             missing = ".".join(min(left))
             raise InstantNotFoundError(f"{missing} is not in the archived timeline {self.store.uri(self.folder)}")
+
+    def all_contents(self) -> Iterator[ArchivedInstant]:
+        """As `ArchivedTimeline.all_contents`, the oldest file first. Memory: one file."""
+        for file in reversed(self._files()):
+            yield from self._parsed(file)
 
     def _files(self) -> list[FileInfo]:
         """Return the archive files, newest first, without one that a merge has not finished."""

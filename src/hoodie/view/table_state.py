@@ -134,6 +134,8 @@ class TableState:
         """
         reader = self._timeline
         if reader is None or reader.layout != layout:
+            if reader is not None:
+                self._forget_version()
             reader = self._timeline = TimelineReader(self.store, layout)
             self._is_known_empty = False
         timeline = reader.load()
@@ -143,6 +145,12 @@ class TableState:
             _check_timeline_folder(self.store, config, layout)
             self._is_known_empty = True
         return timeline
+
+    def _forget_version(self) -> None:
+        """Forget what was read in the form of another table version: the table was upgraded or downgraded."""
+        with self.lock:
+            self._archive = self.metadata_table = None
+            self.archived_times.clear()
 
     def archive(self, config: TableConfig, layout: Layout) -> ArchivedTimeline:
         """Return the archived timeline. Nothing is read yet, and files that were read are not read again."""

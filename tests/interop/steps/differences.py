@@ -90,7 +90,6 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "show_logfile_metadata": "blocks of log files are Parquet by default, in JVM Hudi Avro",
         "show_logfile_metadata of a delete block": "delete blocks are listed: JVM Hudi fails",
         "delete_metadata_table": _NO_PROCEDURE,
-        "downgrade_table": "refused: this release does not change the version of a table",
     },
     "procedure_services": {
         "run_clustering: schedule, sorted, and the partitions shown": "the plan is returned: JVM Hudi returns no row",

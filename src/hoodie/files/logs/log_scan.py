@@ -103,17 +103,23 @@ class ScanRule:
     contains as completed, or that are archived, count; None if the log files were already selected by the instant in
     their names (version 8 and later). Then each file belongs to one completed instant and must be whole, unless
     `commits` shows that a failed attempt left it; without `commits`, every file must be whole.
+
+    `older`: as `timeline`, for the log files that an upgraded table has from version 6. Their blocks have other
+    instants than their names.
     """
 
     latest_instant: str | None = None
     timeline: Timeline | None = None
     commits: CommitRecords | None = None
+    older: Timeline | None = None
 
-    def accepts(self, instant_time: str) -> bool:
-        """Return whether blocks of this instant count."""
+    def accepts(self, instant_time: str, log: LogFileName | None = None) -> bool:
+        """Return whether blocks of this instant count, in the log file `log`."""
         if self.latest_instant is not None and instant_time > self.latest_instant:
             return False
-        return self.timeline is None or self.timeline.contains_or_before_start(instant_time)
+        is_older = self.older is not None and log is not None and log.instant_time != instant_time
+        timeline = self.older if is_older else self.timeline
+        return timeline is None or timeline.contains_or_before_start(instant_time)
 
     def requires_whole(self, store: Store, log: LogFile) -> bool:
         """Return whether the file must be whole. Reads the file's commit: call it only if the file looks damaged."""
@@ -229,7 +235,7 @@ def stored_blocks(
             content = None
             if keeps and data is not None:
                 content = data[place.content_offset : place.content_offset + place.content_bytes]
-            _take_up(found, FoundBlock(log.path, shared, content), rule)
+            _take_up(found, FoundBlock(log.path, shared, content), log.name, rule)
     return found
 
 
@@ -246,13 +252,13 @@ def logs_of_instant(store: Store, log_files: Iterable[LogFile], instant_time: st
     return [log for log in logs if log.path in paths]
 
 
-def _take_up(found: list[FoundBlock], block: FoundBlock, rule: ScanRule) -> None:
+def _take_up(found: list[FoundBlock], block: FoundBlock, name: LogFileName, rule: ScanRule) -> None:
     """Append a block that counts; a rollback command removes the earlier blocks of its target instant."""
     if block.block_type is BlockType.COMMAND:
         if block.place.block(b"").is_rollback:
             target = block.place.headers.get(HeaderKey.TARGET_INSTANT_TIME)
             found[:] = [other for other in found if other.instant_time != target]
-    elif rule.accepts(block.instant_time):
+    elif rule.accepts(block.instant_time, name):
         found.append(block)
 
 

@@ -67,7 +67,11 @@ class ArchivedInstant:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ArchiveFileName:
-    """Name of a file of archived instants: `<first instant>_<last instant>_<layer>.parquet`; layer 0 is the newest."""
+    """Name of a file of archived instants: `<first instant>_<last instant>_<layer>.parquet`; layer 0 is the newest.
+
+    An upgrade by JVM Hudi writes the archive files of version 6 one after the other, the newest first, and names the
+    result by its first and last row. Such a name tells no range.
+    """
 
     first_time: str
     last_time: str
@@ -77,6 +81,15 @@ class ArchiveFileName:
     def name(self) -> str:
         """The name without its folder."""
         return f"{self.first_time}_{self.last_time}_{self.layer}.parquet"
+
+    @property
+    def tells_range(self) -> bool:
+        """Whether all instants of the file are between the two of its name."""
+        return self.first_time <= self.last_time
+
+    def may_have(self, first_time: str, last_time: str) -> bool:
+        """Return whether the file may have an instant between two times (inclusive)."""
+        return not self.tells_range or (self.first_time <= last_time and self.last_time >= first_time)
 
     @classmethod
     def parse(cls, name: str) -> ArchiveFileName | None:

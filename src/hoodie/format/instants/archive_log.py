@@ -93,12 +93,13 @@ def archive_log_number(name: str) -> int | None:
 
 
 def parse_archive_log(data: bytes, *, path: str) -> Iterator[ArchivedInstant]:
-    """Yield the completed instants of an archive file; `metadata` is the content of an instant file, in Avro.
+    """Yield the completed instants of an archive file; `metadata` and `plan` are contents of instant files, in Avro.
 
     Raises:
         CorruptFileError: the file is damaged, or has other records.
         UnsupportedError: a schema exceeds the limits of `format.avro.safe_schema`.
     """
+    plans: dict[str, bytes] = {}
     for block in parse_log_blocks(data, path=path):
         if block.block_type is BlockType.CORRUPT:
             raise CorruptFileError("a whole log block expected, found a torn one", path=path, offset=block.offset)
@@ -106,9 +107,12 @@ def parse_archive_log(data: bytes, *, path: str) -> Iterator[ArchivedInstant]:
             continue
         schema = RecordSchema.of(block.headers.get(HeaderKey.SCHEMA, ""), path=path)
         for record, offset in data_records(block, path=path):
-            found = _completed(decode_record(schema, record, path=path, offset=offset), path)
+            entry = decode_record(schema, record, path=path, offset=offset)
+            found = _completed(entry, plans, path)
             if found is not None:
                 yield found
+            elif (plan := _plan(entry, path)) is not None:
+                plans[str(entry.get("commitTime"))] = plan
 
 
 def merged_file_of(plan: bytes, *, path: str) -> str:
@@ -117,8 +121,26 @@ def merged_file_of(plan: bytes, *, path: str) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _completed(entry: Mapping[str, Any], path: str) -> ArchivedInstant | None:
-    """Return the instant of a record; None for other states than completed. A record without state is completed."""
+def _plan(entry: Mapping[str, Any], path: str) -> bytes | None:
+    """Return the plan that the record of a requested instant has, as its file had it; None if it has none."""
+    for record_name, (name, _) in _PLANS.items():
+        if entry.get(name) is not None:
+            return _to_bytes(record_name, entry[name], f"{name} of {entry.get('commitTime')}", path)
+    return None
+
+
+def _to_bytes(record_name: str, content: Any, what: str, path: str) -> bytes:
+    try:
+        return record_to_bytes(RecordSchema.load(record_name), content)
+    except ValueError as error:
+        raise CorruptFileError(f"{what}: {error}", path=path) from error
+
+
+def _completed(entry: Mapping[str, Any], plans: dict[str, bytes], path: str) -> ArchivedInstant | None:
+    """Return the instant of a record; None for other states than completed. A record without state is completed.
+
+    `plans` are those of the requested instants before it; the one of the instant is taken out.
+    """
     if (entry.get("actionState") or _COMPLETED) != _COMPLETED:
         return None
     time, action = entry.get("commitTime"), entry.get("actionType")
@@ -126,14 +148,12 @@ def _completed(entry: Mapping[str, Any], path: str) -> ArchivedInstant | None:
         raise CorruptFileError("expected commitTime and actionType in a record of the archived timeline", path=path)
     name, record_name = _CONTENT.get(action, ("", ""))
     content = entry.get(name)
-    try:
-        metadata = None if content is None else record_to_bytes(RecordSchema.load(record_name), content)
-    except ValueError as error:
-        raise CorruptFileError(f"{name} of {time}: {error}", path=path) from error
+    metadata = None if content is None else _to_bytes(record_name, content, f"{name} of {time}", path)
     ended = entry.get("stateTransitionTime")
     return ArchivedInstant(
         requested_time=time,
         completion_time=ended if isinstance(ended, str) and ended else time,
         action=action,
         metadata=metadata,
+        plan=plans.pop(time, None),
     )

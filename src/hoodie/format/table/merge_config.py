@@ -96,6 +96,11 @@ _RULE_OF_PAYLOAD: Final[Mapping[str, MergeRule]] = {
     ),
     f"{_MODEL}debezium.MySqlDebeziumAvroPayload": MergeRule(mode=_EVENT, properties=_DEBEZIUM),
 }
+# The ordering columns of a class that compares columns of its own: version 9 stores them (§8).
+_ORDERING_OF_PAYLOAD: Final[Mapping[str, tuple[str, ...]]] = {
+    f"{_MODEL}debezium.PostgresDebeziumAvroPayload": ("_event_lsn",),
+    f"{_MODEL}debezium.MySqlDebeziumAvroPayload": ("_event_bin_file", "_event_pos"),
+}
 # Before version 9 only these classes decide the stored mode; every other class counts as CUSTOM (§6.2).
 _BUILT_IN_PAYLOADS = frozenset({DEFAULT_PAYLOAD_CLASS, f"{_MODEL}EventTimeAvroPayload", LATEST_PAYLOAD_CLASS})
 _MODE_OF_STRATEGY: Final[Mapping[str, MergeMode]] = {
@@ -108,6 +113,11 @@ _STRATEGY_OF_MODE: Final[Mapping[MergeMode, str]] = {mode: strategy for strategy
 def rule_of_payload(payload_class: str) -> MergeRule | None:
     """Return the merge rule of a well-known payload class; None for any other class."""
     return _RULE_OF_PAYLOAD.get(current_class_name(payload_class))
+
+
+def ordering_of_payload(payload_class: str | None) -> tuple[str, ...]:
+    """Return the ordering columns that a payload class implies; none for a class that uses those of the table."""
+    return _ORDERING_OF_PAYLOAD.get(current_class_name(payload_class or ""), ())
 
 
 def current_class_name(class_name: str) -> str:

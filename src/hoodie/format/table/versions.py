@@ -50,6 +50,8 @@ class TableVersion:
     """Whether a COMPLEX key of one field is always `field:value`; else it depends on the writer's release."""
     has_typed_statistics: bool
     """Whether rows of column statistics have the type of their values: the index version V2."""
+    has_partitioned_record_index: bool
+    """Whether the releases of this version know a record index with file groups of its own for each data partition."""
     has_known_indexes: bool
     """Whether this release reads and writes the indexes in the metadata table of this version, not only its listing."""
 
@@ -94,6 +96,7 @@ TableVersion.SIX = TableVersion(
     stores_partition_field_types=False,
     names_single_complex_key=False,
     has_typed_statistics=False,
+    has_partitioned_record_index=False,
     has_known_indexes=False,
 )
 TableVersion.EIGHT = TableVersion(
@@ -112,6 +115,7 @@ TableVersion.EIGHT = TableVersion(
     stores_partition_field_types=True,
     names_single_complex_key=False,
     has_typed_statistics=False,
+    has_partitioned_record_index=False,
     has_known_indexes=True,
 )
 TableVersion.NINE = TableVersion(
@@ -130,6 +134,7 @@ TableVersion.NINE = TableVersion(
     stores_partition_field_types=True,
     names_single_complex_key=True,
     has_typed_statistics=True,
+    has_partitioned_record_index=True,
     has_known_indexes=True,
 )
 

@@ -91,6 +91,8 @@ class PartitionKind:
     """The option that asks for the partition: of a new table, and in its properties for the writers of the JVM."""
     leader: str | None = None
     """The partition with which this one is built, lost and dropped; its own switch only says whether it is wanted."""
+    has_typed_rows: bool = False
+    """Whether its rows have another form in versions with typed statistics (`TableVersion.has_typed_statistics`)."""
     logs_before_commit: bool = False
     """Whether tasks write its log files before the delta commit is requested (`MetadataChanges.written_logs`)."""
     readers_need_definition: bool = False
@@ -118,6 +120,10 @@ class PartitionKind:
     def is_written_in(self, version: TableVersion) -> bool:
         """Return whether this release writes the partition in tables of this version."""
         return version.has_known_indexes
+
+    def can_be_in(self, table: DataTable, version: TableVersion) -> bool:
+        """Return whether the partition, as the table has it, exists in tables of another version."""
+        return self.is_written_in(version)
 
     def wanted(self, table: DataTable, options: Mapping[str, str]) -> PartitionKind | None:
         """Return the kind, with its settings, if `options` ask for it and the table has no instant that it lacks.

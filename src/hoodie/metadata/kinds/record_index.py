@@ -13,6 +13,8 @@ from typing import Any, Final
 from hoodie.config import indexes
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import LOCATION_FIELD
+from hoodie.format.table.versions import TableVersion
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.definitions import read_definition
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.storage import Store
@@ -47,6 +49,11 @@ class RecordIndexKind(PartitionKind):
             "indexOptions": {_IS_PARTITIONED: str(self.is_partitioned).lower()},
             "version": "V1",
         }
+
+    def can_be_in(self, table: DataTable, version: TableVersion) -> bool:
+        """Return whether the index, global or partitioned as it is, exists in tables of another version."""
+        is_known = version.has_partitioned_record_index or not is_partitioned_record_index(table.store)
+        return is_known and PartitionKind.can_be_in(self, table, version)
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the least number of file groups that the properties allow: a new partition is empty."""

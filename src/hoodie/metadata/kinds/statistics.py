@@ -54,6 +54,7 @@ class StatisticsKind(PartitionKind):
     """A kind whose rows are ranges of columns."""
 
     content_field = STATS_FIELD
+    has_typed_rows = True
     record_type: RecordType = RecordType.COLUMN_STATS
     too_narrow: str = "wrong range"
     """How a check calls a stored range that does not cover the values."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hoodie.config import retention
-from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.files.markers import delete_markers
 from hoodie.statements.procedures.procedure import (
     OPTIONS,
@@ -75,16 +75,13 @@ def _delete_marker(call: Call) -> Iterable[Row]:
 
 
 def _change_version(call: Call) -> Iterable[Row]:
-    """Return whether the table has the version. Raises: UnsupportedError if it has another one."""
-    view, wanted = call.table.view(), call["to_version"].upper()
+    """Move the table to the version. Raises: as `Table.upgrade`."""
+    table, wanted = call.table, call["to_version"].upper()
     if wanted not in _VERSIONS:
         raise InvalidConfigError(f"CALL: to_version => {call['to_version']!r}: expected one of {', '.join(_VERSIONS)}")
-    found = view.config.version.value
-    if _VERSIONS.index(wanted) != found:
-        raise UnsupportedError(
-            f"{view.store.uri('')} has version {found}: this release does not change the version of a table; "
-            "upgrade and downgrade with JVM Hudi"
-        )
+    to, found = _VERSIONS.index(wanted), table.view().config.version.value
+    if to != found:
+        (table.upgrade if to > found else table.downgrade)(to, dry_run=False, properties=call.options())
     return [{"result": True}]
 
 
@@ -133,8 +130,8 @@ MAINTENANCE: Final = (
     *(
         Procedure(
             name=name,
-            about="Tell whether the table has a version; this release changes no versions.",
-            parameters=(required("table"), required("to_version")),
+            about="Move the table to another version, SIX, EIGHT or NINE.",
+            parameters=(required("table"), required("to_version"), OPTIONS),
             columns=columns("result boolean"),
             run=_change_version,
         )

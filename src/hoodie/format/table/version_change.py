@@ -1,0 +1,109 @@
+"""The properties of a table of another version: what changes, and what the other version cannot store.
+
+On-disk format: docs/format/table.md §8. The rows that readers see stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.table import table_keys as keys
+from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.format.table.merge_config import (
+    MergeMode,
+    merge_properties,
+    ordering_of_payload,
+    rule_of_payload,
+)
+from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.versions import TableVersion
+
+_OF_MERGES: Final = (
+    keys.MERGE_MODE,
+    keys.MERGE_STRATEGY_ID,
+    keys.OLD_MERGE_STRATEGY_ID,
+    keys.PAYLOAD_CLASS,
+    keys.LEGACY_PAYLOAD_CLASS,
+    keys.PARTIAL_UPDATE_MODE,
+)
+"""The properties of the merge rule; beside them those with the prefix `MERGE_PROPERTY_PREFIX`."""
+
+
+def properties_for(
+    config: TableConfig, version: TableVersion, options: Mapping[str, str] | None = None
+) -> dict[str, str | None]:
+    """Return the changes of hoodie.properties that make the table one of `version`; None removes a property.
+
+    The metadata partitions are not among them. `options` are those of the call.
+
+    Raises: UnsupportedError for what the other version cannot store, InvalidConfigError for a missing option.
+    """
+    changes: dict[str, str | None] = {
+        keys.VERSION: str(version.value),
+        keys.LAYOUT_VERSION: str(version.layout_version),
+        keys.INITIAL_VERSION: None,
+        keys.KEY_GENERATOR_TYPE: config.raw.get(keys.KEY_GENERATOR_TYPE) or config.key_generator.value,
+    }
+    if version.has_completion_time_in_name:
+        changes |= {keys.TIMELINE_PATH: config.timeline_path, keys.HISTORY_PATH: config.history_path}
+    if version.stores_merge_mode:
+        first = config.initial_version or config.version
+        changes[keys.INITIAL_VERSION] = config.raw.get(keys.INITIAL_VERSION) or str(first.value)
+    changes |= _ordering(config, version) | _partition_fields(config, version, options or {})
+    changes |= _merging(config, version)
+    return {key: value for key, value in changes.items() if config.raw.get(key) != value}
+
+
+def _ordering(config: TableConfig, version: TableVersion) -> dict[str, str | None]:
+    names = config.ordering_fields
+    if version.ordering_key == keys.ORDERING_FIELDS:
+        names = ordering_of_payload(config.payload_class) or names
+    if len(names) > 1 and not version.has_several_ordering_fields:
+        raise UnsupportedError(
+            f"{config.name}: expected one ordering column, as version {version.value} has no more, found "
+            f"{', '.join(names)}; write the rows to a new table"
+        )
+    stored = dict.fromkeys((keys.ORDERING_FIELDS, keys.PRECOMBINE_FIELD))
+    return {**stored, version.ordering_key: ",".join(names) or None}
+
+
+def _partition_fields(config: TableConfig, version: TableVersion, options: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the partition fields of a custom key generator: with types, or without in versions that store none."""
+    if config.key_generator is not KeyGeneratorType.CUSTOM:
+        return {}
+    fields = config.partition_fields
+    if not version.stores_partition_field_types:
+        return {keys.PARTITION_FIELDS: ",".join(fields)}
+    if config.partition_field_types:
+        return {}
+    given = [item.strip() for item in options.get(keys.PARTITION_FIELDS, "").split(",") if item.strip()]
+    if tuple(item.partition(":")[0] for item in given) != fields or not all(":" in item for item in given):
+        raise InvalidConfigError(
+            f"{config.name}: version {version.value} stores the types of the partition fields of a custom key "
+            f"generator, which version {config.version.value} does not; name them in the option "
+            f"{keys.PARTITION_FIELDS}, for example {','.join(f'{name}:SIMPLE' for name in fields)}"
+        )
+    return {keys.PARTITION_FIELDS: ",".join(given)}
+
+
+def _merging(config: TableConfig, version: TableVersion) -> dict[str, str | None]:
+    """Return the properties of the merge rule as the version stores it."""
+    payload = config.payload_class or config.legacy_payload_class
+    known = rule_of_payload(payload) if payload is not None else None
+    rule = config.merge_rule
+    prefix = keys.MERGE_PROPERTY_PREFIX
+    of_payload = {} if known is None else {prefix + key for key in known.properties}
+    left = {key: value for key, value in config.raw.items() if key.startswith(prefix) and key not in of_payload}
+    if version.stores_payload_class and (left or (known is None and rule.partial_update_mode is not None)):
+        what = ", ".join(sorted(left)) or f"{keys.PARTIAL_UPDATE_MODE}={rule.partial_update_mode}"
+        raise UnsupportedError(
+            f"{config.name}: writers of version {version.value} do not know {what}: they would merge rows in another "
+            "way; write the rows to a new table"
+        )
+    mode = rule.mode if known is not None else config.merge_mode
+    strategy = config.merge_strategy_id if mode is MergeMode.CUSTOM else None
+    stored = merge_properties(version, mode=mode, payload_class=payload, strategy_id=strategy)
+    gone = dict.fromkeys((*_OF_MERGES, *of_payload & config.raw.keys()))
+    return {**gone, **left, **stored}

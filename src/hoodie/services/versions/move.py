@@ -1,0 +1,361 @@
+"""Upgrade or downgrade a table: `t.upgrade`, `t.downgrade`, `t.drop_old_timeline`. docs/table-versions.md.
+
+One replacement of `hoodie.properties` is the step that moves the table. Before it, the timeline of the new version is
+written beside the old one and compared with it; after it, the metadata table is built. A process that dies before that
+step leaves a table of the old version, one that dies after it a table of the new version, and the same call goes on.
+The old timeline stays until `drop_old_timeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from hoodie.commit.begin import prepare_table
+from hoodie.commit.call import Call
+from hoodie.commit.metadata_table import drop_metadata_table
+from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, UnsupportedError
+from hoodie.files.slices import FileSlice
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.table import table_keys as keys
+from hoodie.format.table.call_options import check_call_options
+from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.format.table.versions import TableVersion
+from hoodie.index import RECORD
+from hoodie.metadata.kinds.registry import KINDS
+from hoodie.metadata.paths import METADATA_PROPERTIES
+from hoodie.metadata.table import MetadataTable
+from hoodie.progress import PhaseTimes
+from hoodie.services.cleaning.clean import finish_cleans
+from hoodie.services.compaction.compaction import COMPACTION
+from hoodie.services.compaction.plan import schedule_compaction
+from hoodie.services.indexing.file_builds import build_partition
+from hoodie.services.indexing.rebuild import rebuild
+from hoodie.services.indexing.switch import drop_record_index
+from hoodie.services.planned.executor import execute, execute_waiting
+from hoodie.services.results import ServiceResult
+from hoodie.services.versions.plan import MOVE, MovePlan, ended_first, plan_move, target_config
+from hoodie.services.versions.timeline_copy import (
+    Copied,
+    check_files,
+    copy_timeline,
+    forget_timeline,
+    instant_files,
+    layout_of,
+    timeline_differences,
+)
+from hoodie.timeline import Instant, TableLock, load_timeline
+from hoodie.view.slices import list_slices
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+
+_TRIES: Final = 3
+"""How often what is pending is ended and logs are compacted, if writers come between."""
+_COPYING, _KEPT = "copying", "kept"
+DROP_OLD: Final = "drop old timeline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class VersionResult(ServiceResult):
+    """The outcome, or with `dry_run` the plan, of an upgrade or downgrade.
+
+    `steps` in their order; `lost`: what the new version does not have; `in_the_way`: what must be ended before (empty
+    if the move can begin); `readers`: the engines that are known to read a table of the new version.
+    """
+
+    from_version: int
+    to_version: int
+    steps: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    in_the_way: tuple[str, ...] = ()
+    readers: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.operation} from version {self.from_version} to {self.to_version}"]
+        for title, texts in self._chapters():
+            lines += [f"  {title}:", *(f"    - {text}" for text in texts)]
+        text = ServiceResult.__str__(self).partition("\n")[2]
+        return "\n".join([*lines, *([text] if text else [])])
+
+    __repr__ = __str__
+
+    def _chapters(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        chapters = {
+            "steps": self.steps,
+            "lost": self.lost,
+            "in the way": self.in_the_way,
+            "readers of the result": (self.readers,) if self.readers else (),
+        }
+        return ((title, texts) for title, texts in chapters.items() if texts)
+
+
+def upgrade(call: Call, to: int, *, dry_run: bool) -> VersionResult:
+    """Move the table to a later version; see `_move`. Raises: InvalidConfigError for an earlier one; as `_move`."""
+    return _move(call, "upgrade", to, dry_run=dry_run)
+
+
+def downgrade(call: Call, to: int, *, dry_run: bool) -> VersionResult:
+    """Move the table to an earlier version; see `_move`. Raises: InvalidConfigError for a later one; as `_move`."""
+    return _move(call, "downgrade", to, dry_run=dry_run)
+
+
+def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResult:
+    """Move the table to another version, or only plan it. It holds the table's lock while the timeline is copied.
+
+    First dead writes are rolled back, pending compactions and cleans are finished, and all log files are compacted.
+    Rows, commits, savepoints, the archived timeline and checkpoints in commits stay. Indexes are carried or built anew.
+    Writers of other engines must be stopped: they may keep the version that they read before.
+
+    Memory: the contents of 256 instant files, the file slices of the table, and about 300 bytes an archived instant.
+
+    Raises:
+        UnsupportedError: something is in the way, as the plan says; or another engine left a move unfinished.
+        CommitConflictError: writers are running.
+        CorruptFileError: the copy differs from the original; the table stays as it was.
+    """
+    check_call_options(call.properties)
+    times = PhaseTimes()
+    new = TableVersion.of(to, path=f"{operation}(to={to})")
+    view = TableView.load(call.state)
+    old = view.config.version
+    if old.value == new.value:
+        return _finished(call, operation, new, times, dry_run=dry_run)
+    if (old.value < new.value) != (operation == "upgrade"):
+        other = "downgrade" if operation == "upgrade" else "upgrade"
+        raise InvalidConfigError(f"{view.store.uri('')} has version {old.value}: call t.{other}(to={new.value})")
+    with times.phase("plan"):
+        plan = plan_move(view, new, call.properties)
+    if dry_run:
+        return _result(operation, plan, times, dry_run=True)
+    _refuse(view, plan)
+    _check_place(view, plan)
+    with times.phase("prepare"):
+        notes = _prepare(call, plan)
+    with times.phase("move"), call.state.table_lock(call.properties) as lock:
+        now = TableView.load(call.state, lock)
+        _check_ready(now)
+        plan = replace(plan_move(now, new, call.properties), steps=plan.steps, lost=plan.lost)
+        _refuse(now, plan)
+        move = _move_timeline if plan.changes_timeline else _move_properties
+        counts = move(now, plan, lock)
+    with times.phase("index"):
+        notes += _build(call, plan)
+    return replace(_result(operation, plan, times), counts=counts, notes=notes)
+
+
+def _result(operation: str, plan: MovePlan, times: PhaseTimes, *, dry_run: bool = False) -> VersionResult:
+    return VersionResult(
+        operation=operation,
+        from_version=plan.old.value,
+        to_version=plan.new.value,
+        steps=plan.steps,
+        lost=plan.lost,
+        in_the_way=plan.in_the_way,
+        readers=plan.readers,
+        seconds=times.seconds(),
+        dry_run=dry_run,
+    )
+
+
+def _finished(call: Call, operation: str, new: TableVersion, times: PhaseTimes, *, dry_run: bool) -> VersionResult:
+    """Finish a move whose process died after the step that moved the table: build the indexes."""
+    view = TableView.load(call.state)
+    notes: tuple[str, ...] = (f"the table has version {new.value}",)
+    is_open = not view.config.has_metadata_table and MOVE in view.config.raw
+    if is_open and dry_run:
+        notes = (*notes, f"t.{operation}(to={new.value}, dry_run=False) builds the metadata table")
+    elif is_open:
+        with times.phase("index"):
+            notes = (*notes, *rebuild(call).notes)
+    return VersionResult(
+        operation=operation,
+        from_version=new.value,
+        to_version=new.value,
+        seconds=times.seconds(),
+        dry_run=dry_run,
+        notes=notes,
+    )
+
+
+def _refuse(view: TableView, plan: MovePlan) -> None:
+    """Refuse to begin while something is in the way. Raises: UnsupportedError."""
+    if plan.in_the_way:
+        raise UnsupportedError(
+            f"{view.store.uri('')} cannot be moved from version {plan.old.value} to {plan.new.value}: "
+            f"{'; '.join(plan.in_the_way)}"
+        )
+
+
+def _check_place(view: TableView, plan: MovePlan) -> None:
+    """Refuse a copy over instants that this library did not copy: another engine's move stopped half-way.
+
+    Raises: UnsupportedError.
+    """
+    if not plan.changes_timeline or MOVE in view.config.raw:
+        return
+    target = target_config(view, plan)
+    layout, known = layout_of(target), {found.requested_time for found in view.timeline}
+    parsed = (layout.parse_name(info.name) for info in instant_files(view.store, target))
+    strange = sorted({found.requested_time for found in parsed if found} - known)
+    if strange:
+        raise UnsupportedError(
+            f"{view.store.uri(layout.instant_folder())} has the instant {strange[0]}, which the timeline of the table "
+            "does not have: a move by another engine was interrupted. Run it again with the Hudi release that began it"
+        )
+
+
+def _prepare(call: Call, plan: MovePlan) -> tuple[str, ...]:
+    """End what is pending, compact all log files, and drop a record index that the version does not have."""
+    state, notes = call.state, list[str]()
+    for _ in range(_TRIES):
+        with state.table_lock(call.properties) as lock:
+            notes += (done.note for done in prepare_table(state, lock, call.properties)[1])
+        notes += finish_cleans(call)
+        if TableView.load(state).config.table_type is TableType.MERGE_ON_READ:
+            _compact_all(call)
+        if not ended_first(TableView.load(state)):
+            break
+    if RECORD.needs_one_of(plan.dropped):
+        drop_record_index(state)
+    return tuple(notes)
+
+
+def _compact_all(call: Call) -> None:
+    execute_waiting(COMPACTION, call)
+    planned = schedule_compaction(call.state, strategy="unbounded", properties=call.properties)
+    if planned is not None:
+        execute(COMPACTION, call, planned)
+
+
+def _check_ready(view: TableView) -> None:
+    """Refuse to move a table that a writer changed meanwhile. Raises: CommitConflictError."""
+    pending = view.timeline.pending().instants
+    logged = view.config.table_type is TableType.MERGE_ON_READ and any(s.log_files for s in list_slices(view))
+    if pending or logged:
+        found = f"{pending[0]} is pending" if pending else "new log files"
+        raise CommitConflictError(
+            f"{view.store.uri('')}: expected no write while the table is moved to another version, found {found}; "
+            "stop the writers and try again. The table was not moved"
+        )
+
+
+def _move_timeline(view: TableView, plan: MovePlan, lock: TableLock) -> dict[str, int]:
+    """Copy the timeline, compare it, and make it that of the table. Return counts."""
+    store, names = view.store, f"{plan.old.value}-{plan.new.value}"
+    update_table_config(store, {MOVE: f"{names} {_COPYING}"})
+    target = target_config(view, plan)
+    copied = copy_timeline(view, target, lock)
+    _compare(view, target, copied)
+    view = drop_metadata_table(view)
+    lock.ensure_held()
+    off: dict[str, str | None] = {
+        kind.switch.key: "false"
+        for name in plan.dropped
+        if (kind := KINDS.find(name)) is not None and kind.switch is not None
+    }
+    kept = f"{names} {_KEPT} {view.clock.next_time(view.timeline)}"
+    update_table_config(store, {**off, **plan.changes, MOVE: kept})
+    return {"instants": copied.instants, "archived_instants": copied.archived}
+
+
+def _compare(view: TableView, target: TableConfig, copied: Copied) -> None:
+    """Compare the copied timeline with the original: instants, bytes, archived instants, schema, files of all slices.
+
+    The newest file slices have no log files, so the same files are the same rows. Raises: CorruptFileError.
+    """
+    store, layout = view.store, layout_of(target)
+    new = TableView(TableState(store), target, layout, load_timeline(store, layout))
+    problems = timeline_differences(view.timeline, new.timeline)
+    check_files(store, copied)
+    archived = {(i.requested_time, i.action) for i in view.archive().completed()}
+    problems += [f"{time}.{action}" for time, action in sorted(archived ^ _keys(new.archive().completed()))]
+    problems += sorted(_files(list_slices(view)) ^ _files(list_slices(new)))
+    if view.timeline.writes().instants and view.schema().arrow != new.schema().arrow:
+        problems.append("the schema")
+    if problems:
+        raise CorruptFileError(
+            f"expected the same instants, files and schema in the copy of the timeline, found differences in "
+            f"{', '.join(problems[:5])}; the table stays as it was. t.verify() may tell more",
+            path=store.uri(layout.instant_folder()),
+        )
+
+
+def _keys(instants: Iterable[Instant]) -> set[tuple[str, str]]:
+    return {(instant.requested_time, instant.action) for instant in instants}
+
+
+def _files(slices: Iterable[FileSlice]) -> set[str]:
+    return {" and ".join(found.paths) for found in slices}
+
+
+def _move_properties(view: TableView, plan: MovePlan, lock: TableLock) -> dict[str, int]:
+    """Move a table between versions with the same timeline: its properties, and those of its metadata table."""
+    store, config = view.store, view.config
+    gone = KINDS.with_followers({*plan.dropped, *plan.built}) & {*config.metadata_partitions}
+    if gone:
+        left = sorted({*config.metadata_partitions} - gone)
+        update_table_config(store, {keys.METADATA_PARTITIONS: ",".join(left)})
+        lock.ensure_held()
+        MetadataTable(store, config).drop_partitions(gone)
+    if config.has_metadata_table:
+        of_metadata = TableConfig.parse(store.read(METADATA_PROPERTIES), path=store.uri(METADATA_PROPERTIES))
+        changed = of_metadata.with_changes(**{keys.VERSION: str(plan.new.value)})
+        store.replace(METADATA_PROPERTIES, changed.to_bytes(datetime.now(UTC)))
+    lock.ensure_held()
+    update_table_config(store, dict(plan.changes))
+    view.state.metadata_table = None
+    return {"metadata_partitions": len(plan.carried)}
+
+
+def _build(call: Call, plan: MovePlan) -> tuple[str, ...]:
+    """Build the metadata partitions that were not carried; return notes."""
+    if plan.changes_timeline:
+        return rebuild(call).notes if plan.built or plan.carried else ()
+    builders = {kind.name: kind for name in plan.built if (kind := KINDS.builder(name)) is not None}
+    return tuple(note for name in builders for note in build_partition(call, name).notes)
+
+
+def drop_old_timeline(call: Call, *, dry_run: bool) -> ServiceResult:
+    """Delete the timeline that the last upgrade or downgrade kept. Readers and writers do not use it.
+
+    Raises: CommitConflictError if a writer of the old version wrote to it after the move: its rows are not in the
+        table. Nothing is deleted then.
+    """
+    times = PhaseTimes()
+    with call.state.table_lock(call.properties) as lock, times.phase("delete"):
+        view = TableView.load(call.state, lock)
+        old, moved_at = _kept(view)
+        if old is None:
+            return ServiceResult(operation=DROP_OLD, dry_run=dry_run, notes=("no old timeline is kept",))
+        files = instant_files(view.store, old)
+        parsed = [layout_of(old).parse_name(info.name) for info in files]
+        later = sorted({found.requested_time for found in parsed if found and found.requested_time > moved_at})
+        if later:
+            raise CommitConflictError(
+                f"{view.store.uri('')}: expected no instant of version {old.version.value} after the move at "
+                f"{moved_at}, found {later[0]}: a writer still writes that version, and its rows are not in the table. "
+                "Stop it, write these rows again, and delete its instant files"
+            )
+        if not dry_run:
+            lock.ensure_held()
+            forget_timeline(view.store, old)
+            update_table_config(view.store, {MOVE: None})
+    return ServiceResult(
+        operation=DROP_OLD, counts={"files_deleted": len(files)}, seconds=times.seconds(), dry_run=dry_run
+    )
+
+
+def _kept(view: TableView) -> tuple[TableConfig | None, str]:
+    """Return properties of the form whose timeline is kept, and the time of the move; None if none is kept."""
+    names, _, rest = view.config.raw.get(MOVE, "").partition(" ")
+    state, _, moved_at = rest.partition(" ")
+    first, _, second = names.partition("-")
+    own = view.config.version
+    other = first if state == _KEPT else second
+    if not other.isdigit() or TableVersion.of(int(other)).layout_version == own.layout_version:
+        return None, ""
+    version = TableVersion.of(int(other))
+    stored = {keys.VERSION: other, keys.LAYOUT_VERSION: str(version.layout_version)}
+    return view.config.with_changes(**stored), moved_at or "9"

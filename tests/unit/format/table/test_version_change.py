@@ -1,0 +1,138 @@
+"""The properties of a table of another version. What JVM Hudi 1.2.0 stores is in the comments of the differences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.format.table.merge_config import PartialUpdateMode
+from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.format.table.table_creation import NewTable, new_table_config
+from hoodie.format.table.version_change import properties_for
+from hoodie.format.table.versions import TableVersion
+
+_MODEL = "org.apache.hudi.common.model."
+_EVENT, _COMMIT = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+_IDS = {
+    "hoodie.record.merge.mode": "mode",
+    "hoodie.record.merge.strategy.id": "strategy",
+    "hoodie.compaction.payload.class": "payload",
+    "hoodie.table.legacy.payload.class": "legacy",
+    "hoodie.table.partial.update.mode": "partial",
+    "hoodie.table.ordering.fields": "ordering",
+    "hoodie.table.precombine.field": "precombine",
+    "hoodie.table.initial.version": "initial",
+}
+
+
+def table(version: TableVersion, **more: object) -> TableConfig:
+    wanted = {"ordering_fields": ("ts",), "record_key_fields": ("id",), "partition_fields": ("city",), **more}
+    return new_table_config(NewTable(name="t", version=version, **wanted))  # type: ignore[arg-type]
+
+
+def moved(config: TableConfig, *versions: TableVersion, **options: str) -> TableConfig:
+    for version in versions:
+        config = config.with_changes(**properties_for(config, version, options))
+    return config
+
+
+def facts(config: TableConfig) -> dict[str, str]:
+    """The properties of merges, by short names and without packages."""
+    return {short: config.raw[key].rpartition(".")[2] for key, short in _IDS.items() if key in config.raw}
+
+
+SIX, EIGHT, NINE = TableVersion.SIX, TableVersion.EIGHT, TableVersion.NINE
+MERGES = {
+    "default": (
+        {},
+        {"mode": "EVENT_TIME_ORDERING", "strategy": _EVENT, "payload": "DefaultHoodieRecordPayload"},
+        {"mode": "EVENT_TIME_ORDERING", "legacy": "DefaultHoodieRecordPayload"},
+    ),
+    # JVM Hudi makes it EVENT_TIME_ORDERING in merge-on-read tables: their rows would be others.
+    "latest": (
+        {"payload_class": f"{_MODEL}OverwriteWithLatestAvroPayload"},
+        {"mode": "COMMIT_TIME_ORDERING", "strategy": _COMMIT, "payload": "OverwriteWithLatestAvroPayload"},
+        {"mode": "COMMIT_TIME_ORDERING", "legacy": "OverwriteWithLatestAvroPayload"},
+    ),
+    # JVM Hudi also stores a strategy id in version 9, which no reader needs.
+    "partial": (
+        {"payload_class": f"{_MODEL}PartialUpdateAvroPayload"},
+        {"mode": "CUSTOM", "strategy": "00000000-0000-0000-0000-000000000000", "payload": "PartialUpdateAvroPayload"},
+        {"mode": "EVENT_TIME_ORDERING", "legacy": "PartialUpdateAvroPayload", "partial": "IGNORE_DEFAULTS"},
+    ),
+    "own class": (
+        {"payload_class": "com.example.Own"},
+        {"mode": "CUSTOM", "strategy": "00000000-0000-0000-0000-000000000000", "payload": "Own"},
+        {"mode": "CUSTOM", "strategy": "00000000-0000-0000-0000-000000000000", "payload": "Own"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MERGES)
+def test_the_merge_rule_up_and_back(name: str) -> None:
+    given, of_eight, of_nine = MERGES[name]
+    six = table(SIX, table_type=TableType.MERGE_ON_READ, **given)
+    eight, nine = moved(six, EIGHT), moved(six, EIGHT, NINE)
+    assert facts(eight) == {**of_eight, "precombine": "ts", "initial": "6"}
+    assert facts(nine) == {**of_nine, "ordering": "ts", "initial": "6"}
+    assert moved(six, NINE).raw == nine.raw
+    # A merged row of version 9 has the meta fields of the version that wins; all log files are compacted before.
+    rules = [replace(config.merge_rule, newest_meta_fields=False) for config in (six, eight, nine)]
+    assert rules[0] == rules[1] == rules[2]
+    assert facts(moved(nine, EIGHT)) == facts(eight)
+    assert moved(nine, SIX).raw == moved(nine, EIGHT, SIX).raw == {**six.raw}
+
+
+def test_the_layout_of_the_timeline() -> None:
+    nine = moved(table(SIX), NINE)
+    assert (nine.version, nine.layout_version, nine.timeline_path, nine.history_path) == (
+        NINE,
+        2,
+        "timeline",
+        "history",
+    )
+    assert nine.initial_version is SIX
+    assert moved(table(NINE), SIX).initial_version is None
+
+
+def test_a_table_of_an_old_release_gets_a_type_of_key_generator() -> None:
+    raw = {**table(SIX).raw, "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator"}
+    del raw["hoodie.table.keygenerator.type"]
+    assert moved(TableConfig.from_properties(raw), EIGHT).raw["hoodie.table.keygenerator.type"] == "SIMPLE"
+
+
+@pytest.mark.parametrize(
+    ("payload", "ordering"),
+    [("MySqlDebeziumAvroPayload", "_event_bin_file,_event_pos"), ("PostgresDebeziumAvroPayload", "_event_lsn")],
+)
+def test_a_debezium_class_implies_its_ordering_columns(payload: str, ordering: str) -> None:
+    config = table(EIGHT, payload_class=f"{_MODEL}debezium.{payload}", ordering_fields=("_event_lsn",))
+    assert moved(config, NINE).raw["hoodie.table.ordering.fields"] == ordering
+
+
+def test_what_an_older_version_cannot_store() -> None:
+    with pytest.raises(UnsupportedError, match="expected one ordering column"):
+        properties_for(table(NINE, ordering_fields=("a", "b")), EIGHT)
+    mode = {"hoodie.table.partial.update.mode": PartialUpdateMode.IGNORE_DEFAULTS.value}
+    with pytest.raises(UnsupportedError, match=r"do not know hoodie\.table\.partial\.update\.mode=IGNORE"):
+        properties_for(table(NINE, extra=mode), EIGHT)
+    marker = {
+        "hoodie.record.merge.property.hoodie.payload.delete.field": "op",
+        "hoodie.record.merge.property.hoodie.payload.delete.marker": "D",
+    }
+    with pytest.raises(UnsupportedError, match=r"do not know hoodie\.record\.merge\.property.*delete\.field"):
+        properties_for(table(NINE, extra=marker), SIX)
+
+
+def test_types_of_partition_fields() -> None:
+    of_nine = table(NINE, key_generator=KeyGeneratorType.CUSTOM, partition_field_types=("SIMPLE",))
+    six = moved(of_nine, SIX)
+    assert six.raw["hoodie.table.partition.fields"] == "city"
+    with pytest.raises(InvalidConfigError, match="for example city:SIMPLE"):
+        properties_for(six, EIGHT)
+    with pytest.raises(InvalidConfigError, match="for example city:SIMPLE"):
+        properties_for(six, EIGHT, {"hoodie.table.partition.fields": "town:SIMPLE"})
+    assert moved(six, EIGHT, **{"hoodie.table.partition.fields": "city:SIMPLE"}).partition_field_types == ("SIMPLE",)

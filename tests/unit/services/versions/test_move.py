@@ -1,0 +1,328 @@
+"""Upgrades and downgrades: rows, snapshots of the past and services go on; what is in the way is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, UnsupportedError
+from hoodie.services.versions import move as move_module
+from hoodie.services.versions import timeline_copy
+from hoodie.services.versions.plan import MOVE
+from hoodie.storage import MemoryStore, Store
+from hoodie.table import Table
+from hoodie.timeline import Heartbeat
+from tests.crash.tables import trips
+from tests.support.archived import OFTEN
+from tests.support.rows import assert_same_rows
+
+KINDS = ("copy_on_write", "merge_on_read")
+OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+
+
+def new(version: int, table_type: str = "merge_on_read", **options: Any) -> Table:
+    wanted = {"record_key": "id", "partition_by": "city", "ordering": "ts", **options}
+    schema = trips({}).schema
+    return hoodie.create(MemoryStore().uri(""), schema, type=table_type, table_version=version, spark=False, **wanted)
+
+
+def written(table: Table, numbers: range, city: str = "sf") -> str:
+    rows = {f"k{n}": (numbers.start, city) for n in numbers}
+    instant = table.upsert(trips(rows), properties=OFF).instant
+    assert instant is not None
+    return instant
+
+
+def move(table: Table, to: int, **options: Any) -> move_module.VersionResult:
+    up = table.view().config.version.value < to
+    return (table.upgrade if up else table.downgrade)(to, dry_run=False, **options)
+
+
+def rows_at(table: Table, instant: str | None = None) -> pa.Table:
+    """Rows without the names of files, which a compaction changes."""
+    return table.to_arrow(as_of=instant).drop_columns(["_hoodie_file_name"])
+
+
+def store_of(table: Table) -> Store:
+    return table.view().store
+
+
+def archived_history(table: Table) -> list[Any]:
+    rows: list[Any] = table.history(archived=True).select(["instant", "action"]).to_pylist()
+    return rows
+
+
+def files(store: Store) -> Mapping[str, bytes]:
+    return {info.path: store.read(info.path) for info in store.list("", recursive=True)}
+
+
+@pytest.mark.parametrize("index", ["simple", "record", "bucket"])
+@pytest.mark.parametrize("table_type", KINDS)
+@pytest.mark.parametrize("versions", [(9, 8, 6, 8, 9), (9, 6, 9), (8, 9, 8)], ids=str)
+def test_every_snapshot_stays(table_type: str, index: str, versions: Sequence[int]) -> None:
+    table = new(versions[0], table_type, index=index)
+    snapshots = {}
+    for number, version in enumerate(versions):
+        if number:
+            result = move(table, version)
+            assert (result.from_version, result.to_version) == (versions[number - 1], version)
+        for start in (3 * number, 3 * number + 1):
+            instant = written(table, range(start, start + 4), ("sf", "nyc")[start % 2 if index != "record" else 0])
+            snapshots[instant] = rows_at(table)
+        for instant, rows in snapshots.items():
+            assert_same_rows(rows_at(table, instant), rows, meta=True)
+        assert table.verify(full=True).ok
+    assert table.drop_old_timeline(dry_run=False).notes or MOVE not in table.view().config.raw
+
+
+@pytest.mark.filterwarnings("ignore:the metadata partitions")
+@pytest.mark.parametrize("name", ["v6_cow", "v6_mor", "v8_cow", "v8_mor"])
+def test_tables_of_the_jvm(golden_tables: Path, tmp_path: Path, name: str) -> None:
+    table = hoodie.open(shutil.copytree(golden_tables / name, tmp_path / name), spark=False)
+    if name.startswith("v6"):
+        table.index.drop("record")
+    before = {i.requested_time: rows_at(table, i.requested_time) for i in table.timeline.completed().writes()}
+    for version in (9, 8, 6, 9):
+        if table.view().config.version.value != version:
+            move(table, version)
+        for instant, rows in before.items():
+            assert_same_rows(rows_at(table, instant), rows, meta=True)
+
+
+def test_a_plan_changes_nothing_and_says_what_it_does() -> None:
+    table = new(6)
+    written(table, range(3))
+    written(table, range(2))
+    before = files(store_of(table))
+    plan = table.upgrade(to=9)
+    assert files(store_of(table)) == before
+    assert plan.dry_run
+    assert plan.in_the_way == ()
+    assert plan.steps == (
+        "compact 1 file slice with 1 log file",
+        "copy the timeline of 2 instants and its archive from .hoodie to .hoodie/timeline",
+        "compare the copy with the original: instants, their contents, and the files of all partitions",
+        "set hoodie.table.version=9, and change hoodie.compaction.payload.class, hoodie.record.merge.mode, "
+        "hoodie.record.merge.strategy.id, hoodie.table.initial.version, hoodie.table.legacy.payload.class, "
+        "hoodie.table.ordering.fields, hoodie.table.precombine.field, hoodie.timeline.layout.version",
+        "build the metadata partitions files anew",
+        "keep the old timeline until t.drop_old_timeline() deletes it",
+    )
+    assert plan.lost[0].startswith("requested times as the order")
+    assert "readers of the result:\n    - hoodie; JVM Hudi 1.1 and 1.2" in str(plan)
+    assert json.loads(json.dumps(plan.to_dict()))["to_version"] == 9
+    assert table.upgrade(to=6).notes == ("the table has version 6",)
+
+
+def test_the_wrong_direction_and_unknown_versions() -> None:
+    table = new(8)
+    with pytest.raises(InvalidConfigError, match=r"call t\.downgrade\(to=6\)"):
+        table.upgrade(to=6)
+    with pytest.raises(InvalidConfigError, match=r"call t\.upgrade\(to=9\)"):
+        table.downgrade(to=9)
+    with pytest.raises(UnsupportedError, match=r"upgrade\(to=7\)"):
+        table.upgrade(to=7)
+
+
+def test_the_archive_savepoints_and_checkpoints_move() -> None:
+    table = new(6, "copy_on_write")
+    saved = written(table, range(9))
+    table.savepoint()
+    table.write_batch(trips({"x": (1, "sf")}), 3, query="q")
+    for start in range(5):
+        written(table, range(start, start + 3))
+    table.clean(properties={"hoodie.clean.commits.retained": "1"})
+    for start in range(5):
+        written(table, range(start, start + 3))
+    table.archive(properties={**OFTEN, "hoodie.archive.beyond.savepoint": "true"})
+    history = archived_history(table)
+    assert len(history) > len(table.timeline)
+    for version in (9, 6, 8):
+        result = move(table, version)
+        assert result.counts["archived_instants"] > 5
+        assert archived_history(table) == history
+        assert [found.instant for found in table.savepoints()] == [saved]
+        assert len(table.to_arrow(as_of=saved)) == 9
+        assert table.write_batch(trips({"x": (1, "sf")}), 3, query="q") is None
+        assert table.verify(full=True).ok
+    written(table, range(2))
+    table.archive(properties=OFTEN)
+
+
+def test_a_plan_in_the_archive_moves() -> None:
+    table = new(9, "copy_on_write")
+    for start in range(4):
+        written(table, range(start, start + 3))
+    assert table.clean(properties={"hoodie.clean.commits.retained": "1"}).instant
+    for start in range(4):
+        written(table, range(start, start + 3))
+    table.archive(properties=OFTEN)
+
+    def plans() -> dict[str, bool]:
+        return {found.requested_time: found.plan is not None for found in table.view().archive().all_contents()}
+
+    before = plans()
+    assert any(before.values())
+    for version in (6, 9):
+        move(table, version)
+        assert plans() == before
+
+
+def test_what_is_pending_is_ended_or_named() -> None:
+    table = new(9)
+    written(table, range(4))
+    written(table, range(2))
+    assert table.schedule_compaction()
+    assert "end what is pending" in table.downgrade(8).steps[0]
+    planned = table.schedule_clustering("ts", partitions=["city=sf"])
+    if planned is None:  # its only file group is in the compaction
+        table.compact()
+        planned = table.schedule_clustering("ts")
+    before = files(store_of(table))
+    assert [text.partition(":")[0] for text in table.downgrade(8).in_the_way] == [
+        f"{planned}.clustering (requested) is pending"
+    ]
+    with pytest.raises(UnsupportedError, match=rf't\.cluster\(instant="{planned}"\) executes it'):
+        table.downgrade(8, dry_run=False)
+    assert files(store_of(table)) == before
+    table.cluster(instant=planned)
+    assert move(table, 8).to_version == 8
+
+
+def test_a_running_writer_is_in_the_way() -> None:
+    table = new(8, "copy_on_write")
+    written(table, range(4))
+    store = store_of(table)
+    pending = "20990101000000000"
+    heartbeat = Heartbeat(store, pending)
+    heartbeat.start()
+    try:
+        store.create(f".hoodie/timeline/{pending}.commit.requested", b"")
+        store.create(f".hoodie/timeline/{pending}.inflight", b"")
+        with pytest.raises(UnsupportedError, match="its writer is running"):
+            table.upgrade(dry_run=False)
+    finally:
+        heartbeat.stop()
+    assert move(table, 9).notes == (f"rolled back {pending}, whose writer had died (0 files)",)
+
+
+def test_a_writer_that_began_before_the_move_is_refused_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the timeline of the old version in mind, and its commit would be in no timeline."""
+    table = new(6, "copy_on_write")
+    written(table, range(3))
+    other = hoodie.open(table.path, spark=False)
+    other.count()
+    move(table, 8)
+    assert written(other, range(9)) in {i.requested_time for i in table.timeline}
+    assert table.count() == 9
+
+
+def test_column_statistics_and_filters() -> None:
+    table = new(9, "copy_on_write")
+    written(table, range(4))
+    table.index.build("column_stats")
+    table.index.build("bloom_filters")
+    plan = table.downgrade(8)
+    assert "keep the metadata partitions bloom_filters, files, record_index" in plan.steps
+    move(table, 8)
+    assert {"files", "bloom_filters"} <= {*table.view().config.metadata_partitions}
+    assert table.verify(full=True).ok
+    move(table, 9)
+    assert table.verify(full=True).ok
+
+
+def test_an_older_version_has_no_partitioned_record_index() -> None:
+    table = new(9, "copy_on_write", index="partitioned_record")
+    written(table, range(4))
+    plan = table.downgrade(8)
+    assert plan.lost == ("the metadata partition record_index: version 8 does not have it",)
+    move(table, 8)
+    assert "record_index" not in table.view().config.metadata_partitions
+    written(table, range(6))
+    assert table.count() == 6
+
+
+def complex_table(version: int, bare: bool) -> Table:
+    encoding = {"hoodie.write.complex.keygen.new.encoding": str(bare).lower()} if version < 9 else {}
+    table = new(version, "copy_on_write", key_generator="complex", properties=encoding)
+    table.upsert(trips({"a": (1, "sf")}))
+    return table
+
+
+def test_complex_keys_of_one_column() -> None:
+    with pytest.raises(UnsupportedError, match="the stored keys are bare values"):
+        complex_table(8, True).upgrade(dry_run=False)
+    assert move(complex_table(8, False), 9).to_version == 9
+    table = complex_table(9, False)
+    with pytest.raises(UnsupportedError, match=r"complex\.keygen\.validation\.enable=false"):
+        table.downgrade(8, dry_run=False)
+    move(table, 8, properties={"hoodie.write.complex.keygen.validation.enable": "false"})
+    table.upsert(trips({"a": (2, "sf")}))
+    assert table.to_arrow()["_hoodie_record_key"].to_pylist() == ["id:a"]
+
+
+def test_the_old_timeline_is_kept_and_dropped() -> None:
+    table = new(6, "copy_on_write")
+    written(table, range(3))
+    assert table.drop_old_timeline(dry_run=False).notes == ("no old timeline is kept",)
+    move(table, 9)
+    store = store_of(table)
+    old = [name for name in store.names(".hoodie") if name[0].isdigit()]
+    assert len(old) == 3
+    assert table.drop_old_timeline().counts == {"files_deleted": 3}
+    assert [name for name in store.names(".hoodie") if name[0].isdigit()] == old
+    table.drop_old_timeline(dry_run=False)
+    assert not [name for name in store.names(".hoodie") if name[0].isdigit()]
+    assert store.names(".hoodie/archived") == []
+    assert table.count() == 3
+
+
+def test_a_writer_that_goes_on_with_the_old_version_is_found() -> None:
+    table = new(6, "copy_on_write")
+    written(table, range(3))
+    move(table, 9)
+    store_of(table).create(".hoodie/20990101000000000.commit", b"{}")
+    with pytest.raises(CommitConflictError, match="found 20990101000000000: a writer still writes that version"):
+        table.drop_old_timeline()
+
+
+def test_a_move_of_another_engine_that_stopped_half_way() -> None:
+    table = new(6, "copy_on_write")
+    instant = written(table, range(3))
+    store = store_of(table)
+    store.create(".hoodie/timeline/20200101000000000_20200101000000001.commit", b"Obj")
+    with pytest.raises(UnsupportedError, match="has the instant 20200101000000000, which the timeline"):
+        table.upgrade(dry_run=False)
+    store.delete(".hoodie/timeline/20200101000000000_20200101000000001.commit")
+    assert move(table, 8).to_version == 8
+    assert [i.requested_time for i in table.timeline] == [instant]
+
+
+def test_a_copy_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new(6, "copy_on_write")
+    written(table, range(3))
+    written(table, range(5))
+    copy = timeline_copy.copy_timeline
+
+    def forgetful(view: Any, target: Any, fence: Any) -> Any:
+        copied = copy(view, target, fence)
+        view.store.delete(min(path for path in copied.checksums if path.endswith(".commit")))
+        return copied
+
+    with monkeypatch.context() as patched:
+        patched.setattr(move_module, "copy_timeline", forgetful)
+        with pytest.raises((CorruptFileError, FileNotFoundError)):
+            table.upgrade(dry_run=False)
+    assert table.view().config.version.value == 6
+    assert table.count() == 5
+    written(table, range(7))
+    assert table.drop_old_timeline(dry_run=False).counts["files_deleted"]
+    assert move(table, 9).to_version == 9
+    assert table.count() == 7
