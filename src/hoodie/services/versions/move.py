@@ -324,24 +324,33 @@ def drop_old_timeline(call: Call, *, dry_run: bool) -> ServiceResult:
         table. Nothing is deleted then.
     """
     times = PhaseTimes()
+    if dry_run:
+        return _old_timeline(TableView.load(call.state), times, dry_run=True)
     with call.state.table_lock(call.properties) as lock, times.phase("delete"):
         view = TableView.load(call.state, lock)
-        old, moved_at = _kept(view)
-        if old is None:
-            return ServiceResult(operation=DROP_OLD, dry_run=dry_run, notes=("no old timeline is kept",))
-        files = instant_files(view.store, old)
-        parsed = [layout_of(old).parse_name(info.name) for info in files]
-        later = sorted({found.requested_time for found in parsed if found and found.requested_time > moved_at})
-        if later:
-            raise CommitConflictError(
-                f"{view.store.uri('')}: expected no instant of version {old.version.value} after the move at "
-                f"{moved_at}, found {later[0]}: a writer still writes that version, and its rows are not in the table. "
-                "Stop it, write these rows again, and delete its instant files"
-            )
-        if not dry_run:
+        result = _old_timeline(view, times)
+        old, _ = _kept(view)
+        if old is not None:
             lock.ensure_held()
             forget_timeline(view.store, old)
             update_table_config(view.store, {MOVE: None})
+    return replace(result, seconds=times.seconds())
+
+
+def _old_timeline(view: TableView, times: PhaseTimes, *, dry_run: bool = False) -> ServiceResult:
+    """Count the files of the old timeline. Raises: as `drop_old_timeline`."""
+    old, moved_at = _kept(view)
+    if old is None:
+        return ServiceResult(operation=DROP_OLD, dry_run=dry_run, notes=("no old timeline is kept",))
+    files = instant_files(view.store, old)
+    parsed = [layout_of(old).parse_name(info.name) for info in files]
+    later = sorted({found.requested_time for found in parsed if found and found.requested_time > moved_at})
+    if later:
+        raise CommitConflictError(
+            f"{view.store.uri('')}: expected no instant of version {old.version.value} after the move at {moved_at}, "
+            f"found {later[0]}: a writer still writes that version, and its rows are not in the table. Stop it, write "
+            "these rows again, and delete its instant files"
+        )
     return ServiceResult(
         operation=DROP_OLD, counts={"files_deleted": len(files)}, seconds=times.seconds(), dry_run=dry_run
     )
