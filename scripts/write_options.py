@@ -104,7 +104,12 @@ TABLE_PROPERTIES: dict[str, tuple[str, str, str, str]] = {
         "Class by which the JVM's catalog sync reads partition values.",
     ),
     keys.PARTITION_METAFILE_IN_BASE_FORMAT: ("`false`", "6", "always", "Partition metadata files are Parquet files."),
-    keys.POPULATE_META_FIELDS: ("`true`", "6", "always", "Rows have the five `_hoodie_*` columns."),
+    keys.POPULATE_META_FIELDS: (
+        "`true`",
+        "6",
+        "`properties`",
+        "The five `_hoodie_*` columns have values ([files without](stored-columns.md)).",
+    ),
     keys.BASE_FILE_FORMAT: ("`PARQUET`", "6", "always", "Format of base files."),
     keys.OLD_BASE_FILE_FORMAT: ("none", "6", "read", f"Older name of `{keys.BASE_FILE_FORMAT}`."),
     keys.MULTIPLE_BASE_FILE_FORMATS: (

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.format.instants.service_metadata import RestorePlan
-from hoodie.format.table.table_config import BaseFileFormat
-from hoodie.index import RECORD
+from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
+from hoodie.index import GLOBAL_SIMPLE, RECORD, SIMPLE, table_index
 from hoodie.index.record.building.plan import build_of
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
+
+_VIRTUAL_KEYS = frozenset({KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX, KeyGeneratorType.NON_PARTITION})
+"""The key generators that JVM Hudi accepts in tables without meta fields."""
+_SEARCHED = frozenset({SIMPLE.name, GLOBAL_SIMPLE.name})
+"""Indexes that search the files, where keys are made of the key columns."""
 
 
 def check_writable(view: TableView, verb: str = "write", *, adds_to_skeletons: bool = False) -> None:
@@ -22,18 +28,34 @@ def check_writable(view: TableView, verb: str = "write", *, adds_to_skeletons: b
     Raises: UnsupportedError; its message names the unsupported feature and an engine that supports it.
     """
     check_indexes_known(view)
-    config = view.config
+    check_features(view.config, view.store.uri(""), verb, adds_to_skeletons=adds_to_skeletons)
+
+
+def check_features(config: TableConfig, where: str, verb: str, *, adds_to_skeletons: bool = False) -> None:
+    """Refuse the properties of a table, also of a new one. Raises: as `check_writable`."""
     missing = {
-        "tables without meta fields": not config.populates_meta_fields,
+        **_without_meta_fields(config),
         "tables whose data files lack the partition columns": config.drops_partition_columns,
         "bootstrapped tables": config.bootstrap_base_path is not None and not adds_to_skeletons,
         f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
     }
     for what, found in missing.items():
         if found:
-            raise UnsupportedError(
-                f"{view.store.uri('')}: this release does not {verb} {what}; {verb} it with JVM Hudi"
-            )
+            raise UnsupportedError(f"{where}: this release does not {verb} {what}; {verb} it with JVM Hudi")
+
+
+def _without_meta_fields(config: TableConfig) -> dict[str, bool]:
+    """Return what a table without meta fields must not have, and whether it has it."""
+    if config.populates_meta_fields:
+        return {}
+    kind, index = config.key_generator, table_index(config).name
+    return {
+        "merge-on-read tables without meta fields": config.table_type is TableType.MERGE_ON_READ,
+        "tables without meta fields and without a record key": not config.record_key_fields,
+        f"tables without meta fields with the key generator {kind}": kind not in _VIRTUAL_KEYS,
+        f"tables without meta fields with the index {index!r}": index not in _SEARCHED,
+        "change data of tables without meta fields": config.is_cdc_enabled,
+    }
 
 
 def check_indexes_known(view: TableView) -> None:

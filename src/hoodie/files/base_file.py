@@ -22,7 +22,7 @@ from hoodie.format.hashes.bloom import BloomFilter, FilterBuilder, FilterOptions
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.format.parquet_footer import footer_with_nan, nan_leaves
 from hoodie.format.schema.column_ids import SAME_NAMES, StoredNames
-from hoodie.format.schema.table_schema import conform
+from hoodie.format.schema.table_schema import META_FIELDS, conform
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 
@@ -49,6 +49,8 @@ class ParquetOptions:
     """Columns whose ranges the writer returns, for column statistics; None if the table has no column statistics."""
     bloom: FilterOptions | None = None
     """Options of the bloom filter in the footer; None for the filter that may contain every key."""
+    has_meta: bool = True
+    """Whether the meta columns have values. Without them they are null, and the footer has no keys."""
 
 
 class BaseFileWriter:
@@ -70,11 +72,12 @@ class BaseFileWriter:
         self.path = path
         self.rows = 0
         self.size_bytes = 0
-        self._same = _SameText(same or {}, schema)
+        # As the JVM does, a table without meta fields keeps their columns, without values.
+        self._same = _SameText((same or {}) if options.has_meta else dict.fromkeys(META_FIELDS), schema)
         self._options = options
         self._buffer: list[pa.Table] = []
         self._buffered_bytes = 0
-        self._filter = None if options.bloom is None else FilterBuilder(options.bloom)
+        self._filter = None if options.bloom is None or not options.has_meta else FilterBuilder(options.bloom)
         self._min_key: str | None = None
         self._max_key: str | None = None
         self.ranges: tuple[ColumnRange, ...] | None = None
@@ -111,7 +114,8 @@ class BaseFileWriter:
         """Write the remaining rows and the footer; sets `size_bytes`."""
         self.flush()
         writer = self._writer or self._start(self._same.added(self._same.other_schema.empty_table()))
-        writer.add_key_value_metadata(self._footer())
+        if self._options.has_meta:
+            writer.add_key_value_metadata(self._footer())
         writer.close()
         if self._nan_chunks:
             # A second footer, as pyarrow cannot write these bounds. Readers take the last one.
@@ -144,9 +148,10 @@ class BaseFileWriter:
             return
         rows = pa.concat_tables(self._buffer)
         self._buffer, self._buffered_bytes = [], 0
-        low, high = key_bounds(rows[RECORD_KEY])
-        self._min_key = low if self._min_key is None else min(self._min_key, low, key=_utf16)
-        self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
+        if self._options.has_meta:
+            low, high = key_bounds(rows[RECORD_KEY])
+            self._min_key = low if self._min_key is None else min(self._min_key, low, key=_utf16)
+            self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
         if self._filter is not None:
             self._filter.add(rows[RECORD_KEY])
         if self._observer is not None:
@@ -332,20 +337,20 @@ def open_base_file(store: Store, file: BaseFile) -> Iterator[tuple[pq.ParquetFil
 
 
 class _SameText:
-    """Adds the columns of `values` to the other columns of a schema: each has one text, in all rows.
+    """Adds the columns of `values` to the other columns of a schema: each has one text, or null, in all rows.
 
     They are dictionary-encoded: a row costs four bytes of memory, and the Parquet writer compares no texts.
     """
 
-    def __init__(self, values: Mapping[str, str], schema: pa.Schema) -> None:
+    def __init__(self, values: Mapping[str, str | None], schema: pa.Schema) -> None:
         encoded = pa.dictionary(pa.int32(), pa.string())
         names = set(schema.names)
         self._values = {name: text for name, text in values.items() if name in names}
-        columns = [child.with_type(encoded) if child.name in values else child for child in schema]
+        columns = [child.with_type(encoded) if values.get(child.name) is not None else child for child in schema]
         self._schema = pa.schema(columns, metadata=schema.metadata)
         self.other_schema = pa.schema([child for child in schema if child.name not in values])
         self.other_columns = self.other_schema.names
-        self.row_bytes = sum(len(text.encode()) + 4 for text in self._values.values())
+        self.row_bytes = sum(len((text or "").encode()) + 4 for text in self._values.values())
         """The bytes of a row's values for a reader that decodes them."""
 
     def added(self, rows: pa.Table) -> pa.Table:
@@ -353,10 +358,13 @@ class _SameText:
         if not self._values:
             return rows
         numbers = pa.array(np.zeros(rows.num_rows, np.int32))
-        columns = [
-            pa.DictionaryArray.from_arrays(numbers, pa.array([self._values[name]], pa.string()))
-            if name in self._values
-            else rows[name]
-            for name in self._schema.names
-        ]
+        none = pa.nulls(rows.num_rows, pa.string())
+
+        def column(name: str) -> pa.Array | pa.ChunkedArray:
+            if name not in self._values:
+                return rows[name]
+            text = self._values[name]
+            return none if text is None else pa.DictionaryArray.from_arrays(numbers, pa.array([text], pa.string()))
+
+        columns = [column(name) for name in self._schema.names]
         return pa.Table.from_arrays(columns, schema=self._schema)

@@ -137,12 +137,19 @@ class Incoming:
             return
         base = file_slice.base_file
         if base is not None and not self._outside(store, base):
-            names = read.stored.names_at(base.instant_time)
-            yield from read_base_file(
-                store, base, read.schema, columns=columns, batch_rows=_KEY_BATCH_ROWS, names=names
-            )
+            yield from self._of_base(store, base, columns)
         if file_slice.log_files:
             yield pa.table({RECORD_KEY: logged_keys(store, file_slice, read)})
+
+    def _of_base(self, store: Store, base: BaseFile, columns: tuple[str, ...]) -> Iterator[pa.Table]:
+        """Yield these columns of a base file; keys that it does not store are made."""
+        read, stored = self.search.read, self.search.read.stored
+        if stored.are_in(base) and not stored.makes_keys:
+            yield from read_base_file(store, base, read.schema, columns=columns, batch_rows=_KEY_BATCH_ROWS)
+            return
+        schema = pa.schema([read.schema.field(name) for name in columns])
+        with open_base_file(store, base) as (parquet, _):
+            yield from stored.base_rows(store, parquet, schema, base, with_keys=True)
 
     def _routes(self, hits: Rows, stored: pa.Table | None, file_slice: FileSlice) -> Routes:
         """Return the route of each hit of a global look-up."""

@@ -23,6 +23,7 @@ from hoodie.index.key_search import Incoming, KeySearch
 from hoodie.index.kind import IndexKind
 from hoodie.index.living import living_hits
 from hoodie.storage import Store, open_store
+from hoodie.view.columns import whole_read
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
@@ -64,7 +65,7 @@ class SimpleIndex(Index):
         engine = request.engine_for(sum(found.size_bytes for found in slices))
         search = KeySearch(
             store=self.view.store.spec,
-            read=self.view.slice_read(request.schema, request.merger),
+            read=whole_read(self.view, request.schema, request.merger),
             is_global=self.is_global,
             update_partition_path=self.update_partition_path,
         )

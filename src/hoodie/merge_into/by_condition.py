@@ -29,8 +29,13 @@ from hoodie.view.table_view import TableView
 
 
 def plan_matching_keys(view: TableView, where: Condition) -> ScanPlan:
-    """Plan the read of the keys of all rows that match a condition."""
-    return plan_scan(view, columns=[RECORD_KEY, PARTITION_PATH], where=where)
+    """Plan the read of the keys of all rows that match a condition; of their columns if the files store no keys."""
+    config = view.config
+    names = [RECORD_KEY, PARTITION_PATH]
+    if not config.populates_meta_fields:
+        fields = (*config.record_key_fields, *config.partition_fields)
+        names = list(dict.fromkeys(field.partition(".")[0] for field in fields))
+    return plan_scan(view, columns=names, where=where)
 
 
 @dataclass(frozen=True, slots=True)

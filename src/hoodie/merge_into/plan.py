@@ -151,7 +151,10 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
         for clause in merge.clauses
     )
     merge, join = replace(merge, clauses=clauses), found if joins else ()
-    return MergePlan(view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path, join=join)
+    plan = MergePlan(view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path, join=join)
+    if not plan.is_upsert:
+        _refuse_unstored_keys(view, "a merge that is no upsert of all columns")
+    return plan
 
 
 def plan_partial_upsert(view: TableView, names: Sequence[str], properties: Mapping[str, str]) -> MergePlan:
@@ -164,6 +167,7 @@ def plan_partial_upsert(view: TableView, names: Sequence[str], properties: Mappi
     """
     schema, by_path = view.schema().arrow, _names_by_path(view, properties)
     _refuse_merge_function(view, "partial upsert")
+    _refuse_unstored_keys(view, "partial upsert")
     named = _naming_columns(view, by_path=by_path)
     given = [name for name in names if name not in (*META_FIELDS, OPERATION_FIELD)]
     known = set(schema.names)
@@ -187,6 +191,15 @@ def plan_partial_upsert(view: TableView, names: Sequence[str], properties: Mappi
     on = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in named)
     merge = Merge(on=on, clauses=clauses)
     return MergePlan(view=view, merge=merge, schema=schema, source_of={name: name for name in named}, by_path=by_path)
+
+
+def _refuse_unstored_keys(view: TableView, what: str) -> None:
+    """Refuse a merge that compares stored keys. Raises: UnsupportedError."""
+    if not view.config.populates_meta_fields:
+        raise UnsupportedError(
+            f"{view.store.uri('')} is a table without meta fields, whose files store no keys: expected an upsert, an "
+            f"update or a delete, found {what}"
+        )
 
 
 def _names_by_path(view: TableView, properties: Mapping[str, str]) -> bool:

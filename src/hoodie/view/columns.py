@@ -24,6 +24,7 @@ from hoodie.format.schema.column_ids import (
 )
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
+from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec
 from hoodie.view.slices import with_archived_between
 from hoodie.view.table_state import ColumnHistory
@@ -53,12 +54,12 @@ def stored_columns(view: TableView, schema: pa.Schema, *, as_of: str | None = No
     )
 
 
-def whole_read(view: TableView) -> SliceRead:
-    """Return the options to read the newest file slices with all columns, whatever the files call them.
+def whole_read(view: TableView, columns: pa.Schema | None = None, merger: RecordMerger | None = None) -> SliceRead:
+    """Return the options to read the newest file slices with all columns, wherever and under what name they are stored.
 
-    Raises: as `TableView.slice_read`, `stored_columns`.
+    `columns`, `merger`: as for `TableView.slice_read`. Raises: as that, and `stored_columns`.
     """
-    read = view.slice_read()
+    read = view.slice_read(columns, merger)
     return replace(read, stored=stored_columns(view, read.schema))
 
 

@@ -29,7 +29,9 @@ def view_key_generator(view: TableView, properties: Mapping[str, str] | None = N
     Raises: InvalidConfigError if the option contradicts the stored rows; as `table_key_generator`.
     """
     generator = table_key_generator(view.config, properties)
-    if not generator.has_two_encodings or (stored := view.fact(_names_stored_keys)) is None:
+    if not generator.has_two_encodings or not view.config.populates_meta_fields:
+        return generator
+    if (stored := view.fact(_names_stored_keys)) is None:
         return generator
     if generator.with_names not in (None, stored):
         raise InvalidConfigError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie import config as options
+from hoodie.commit.writable import check_features
 from hoodie.config import Option, concurrency, indexes, writes
 from hoodie.config.option import checked_text
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
@@ -47,6 +48,7 @@ _DELETE_KEYS = frozenset({keys.DELETE_FIELD, keys.DELETE_MARKER})
 _HIVE_STYLE = Option(keys.HIVE_STYLE, True, options.flag, "0.4", "Partition folders are named column=value.")
 _URL_ENCODE = Option(keys.URL_ENCODE, False, options.flag, "0.4", "Partition values are encoded as in a URL.")
 _SLASHES = Option(keys.SLASH_SEPARATED_DATES, False, options.flag, "1.1", "Dates are folders yyyy/MM/dd.")
+_META_FIELDS = Option(keys.POPULATE_META_FIELDS, True, options.flag, "0.9", "Rows have values of the meta columns.")
 _TIMEZONE = Option(keys.TIMEZONE, "utc", options.one_of("utc", "local"), "0.9", "Zone of instant times.")
 _CDC = Option(keys.CDC_ENABLED, False, options.flag, "0.13", "Writes log change data.")
 _CDC_MODE = Option(
@@ -65,6 +67,7 @@ _SET_BY_ARGUMENTS = frozenset(
 )
 _CREATION_KEYS = frozenset(
     {_HIVE_STYLE.key, _URL_ENCODE.key, _SLASHES.key, _TIMEZONE.key, _CDC.key, _CDC_MODE.key, keys.DATABASE}
+    | {_META_FIELDS.key}
     | _DELETE_KEYS
 )
 
@@ -145,6 +148,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             is_hive_style=_HIVE_STYLE.get(properties),
             is_url_encoded=_URL_ENCODE.get(properties),
             has_slash_separated_dates=_SLASHES.get(properties),
+            populates_meta_fields=_META_FIELDS.get(properties),
             merge_mode=mode,
             is_cdc_enabled=_CDC.get(properties),
             cdc_logging_mode=_CDC_MODE.get(properties).upper() if logs_changes else None,
@@ -153,6 +157,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             extra={**extra, **index, **merging},
         )
     )
+    check_features(config, name, "write")
     table_key_generator(config).expect_known_encoding()
     return config
 
@@ -249,11 +254,13 @@ def _index(wanted: CreateOptions, *, has_record_key: bool) -> IndexKind:
 
     Raises: as `index_kind`; UnsupportedError for a record index of such a version.
     """
-    has_record_index = _version(wanted).has_known_indexes
+    has_record_index = _version(wanted).has_known_indexes and _META_FIELDS.get(wanted.properties)
     if wanted.index is None:
         return RECORD if has_record_key and has_record_index else SIMPLE
     kind = index_kind(wanted.index)
     if kind.metadata_partition is not None and not has_record_index:
+        if not _META_FIELDS.get(wanted.properties):
+            return kind  # refused with the other features of such tables
         raise UnsupportedError(
             f"index={kind.name!r}: this release does not write the indexes in the metadata table of version "
             f"{wanted.table_version}; choose 'simple', 'bloom', their global forms, or 'bucket'"

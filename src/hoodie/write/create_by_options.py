@@ -46,6 +46,7 @@ _DEFINITION: Final = (
     keys.HIVE_STYLE,
     keys.URL_ENCODE,
     keys.SLASH_SEPARATED_DATES,
+    keys.POPULATE_META_FIELDS,
     keys.MERGE_MODE,
     keys.MERGE_STRATEGY_ID,
     keys.CDC_ENABLED,

@@ -267,6 +267,7 @@ class WriteSetup:
             any_partition=self.index.is_global,
             buckets=buckets,
             loose=self.loose,
+            stores_keys=self.view.config.populates_meta_fields,
         )
 
     def context(

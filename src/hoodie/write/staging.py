@@ -55,6 +55,8 @@ class Preparation:
     any_partition: bool = False
     buckets: int = 0
     loose: Paths = frozenset()
+    stores_keys: bool = True
+    """Whether rows that were read from the table have their record keys in the meta columns."""
 
     @property
     def prepared_schema(self) -> pa.Schema:
@@ -106,7 +108,8 @@ class Preparation:
     def _keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Convert keys to delete; only the columns of the record key and the partition path are read."""
         columns = KeyColumns(self.key_generator, self.schema)
-        naming = batch.select(columns.needed(batch.schema.names))
+        given = [name for name in batch.schema.names if self.stores_keys or name not in META_FIELDS]
+        naming = batch.select(columns.needed(given))
         keys = columns.record_keys(naming)
         paths = columns.partition_paths(naming)
         if paths is None:

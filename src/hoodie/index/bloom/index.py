@@ -22,6 +22,7 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 from hoodie.metadata.row_readers import FilterReader
+from hoodie.view.columns import whole_read
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
@@ -65,7 +66,7 @@ class BloomIndex(Index):
             return Tagged(slices=slices)
         search = KeySearch(
             store=self.view.store.spec,
-            read=self.view.slice_read(request.schema, request.merger),
+            read=whole_read(self.view, request.schema, request.merger),
             is_global=self.is_global,
             update_partition_path=self.update_partition_path,
             prunes=False,

@@ -160,4 +160,5 @@ def parquet_options(table: DataTable, options: Mapping[str, str], schema: pa.Sch
         codec="none" if codec == "uncompressed" else codec,
         range_columns=written_columns(table, schema, options),
         bloom=written_filters(table, options),
+        has_meta=table.config.populates_meta_fields,
     )

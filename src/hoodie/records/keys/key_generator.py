@@ -7,7 +7,7 @@ determines how keys are joined and how each partition field becomes text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -226,7 +226,7 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
     """
     prefix = TIMEBASED_PREFIX
     given = {key.removeprefix(prefix): text for key, text in (properties or {}).items() if key.startswith(prefix)}
-    return key_generator_for(
+    generator = key_generator_for(
         kind=config.key_generator,
         record_key_fields=config.record_key_fields,
         partition_fields=config.partition_fields,
@@ -238,6 +238,9 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
         timestamp_options={**given, **config.timestamp_options},
         bare_single_complex_key=_told_encoding(properties or {}, config.raw),
     )
+    if generator.with_names is None and not config.populates_meta_fields:
+        return replace(generator, with_names=True)  # no file stores the keys
+    return generator
 
 
 def _told_encoding(*properties: Mapping[str, str]) -> bool | None:

@@ -212,7 +212,7 @@ class NewBaseFile:
         if base_file is None:
             return self._write(file_id, None, changes, (), parts)
         with open_base_file(self.store, base_file) as (parquet, _):
-            stored = self.context.stored.base_rows(self.store, parquet, self._kept, base_file)
+            stored = self.context.stored.base_rows(self.store, parquet, self._kept, base_file, with_keys=True)
             return self._write(file_id, base_file, changes, stored, parts)
 
     def merge(
@@ -225,7 +225,7 @@ class NewBaseFile:
         with open_base_file(self.store, base_file) as (parquet, _):
 
             def read() -> Iterator[pa.Table]:
-                return self.context.stored.base_rows(self.store, parquet, self._kept, base_file)
+                return self.context.stored.base_rows(self.store, parquet, self._kept, base_file, with_keys=True)
 
             if is_newer_than_stored(parquet, self.context, base_file, changes):
                 return [self._write(file_id, base_file, changes, read(), parts)]

@@ -173,7 +173,7 @@ def all_lose(
     if bytes_max is not None and _compressed_bytes(parquet, columns.names) > bytes_max:
         return None
     probe = ChangeProbe(context, changes)
-    for stored in context.stored.base_rows(store, parquet, columns, base_file):
+    for stored in context.stored.base_rows(store, parquet, columns, base_file, with_keys=True):
         if probe.wins_any(stored):
             return None
     return None if probe.inserts_any else probe
