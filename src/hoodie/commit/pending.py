@@ -35,7 +35,7 @@ from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
 from hoodie.view.table_view import TableView
 
-_EXECUTOR: Final = "hoodie.python.executor"
+EXECUTOR: Final = "hoodie.python.executor"
 _AVRO: Final = b"Obj\x01"
 _OPERATIONS: Final = {
     Action.COMPACTION: WriteOperation.COMPACT,
@@ -48,7 +48,7 @@ def executor_content(action: Action, text: bytes, version: TableVersion) -> byte
     """Return the content of the inflight file of a planned service; `text` names its executor."""
     metadata = CommitMetadata(
         operation_type=_OPERATIONS[action].value,
-        extra_metadata={_EXECUTOR: text.decode()},
+        extra_metadata={EXECUTOR: text.decode()},
         # With replaced file ids, though none, it is written as the metadata of a replace commit.
         partition_to_replace_file_ids={} if action is Action.CLUSTERING else None,
     )
@@ -61,13 +61,13 @@ def executor_text(content: bytes) -> bytes:
     Earlier releases stored the text of compactions as it is. In version 6 the metadata is JSON.
     """
     is_avro = content.startswith(_AVRO)
-    if not is_avro and _EXECUTOR.encode() not in content:
+    if not is_avro and EXECUTOR.encode() not in content:
         return content
     try:
         metadata = CommitMetadata.parse(content, path="the inflight file of a planned service")
     except CorruptFileError:
         return b""
-    return metadata.extra_metadata.get(_EXECUTOR, "").encode()
+    return metadata.extra_metadata.get(EXECUTOR, "").encode()
 
 
 _CLEAR_WAIT_MS = 5_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.index import partition_follows_columns
 from hoodie.metadata.kinds.files import WantedPartitions
@@ -33,9 +33,10 @@ class PartitionPruning:
     def of(cls, view: TableView, where: Condition, schema: pa.Schema) -> PartitionPruning | None:
         """Return the pruning of a read; None if the partition paths do not determine whether the condition is true.
 
-        A condition without an Arrow form prunes nothing: the engine evaluates the condition for each row, and can
-        compare more types. Nothing is pruned either if rows stay in their first partition when their partition columns
-        change: the partition path and the partition columns of a row can then differ.
+        Nothing is pruned if the table does not store how its paths are made, as those of JVM Hudi with a custom key
+        generator. A condition without an Arrow form prunes nothing: the engine evaluates the condition for each row,
+        and can compare more types. Nothing is pruned either if rows stay in their first partition when their partition
+        columns change: the partition path and the partition columns of a row can then differ.
 
         Raises: SchemaMismatchError for unknown columns in the condition.
         """
@@ -51,7 +52,10 @@ class PartitionPruning:
             where.row_filter(schema)
         except (UnsupportedError, SchemaMismatchError):
             return None
-        return cls(where, schema, table_key_generator(view.config), fields)
+        try:
+            return cls(where, schema, table_key_generator(view.config), fields)
+        except (UnsupportedError, InvalidConfigError):
+            return None
 
     def to_list(self) -> WantedPartitions:
         """Return the partitions whose files must be listed, or a function that chooses them among all partitions.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +34,9 @@ class Life:
     older: Jvm
     path: Path
     table_type: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Properties of our new table, and options of each write of the release."""
+    index: str | None = None
     rows: dict[str, int] = field(default_factory=dict)
     ts: int = 0
     writers: set[bool] = field(default_factory=set)
@@ -44,10 +48,11 @@ class Life:
 
     def create(self) -> None:
         """A new table of ours, with the default index of its version."""
+        own = {key: value for key, value in self.options.items() if key != "hoodie.index.type"}
         hoodie.create(
             self.path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=self.table_type.lower(),
-            index="record" if self.version > 6 else "simple", name="trips", table_version=self.version,
-            properties={"hoodie.datasource.write.hive_style_partitioning": "false"},
+            index=self.index or ("record" if self.version > 6 else "simple"), name="trips", table_version=self.version,
+            properties={"hoodie.datasource.write.hive_style_partitioning": "false", **own},
         )  # fmt: skip
 
     @property
@@ -68,7 +73,7 @@ class Life:
         if is_ours:
             self.table.upsert(data)
         else:
-            write(self.older, self.path, data, table_type=self.table_type)
+            write(self.older, self.path, data, table_type=self.table_type, options=self.options)
         self.rows |= dict.fromkeys(data["id"].to_pylist(), self.ts)
 
     def delete(self, numbers: range, *, is_ours: bool) -> None:
@@ -79,7 +84,7 @@ class Life:
         if is_ours:
             self.table.delete(data.select(["id", "city"]))
         else:
-            write(self.older, self.path, data, table_type=self.table_type, operation="delete")
+            write(self.older, self.path, data, table_type=self.table_type, operation="delete", options=self.options)
         self.rows = {key: ts for key, ts in self.rows.items() if key not in data["id"].to_pylist()}
 
     def compact(self, *, is_ours: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,11 +25,19 @@ def trips(numbers: range, ts: int) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def write(older: Jvm, path: Path, rows: pa.Table, *, table_type: str, operation: str = "upsert") -> None:
+def write(
+    older: Jvm,
+    path: Path,
+    rows: pa.Table,
+    *,
+    table_type: str,
+    operation: str = "upsert",
+    options: Mapping[str, str] | None = None,
+) -> None:
     """A write of the older release."""
     older.write(
         rows, path, table_name="trips", key="id", partition="city", ordering="ts", table_type=table_type,
-        operation=operation, options={"hoodie.compact.inline": "false"},
+        operation=operation, options={"hoodie.compact.inline": "false", **(options or {})},
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,12 +17,13 @@ from hoodie.files.logs.log_scan import ScanRule, stored_blocks
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.slices import LogFile
 from hoodie.format.filenames import LogFileName, name_of
+from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.index import table_index
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import Action, load_timeline
-from tests.crash.tables import check_tidy, die_at, rows_of, run_until, trips
+from tests.crash.tables import check_tidy, copy_of, die_at, rows_of, run_until, trips
 from tests.support.fault_store import CrashPoint
 
 SCHEMA = trips({}).schema
@@ -52,6 +54,7 @@ def test_what_a_new_table_stores() -> None:
     assert (raw["hoodie.table.version"], raw["hoodie.timeline.layout.version"]) == ("6", "1")
     assert raw["hoodie.table.precombine.field"] == "ts"
     assert raw["hoodie.archivelog.folder"] == "archived"
+    assert raw["hoodie.table.keygenerator.class"] == "org.apache.hudi.keygen.SimpleKeyGenerator"
     assert not {"hoodie.table.ordering.fields", "hoodie.record.merge.mode", "hoodie.table.initial.version"} & raw.keys()
 
 
@@ -75,6 +78,7 @@ def test_a_whole_life(table_type: str) -> None:
     expected["e"] = (1, "nyc")
     assert rows_of(store) == expected
     kept = table.savepoint().instant or ""
+    table.upsert(trips({"a": (7, "sf"), "e": (7, "nyc")}))
     table.insert_overwrite(trips({"x": (1, "nyc")}))
     table.restore(kept)
     assert rows_of(store) == expected
@@ -95,6 +99,32 @@ def test_a_whole_life(table_type: str) -> None:
     assert not any("_" in name for name in names), "version 6 has no completion times in names"
     assert any(".archive." in name for name in store.names(".hoodie/archived"))
     assert not store.list(".hoodie/timeline")
+
+
+def test_the_inflight_file_of_a_clean_has_its_plan_and_its_process() -> None:
+    """JVM Hudi 0.15 archives a clean, and finishes one whose process died, by the plan in the inflight file."""
+    table = new(properties={"hoodie.metadata.compact.max.delta.commits": "1", **ONE_FILE})
+    for ts in range(30):
+        table.upsert(trips({"a": (ts, "sf")}))
+    store = store_of(table)
+    for folder in (".hoodie", ".hoodie/metadata/.hoodie"):
+        files = {info.name: store.read(info.path) for info in store.list(folder) if ".clean." in info.name}
+        begun = [name for name in files if name.endswith(".inflight")]
+        assert begun, folder
+        for name in begun:
+            plan = CleanerPlan.parse(files[name])
+            planned = CleanerPlan.parse(files[name.replace(".inflight", ".requested")])
+            assert replace(plan, extra_metadata=None) == replace(planned, extra_metadata=None)
+    copied = copy_of(store)
+    calls = run_until(copied, lambda dying: dying.clean(properties={"hoodie.clean.commits.retained": "1"}), None).calls
+    last = max(number for number, call in enumerate(calls, 1) if call.path.endswith(".clean"))
+    dead = run_until(store, lambda dying: dying.clean(properties={"hoodie.clean.commits.retained": "1"}), last)
+    assert dead.crashed
+    (pending,) = table.timeline.pending()
+    assert pending.action is Action.CLEAN
+    table.upsert(trips({"b": (1, "sf")}))
+    assert not table.timeline.pending().instants
+    assert rows_of(store) == {"a": (29, "sf"), "b": (1, "sf")}
 
 
 def test_instants_are_json_and_a_clustering_is_a_replace_commit() -> None:
@@ -283,6 +313,10 @@ REFUSED = {
     "record index": ({"index": "record"}, "does not write the indexes in the metadata table of version 6"),
     "statistics": ({"properties": {"hoodie.metadata.index.column.stats.enable": "true"}}, "column statistics"),
     "bloom filters": ({"properties": {"hoodie.metadata.index.bloom.filter.enable": "true"}}, "bloom filters"),
+    "custom keys": (
+        {"partition_by": ["city:SIMPLE", "ts:TIMESTAMP"], "key_generator": "custom"},
+        "does not store the types of the partition fields",
+    ),
     "several ordering columns": ({"ordering": ["ts", "id"]}, "one column"),
 }
 

@@ -46,7 +46,18 @@ _TYPE_OF_CLASS: Final[Mapping[str, KeyGeneratorType]] = {
     "UuidKeyGenerator": KeyGeneratorType.SPARK_SQL_UUID,
     "MergeIntoKeyGenerator": KeyGeneratorType.SPARK_SQL_MERGE_INTO,
 }
+_CLASS_OF_TYPE: Final = {
+    kind: f"org.apache.hudi.keygen.{name}"
+    for name, kind in _TYPE_OF_CLASS.items()
+    if kind not in (KeyGeneratorType.AUTO_RECORD, KeyGeneratorType.TABLE_METADATA) and not kind.startswith("SPARK_SQL")
+}
 _HUDI_PACKAGES = ("org.apache.hudi.", "org.apache.spark.sql.hudi.", "com.uber.hoodie.")
+
+
+def key_generator_properties(kind: KeyGeneratorType, *, with_class: bool) -> dict[str, str]:
+    """Return the properties that store a key generator: its type, and `with_class` also its class if Hudi has one."""
+    of_class = {keys.KEY_GENERATOR_CLASS: _CLASS_OF_TYPE[kind]} if with_class and kind in _CLASS_OF_TYPE else {}
+    return {keys.KEY_GENERATOR_TYPE: kind.value, **of_class}
 
 
 def stored_key_generator(

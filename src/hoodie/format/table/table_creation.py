@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hoodie.errors import InvalidConfigError
 from hoodie.format.table import table_keys as keys
-from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
+from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator, key_generator_properties
 from hoodie.format.table.merge_config import METADATA_PAYLOAD_CLASS, PAYLOAD_STRATEGY_ID, MergeMode, merge_properties
 from hoodie.format.table.properties import table_checksum
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType, TimelineZone
@@ -141,8 +141,7 @@ def _layout_of_files(table: NewTable) -> dict[str, str]:
 
 def _field_lists(table: NewTable) -> dict[str, str]:
     kind = table.key_generator or inferred_key_generator(table.record_key_fields, table.partition_fields)
-    raw = {
-        keys.KEY_GENERATOR_TYPE: kind.value,
+    raw = key_generator_properties(kind, with_class=table.version.stores_key_generator_class) | {
         # Unlike the other field lists, stored even if empty: that is how the JVM marks a table without partitions.
         keys.PARTITION_FIELDS: ",".join(_typed_partition_fields(table)),
         keys.PARTITION_EXTRACTOR_CLASS: _extractor_class(table),

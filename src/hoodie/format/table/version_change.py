@@ -10,7 +10,7 @@ from typing import Final
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table import table_keys as keys
-from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.format.table.key_generator import KeyGeneratorType, key_generator_properties
 from hoodie.format.table.merge_config import (
     MergeMode,
     merge_properties,
@@ -46,6 +46,8 @@ def properties_for(
         keys.INITIAL_VERSION: None,
         keys.KEY_GENERATOR_TYPE: config.raw.get(keys.KEY_GENERATOR_TYPE) or config.key_generator.value,
     }
+    if version.stores_key_generator_class and keys.KEY_GENERATOR_CLASS not in config.raw:
+        changes |= key_generator_properties(config.key_generator, with_class=True)
     if version.has_completion_time_in_name:
         changes |= {keys.TIMELINE_PATH: config.timeline_path, keys.HISTORY_PATH: config.history_path}
     if version.stores_merge_mode:

@@ -30,6 +30,8 @@ class TableVersion:
     """Whether a completed instant file is named `<requested>_<completion>.<action>`."""
     commit_metadata_is_avro: bool
     """Whether commit, deltacommit and replacecommit files are Avro containers (JSON otherwise)."""
+    inflight_clean_has_plan: bool
+    """Whether readers expect the plan of a clean in its inflight file too."""
     log_name_has_base_instant: bool
     """Whether the instant in a log file's name is the base instant of its file slice (else the writing instant)."""
     validates_log_blocks: bool
@@ -44,6 +46,8 @@ class TableVersion:
     """Whether `hoodie.record.merge.mode` and `hoodie.table.initial.version` are stored."""
     stores_payload_class: bool
     """Whether a payload class and a merge strategy id are also stored for built-in merge modes."""
+    stores_key_generator_class: bool
+    """Whether the class of the key generator is stored too: releases before 1.0 do not know its type."""
     stores_partition_field_types: bool
     """Whether partition fields of a custom key generator are stored as `field:TYPE`."""
     names_single_complex_key: bool
@@ -86,6 +90,7 @@ TableVersion.SIX = TableVersion(
     archive_folder="archived",
     has_completion_time_in_name=False,
     commit_metadata_is_avro=False,
+    inflight_clean_has_plan=True,
     log_name_has_base_instant=True,
     validates_log_blocks=True,
     ordering_key=PRECOMBINE_FIELD,
@@ -93,6 +98,7 @@ TableVersion.SIX = TableVersion(
     has_log_compaction=False,
     stores_merge_mode=False,
     stores_payload_class=True,
+    stores_key_generator_class=True,
     stores_partition_field_types=False,
     names_single_complex_key=False,
     has_typed_statistics=False,
@@ -105,6 +111,7 @@ TableVersion.EIGHT = TableVersion(
     archive_folder="history",
     has_completion_time_in_name=True,
     commit_metadata_is_avro=True,
+    inflight_clean_has_plan=False,
     log_name_has_base_instant=False,
     validates_log_blocks=False,
     ordering_key=PRECOMBINE_FIELD,
@@ -112,6 +119,7 @@ TableVersion.EIGHT = TableVersion(
     has_log_compaction=True,
     stores_merge_mode=True,
     stores_payload_class=True,
+    stores_key_generator_class=False,
     stores_partition_field_types=True,
     names_single_complex_key=False,
     has_typed_statistics=False,
@@ -124,6 +132,7 @@ TableVersion.NINE = TableVersion(
     archive_folder="history",
     has_completion_time_in_name=True,
     commit_metadata_is_avro=True,
+    inflight_clean_has_plan=False,
     log_name_has_base_instant=False,
     validates_log_blocks=False,
     ordering_key=ORDERING_FIELDS,
@@ -131,6 +140,7 @@ TableVersion.NINE = TableVersion(
     has_log_compaction=True,
     stores_merge_mode=True,
     stores_payload_class=False,
+    stores_key_generator_class=False,
     stores_partition_field_types=True,
     names_single_complex_key=True,
     has_typed_statistics=True,

@@ -40,7 +40,7 @@ def finish_clean(context: ServiceContext) -> bool:
             folder.forget(instant.requested_time, Action.CLEAN, State.INFLIGHT, State.REQUESTED)
             continue
         if instant.state is State.REQUESTED:
-            folder.begin(instant.requested_time, Action.CLEAN)
+            _begin(context, instant.requested_time, content)
         _execute(context, instant.requested_time, CleanerPlan.parse(content))
     return bool(pending)
 
@@ -61,10 +61,17 @@ def clean_if_due(context: ServiceContext) -> bool:
     if plan is None:
         return False
     requested_time = context.folder.service_time(_CODE, context.metadata_timeline) or context.next_time()
-    context.folder.request(requested_time, Action.CLEAN, plan.to_bytes())
-    context.folder.begin(requested_time, Action.CLEAN)
+    content = plan.to_bytes()
+    context.folder.request(requested_time, Action.CLEAN, content)
+    _begin(context, requested_time, content)
     _execute(context, requested_time, plan)
     return True
+
+
+def _begin(context: ServiceContext, requested_time: str, plan: bytes) -> None:
+    """Create the inflight file; in version 6 JVM writers read the plan there."""
+    has_plan = context.folder.config.version.inflight_clean_has_plan
+    context.folder.begin(requested_time, Action.CLEAN, plan if has_plan else b"")
 
 
 def earliest_to_retain(context: ServiceContext) -> Instant | None:

@@ -78,9 +78,9 @@ class KeyGenerator:
         if self.with_names is None:
             name = self.record_key_fields[0]
             raise InvalidConfigError(
-                f"keys of one field of a COMPLEX key generator are `v` or `{name}:v` in this table version: Hudi 1.0.0 "
-                f"to 1.0.2 write `v`, other releases `{name}:v`; set the option {NEW_KEY_ENCODING.key} to true for "
-                f"`v`, to false for `{name}:v`"
+                f"keys of one field of a COMPLEX key generator are `v` or `{name}:v` in this table version: Hudi "
+                f"0.15.0 and 1.0.0 to 1.0.2 write `v`, other releases `{name}:v`; set the option "
+                f"{NEW_KEY_ENCODING.key} to true for `v`, to false for `{name}:v`"
             )
         return self.with_names
 
@@ -198,6 +198,12 @@ def key_generator_for(
     if kind in (KeyGeneratorType.NON_PARTITION, KeyGeneratorType.GLOBAL_DELETE, KeyGeneratorType.TABLE_METADATA):
         partitions = ()
     _check_fields(kind, keys, partitions)
+    if kind == KeyGeneratorType.CUSTOM and not (partition_field_types or table_version.stores_partition_field_types):
+        raise UnsupportedError(
+            f"a table of version {table_version.value} does not store the types of the partition fields "
+            f"({', '.join(partitions)}) of a CUSTOM key generator: write to it with JVM Hudi, or choose table "
+            "version 8 or later"
+        )
     types = _field_types(kind, partitions, partition_field_types)
     times = timestamp_format(timestamp_options or {}) if "TIMESTAMP" in types else None
     return KeyGenerator(

@@ -294,8 +294,8 @@ def timestamp_format(options: Mapping[str, str]) -> TimestampFormat:
         known = ", ".join((*_UNIT_OF_TYPE, "SCALAR", *_TEXT_TYPES))
         raise InvalidConfigError(
             f"hoodie.keygen.timebased.timestamp.type: expected one of {known}, found {kind!r}; "
-            "a JVM table with a custom key generator does not store this option: pass the hoodie.keygen.timebased.* "
-            "options that its JVM writer uses in properties= of the write"
+            "a JVM table with a custom key generator, or of version 6, does not store this option: pass the "
+            "hoodie.keygen.timebased.* options that its JVM writer uses in properties= of the write"
         )
     if unit not in _MILLIS_OF_UNIT:
         known = ", ".join(_MILLIS_OF_UNIT)

@@ -17,13 +17,13 @@ from typing import Final
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call, Occasion
 from hoodie.commit.metadata_table import ensure_metadata_partitions
-from hoodie.commit.pending import PendingInstant, inflight_content, request
+from hoodie.commit.pending import EXECUTOR, PendingInstant, inflight_content, request
 from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config import retention
 from hoodie.display import size_text
-from hoodie.errors import CommitConflictError, InstantNotFoundError, StorageError
+from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError, StorageError
 from hoodie.files.staging.staged import dead_stages
 from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import name_of
@@ -85,7 +85,7 @@ def is_running(view: TableView, clean: Instant, *, is_asked_for: bool) -> bool:
     if is_asked_for:
         return False
     content = inflight_content(view, clean) if clean.state is State.INFLIGHT else None
-    if content is not None and Owner.parse(content) is not None:
+    if content is not None and _owner_of(content) is not None:
         return False
     return _idle_ms(view, clean) < _FOREIGN_IDLE_MS[clean.state]
 
@@ -108,12 +108,27 @@ def take_up(
         delete_instant_files(view.store, view.layout, clean.requested_time, clean.action, *states)
         return None
     plan = CleanerPlan.parse(content, path=view.path_of(clean))
-    return claim(ensure_metadata_partitions(view), clean, properties), plan
+    return claim(ensure_metadata_partitions(view), clean, plan, properties), plan
 
 
-def claim(view: TableView, clean: Instant, properties: Mapping[str, str]) -> PendingInstant:
-    """Make this process the owner of a requested clean, under the table's lock."""
-    return PendingInstant.claim(view, clean, Owner.new().to_bytes(), properties)
+def claim(view: TableView, clean: Instant, plan: CleanerPlan, properties: Mapping[str, str]) -> PendingInstant:
+    """Make this process the owner of a requested clean, under the table's lock.
+
+    In version 6 the inflight file contains the plan too: JVM Hudi 0.15 reads it there, also to archive the clean.
+    """
+    token = Owner.new().to_bytes()
+    if view.config.version.inflight_clean_has_plan:
+        token = replace(plan, extra_metadata={**(plan.extra_metadata or {}), EXECUTOR: token.decode()}).to_bytes()
+    return PendingInstant.claim(view, clean, token, properties)
+
+
+def _owner_of(content: bytes) -> Owner | None:
+    """Return the process that the inflight file of a clean names; None if a JVM wrote it."""
+    try:
+        plan = CleanerPlan.parse(content)
+    except CorruptFileError:
+        return Owner.parse(content)
+    return Owner.parse((plan.extra_metadata or {}).get(EXECUTOR, "").encode())
 
 
 def _idle_ms(view: TableView, clean: Instant) -> int:
@@ -298,7 +313,7 @@ def _begin(
                 return None
         requested = request(now, Action.CLEAN, planned.plan.to_bytes())
         reached(Step.REQUESTED)
-        pending = claim(now, requested, call.properties)
+        pending = claim(now, requested, planned.plan, call.properties)
     reached(Step.BEGUN)
     return pending, planned
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import instant_of_data_file, name_of
+from hoodie.format.filenames import LogFileName, instant_of_data_file, name_of
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
 from hoodie.services.indexing.life import how_to_end
@@ -240,9 +240,11 @@ def _check_saved_state(
             raise _refused(view, target, group, found)
 
 
-def _is_same(stays: TableView, found: FileSlice, named: Collection[str], target: Instant) -> bool:
+def _is_same(stays: TableView, found: FileSlice, named: set[str], target: Instant) -> bool:
     names = {name_of(path) for path in found.paths}
-    if names == named:
+    more_logs = stays.config.version.log_name_has_base_instant and named <= names
+    if names == named or (more_logs and all(LogFileName.parse(name) for name in names - named)):
+        # In version 6 log files of later writes stay, with rollback blocks behind them.
         return True
     base = found.base_file
     wrote = None if base is None else stays.timeline.get(base.instant_time)

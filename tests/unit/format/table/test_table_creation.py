@@ -39,6 +39,9 @@ def test_a_new_table_has_exactly_the_references_properties(golden_tables: Path, 
     expected = {key: value for key, value in _golden(golden_tables, name).raw.items() if key not in _ADDED_LATER}
     # The golden tables are Hudi 1.2.0's. The releases that write versions 6 and 8 unasked know the older name only.
     expected[created.version.ordering_key] = expected.pop(keys.ORDERING_FIELDS)
+    if created.version == TableVersion.SIX:
+        # Hudi 0.15 knows a key generator by its class only.
+        expected[keys.KEY_GENERATOR_CLASS] = "org.apache.hudi.keygen.SimpleKeyGenerator"
     assert created.raw == expected
     assert list(created.raw) == sorted(created.raw)
 

@@ -1,0 +1,150 @@
+"""Operations, indexes, keys, statements and change data in tables of version 6, in turns with JVM Hudi 0.15.0."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie.format.filenames import bucket_of_file_id
+from hoodie.timeline import Action
+from hoodie.view.slices import list_slices
+from tests.interop import test_change_data as change_data
+from tests.interop.judges import Jvm
+from tests.interop.key_cases import CASES, check_our_table, check_their_table, jvm_upsert, rows_of
+from tests.interop.older.life import TABLE_TYPES, Life
+from tests.interop.older.trips import trips
+from tests.support.rows import assert_same_rows
+
+RELEASES = ("0.15.0",)
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}
+INDEXES = {
+    "bloom": {"hoodie.index.type": "BLOOM", "hoodie.index.bloom.num_entries": "20"},
+    "global_bloom": {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.index.bloom.num_entries": "20"},
+    "bucket": BUCKETS,
+}
+
+
+@pytest.mark.matrix(keep=1)
+@pytest.mark.parametrize("table_type", TABLE_TYPES)
+def test_statements_of_the_release_and_replacing_writes(older: Jvm, tmp_path: Path, table_type: str) -> None:
+    """MERGE INTO, UPDATE, DELETE and INSERT OVERWRITE of the JVM on our table; both replace and delete partitions."""
+    life = Life(older, tmp_path / "trips", table_type)
+    life.create()
+    life.upsert(range(10), is_ours=True)
+    name = f"statements_{table_type.lower()}"
+    older.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{life.path}'")
+    older.spark.sql(f"UPDATE {name} SET ts = 5 WHERE id IN ('k01', 'k02')")
+    life.rows |= {"k01": 5, "k02": 5}
+    life.check()
+    older.spark.sql(f"DELETE FROM {name} WHERE id = 'k03'")
+    del life.rows["k03"]
+    older.frame(trips(range(8, 12), 6)).createOrReplaceTempView("changes")
+    older.spark.sql(
+        f"MERGE INTO {name} t USING changes s ON t.id = s.id AND t.city = s.city WHEN MATCHED AND s.id != 'k08' THEN "
+        "UPDATE SET * WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *"
+    )
+    del life.rows["k08"]
+    life.rows |= {"k09": 6, "k10": 6, "k11": 6}
+    life.check()
+    life.ts = 6
+    life.upsert(range(0, 12, 3), is_ours=True)
+    life.table.insert_overwrite(trips(range(20, 24, 2), 8))
+    life.rows = {key: ts for key, ts in life.rows.items() if int(key[1:]) % 2} | {"k20": 8, "k22": 8}
+    life.check()
+    older.write(
+        trips(range(31, 35, 2), 9), life.path, table_name="trips", key="id", partition="city", ordering="ts",
+        table_type=table_type, operation="insert_overwrite",
+    )  # fmt: skip
+    life.rows = {"k20": 8, "k22": 8, "k31": 9, "k33": 9}
+    life.check()
+    older.spark.sql(f"ALTER TABLE {name} DROP PARTITION (city = 'nyc')")
+    life.rows = {"k20": 8, "k22": 8}
+    life.check()
+    life.upsert(range(25), is_ours=False)
+    life.table.delete_partitions(["sf"])
+    life.rows = {key: ts for key, ts in life.rows.items() if int(key[1:]) % 2}
+    life.check()
+    life.upsert(range(5), is_ours=False)
+    life.upsert(range(4, 8), is_ours=True)
+    life.check()
+    replaced = [found for found in life.timeline.completed() if found.action is Action.REPLACE_COMMIT]
+    assert len(replaced) == 4
+
+
+@pytest.mark.matrix(keep=1)
+@pytest.mark.parametrize("table_type", TABLE_TYPES)
+@pytest.mark.parametrize("index", INDEXES)
+def test_indexes_in_turns(older: Jvm, tmp_path: Path, index: str, table_type: str) -> None:
+    life = Life(older, tmp_path / "trips", table_type, INDEXES[index], index)
+    life.create()
+    for number, is_ours in enumerate((True, False, True, False)):
+        life.upsert(range(6 * number, 6 * number + 10), is_ours=is_ours)
+        life.delete(range(6 * number + 1, 6 * number + 3), is_ours=not is_ours)
+        life.check()
+    if table_type == "MERGE_ON_READ":
+        life.compact(is_ours=True)
+        life.upsert(range(4), is_ours=False)
+        life.compact(is_ours=False)
+    life.upsert(range(3, 30), is_ours=True)
+    life.check()
+    if index == "bucket":
+        slices = list_slices(life.table.view())
+        found = [(each.partition_path, bucket_of_file_id(each.file_id)) for each in slices]
+        assert len(set(found)) == len(found) <= 6
+
+
+@pytest.mark.matrix(keep=2)
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("simple, hive", "custom")])
+@pytest.mark.parametrize("is_ours", [True, False], ids=["our table", "its table"])
+def test_key_generators(older: Jvm, tmp_path: Path, name: str, is_ours: bool) -> None:
+    (check_our_table if is_ours else check_their_table)(older, tmp_path / "keys", CASES[name])
+
+
+def test_a_table_with_a_custom_key_generator_is_read_only(older: Jvm, tmp_path: Path) -> None:
+    """It does not store which of its partition fields are times."""
+    path, case = tmp_path / "keys", CASES["custom"]
+    rows = rows_of(list(case.partitions), 1)
+    jvm_upsert(older, path, case, rows)
+    table = hoodie.open(path)
+    assert_same_rows(table.to_arrow(), rows, key="number")
+    assert table.count("place = 'plain'") == rows["place"].to_pylist().count("plain")
+    with pytest.raises(hoodie.UnsupportedError, match="does not store the types of the partition fields"):
+        table.upsert(rows)
+    with pytest.raises(hoodie.UnsupportedError, match="choose table version 8 or later"):
+        hoodie.create(
+            tmp_path / "ours", rows.schema, record_key="key", partition_by=list(case.partition), table_version=6,
+            key_generator="custom", ordering="version", properties=case.properties,
+        )  # fmt: skip
+
+
+@pytest.mark.matrix(keep=1)
+@pytest.mark.parametrize("table_type", TABLE_TYPES)
+@pytest.mark.parametrize("mode", ["OP_KEY_ONLY", "DATA_BEFORE_AFTER"])
+def test_change_data_in_turns(older: Jvm, tmp_path: Path, table_type: str, mode: str) -> None:
+    path = tmp_path / "trips"
+    cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode.lower()}
+    table = hoodie.create(
+        path, change_data.SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type.lower(),
+        name="trips", index="simple", table_version=6, properties=cdc, spark=False,
+    )  # fmt: skip
+
+    def theirs(*rows: tuple[str, int, float | None, str], operation: str = "upsert") -> None:
+        older.write(
+            change_data.trips(*rows), path, table_name="trips", key="id", partition="city", ordering="ts",
+            table_type=table_type, operation=operation,
+            options={**change_data.HIVE, **cdc, "hoodie.compact.inline": "false"},
+        )  # fmt: skip
+
+    table.upsert(change_data.trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "sf"), ("c", 1, None, "sf"), ("d", 1, 4.0, "la")))
+    theirs(("a", 2, 1.5, "sf"), ("e", 2, 5.0, "sf"), ("d", 2, 9.0, "la"))
+    table.upsert(change_data.trips(("b", 3, None, "sf"), ("f", 3, 6.0, "nyc")))
+    table.delete(change_data.trips(("c", 4, None, "sf")).select(["id", "city"]))
+    theirs(("e", 5, 0.0, "sf"), operation="delete")
+    table.upsert(change_data.trips(("a", 6, None, "sf")))
+    theirs(("f", 7, 7.0, "nyc"))
+    done = [found.requested_time for found in table.timeline.completed().instants]
+    assert change_data.our_changes(path, None) == change_data.jvm_changes(older, path, "000")
+    assert change_data.our_changes(path, done[2]) == change_data.jvm_changes(older, path, done[2])
+    assert not table.verify(full=True).problems
