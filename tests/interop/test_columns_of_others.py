@@ -258,84 +258,6 @@ def test_merged_rows_without_stored_keys(jvm: Jvm, tmp_path: Path, key: str, tab
         _assert_refused(path, "merge-on-read tables without meta fields")
 
 
-@pytest.mark.matrix(keep=2)
-@pytest.mark.parametrize("is_ours", [True, False], ids=["our table", "its table"])
-@pytest.mark.parametrize("index", ["simple", "global_simple"])
-@pytest.mark.parametrize("table_version", [6, 8, 9])
-def test_both_write_without_meta_fields(
-    jvm: Jvm, tmp_path: Path, table_version: int, index: str, is_ours: bool
-) -> None:
-    """Operation by operation in turns: both see the same rows after each, and the files have no meta values."""
-    path, properties = tmp_path / "t", {"hoodie.populate.meta.fields": "false"}
-    rows, expected = _ROWS.slice(0, 2), {"k1": 1, "k2": 2}
-
-    def theirs(operation: str, data: pa.Table) -> None:
-        jvm.write(
-            data,
-            path,
-            table_name="t",
-            key="id",
-            partition="p",
-            ordering="ts",
-            operation=operation,
-            table_version=table_version,
-            options={**properties, "hoodie.index.type": index.upper()},
-        )
-        check()
-
-    def check() -> None:
-        for found in (jvm.read(path), hoodie.open(path, spark=False).to_arrow()):
-            assert dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == expected
-        _assert_read_as_by_the_jvm(jvm, path)
-
-    def row(key: str, v: int, ts: int, p: str = "a") -> pa.Table:
-        values = {**_ROWS.slice(0, 1).to_pylist()[0], "id": key, "v": v, "ts": ts, "p": p}
-        return pa.Table.from_pylist([values], schema=_ROWS.schema)
-
-    if is_ours:
-        hoodie.create(
-            path,
-            _ROWS.schema,
-            record_key="id",
-            partition_by="p",
-            ordering="ts",
-            index=index,
-            table_version=table_version,
-            properties={**properties, "hoodie.datasource.write.hive_style_partitioning": "false"},
-        )
-        hoodie.open(path, spark=False).bulk_insert(rows)
-        check()
-    else:
-        theirs("bulk_insert", rows)
-    table = hoodie.open(path, spark=False)
-    expected["k1"] = 10
-    assert table.upsert(row("k1", 10, 2)).updated == 1
-    check()
-    expected["k4"] = 4
-    theirs("upsert", row("k4", 4, 1))
-    expected["k1"] = 11
-    theirs("upsert", row("k1", 11, 3))
-    del expected["k4"]
-    assert table.delete(row("k4", 4, 1)).deleted == 1
-    check()
-    expected["k5"] = 5
-    table.insert(row("k5", 5, 1))
-    check()
-    del expected["k5"]
-    theirs("delete", row("k5", 5, 1))
-    expected.update({"k2": 20})
-    table.insert_overwrite(row("k2", 20, 1, "b b"))
-    check()
-    expected.clear()
-    expected["k9"] = 9
-    table.insert_overwrite_table(row("k9", 9, 1))
-    check()
-    expected["k9"] = 90
-    theirs("upsert", row("k9", 90, 2))
-    assert table.verify(full=True).ok
-    assert table.view().config.version.value == table_version
-
-
 def _assert_refused(path: Path, reason: str) -> None:
     """A write is refused for this reason, without a trace."""
     table = hoodie.open(path, spark=False)
@@ -385,8 +307,6 @@ def test_bootstrapped_tables(jvm: Jvm, tmp_path: Path, partition: str, kind: str
     assert table.to_arrow(columns="p", where="v < 20 and p = 'a'").to_pylist() == [{"p": "a"}]
     assert_same_rows(table.to_arrow(view="read_optimized"), jvm.read_optimized(path))
     assert table.read_keys(["k1"])["v"].to_pylist() == [1]
-    if table_version == 9:
-        _assert_refused(path, "bootstrapped tables")
     if kind == "cow" and not partition:
         # The only file group has an ordinary base file now.
         shutil.rmtree(source)

@@ -65,8 +65,6 @@ class Call:
     """The view from which the caller read the rows that it now writes; None if it read no rows."""
     guard: Callable[[TableView], None] | None = None
     """Raises an error if the table, as it is at the begin or at the commit of the write, must not get the rows."""
-    adds_to_skeletons: bool = False
-    """Whether the write adds file groups to a bootstrapped table, which other writes must not change."""
     remove_partitions: Callable[[Call, ChoosePartitions], str | None] = _cannot_remove
     """Removes the chosen partitions in one replace commit and returns its instant; None if none is chosen. Time to live
     calls it: the room `write` has this function, and services are below it."""

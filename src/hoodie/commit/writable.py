@@ -9,7 +9,7 @@ from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.format.instants.service_metadata import RestorePlan
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
-from hoodie.index import GLOBAL_SIMPLE, RECORD, SIMPLE, table_index
+from hoodie.index import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIMPLE, table_index
 from hoodie.index.record.building.plan import build_of
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
@@ -20,23 +20,23 @@ _SEARCHED = frozenset({SIMPLE.name, GLOBAL_SIMPLE.name})
 """Indexes that search the files, where keys are made of the key columns."""
 
 
-def check_writable(view: TableView, verb: str = "write", *, adds_to_skeletons: bool = False) -> None:
+def check_writable(view: TableView, verb: str = "write", *, reads_skeletons: bool = False) -> None:
     """Refuse a table whose features this release does not write. `verb` is what was asked for: `write`, `compact`, ….
 
-    `adds_to_skeletons`: the write adds file groups to a bootstrapped table, and changes none.
+    `reads_skeletons`: the rows of a skeleton slice are merged into ordinary files.
 
     Raises: UnsupportedError; its message names the unsupported feature and an engine that supports it.
     """
     check_indexes_known(view)
-    check_features(view.config, view.store.uri(""), verb, adds_to_skeletons=adds_to_skeletons)
+    check_features(view.config, view.store.uri(""), verb, reads_skeletons=reads_skeletons)
 
 
-def check_features(config: TableConfig, where: str, verb: str, *, adds_to_skeletons: bool = False) -> None:
+def check_features(config: TableConfig, where: str, verb: str, *, reads_skeletons: bool = False) -> None:
     """Refuse the properties of a table, also of a new one. Raises: as `check_writable`."""
     missing = {
         **_without_meta_fields(config),
         "tables whose data files lack the partition columns": config.drops_partition_columns,
-        "bootstrapped tables": config.bootstrap_base_path is not None and not adds_to_skeletons,
+        **_bootstrapped(config, reads_skeletons=reads_skeletons),
         f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
     }
     for what, found in missing.items():
@@ -55,6 +55,18 @@ def _without_meta_fields(config: TableConfig) -> dict[str, bool]:
         f"tables without meta fields with the key generator {kind}": kind not in _VIRTUAL_KEYS,
         f"tables without meta fields with the index {index!r}": index not in _SEARCHED,
         "change data of tables without meta fields": config.is_cdc_enabled,
+    }
+
+
+def _bootstrapped(config: TableConfig, *, reads_skeletons: bool) -> dict[str, bool]:
+    """Return what a bootstrapped table must not have, and whether it has it."""
+    if config.bootstrap_base_path is None:
+        return {}
+    index = table_index(config).name
+    return {
+        "bootstrapped tables": not reads_skeletons,
+        f"bootstrapped tables with the index {index!r}": index not in _SEARCHED | {BLOOM.name, GLOBAL_BLOOM.name},
+        "change data of bootstrapped tables": config.is_cdc_enabled,
     }
 
 

@@ -55,7 +55,7 @@ class BootstrapSource:
         """
         where = store.uri(file.path)
         folder = open_store(self.folder)
-        source = self._source_of(store, folder, file)
+        source = self._source_of(store, file)
         with open_base_file(folder, source) as (parquet, _):
             counts = (skeleton.metadata.num_rows, parquet.metadata.num_rows)
             if counts[0] != counts[1]:
@@ -76,7 +76,11 @@ class BootstrapSource:
                 columns |= {name: pa.repeat(value, rows.num_rows) for name, value in given.items()}
                 yield pa.table([columns[name] for name in schema.names], schema=schema)
 
-    def _source_of(self, store: Store, folder: Store, file: BaseFile) -> BaseFile:
+    def uri_of(self, store: Store, file: BaseFile) -> str | None:
+        """Return the source file of a skeleton; None of another file. Costs and errors as `rows`."""
+        return open_store(self.folder).uri(self._source_of(store, file).path) if self.is_of(file) else None
+
+    def _source_of(self, store: Store, file: BaseFile) -> BaseFile:
         """Find the source file of a skeleton in the bootstrap index."""
         path = store.uri(BY_FILE_ID)
         with store.open_input(BY_FILE_ID) as stored:

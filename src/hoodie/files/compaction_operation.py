@@ -20,8 +20,11 @@ TOTAL_MIB = "TOTAL_IO_MB"
 _MIB = 1024 * 1024
 
 
-def operation_of(partition: str, file_slice: FileSlice) -> CompactionOperation:
-    """Return the compaction operation of one file slice; `partition` is its partition path in the plan."""
+def operation_of(partition: str, file_slice: FileSlice, source: str | None = None) -> CompactionOperation:
+    """Return the compaction operation of one file slice; `partition` is its partition path in the plan.
+
+    `source`: the source file of a skeleton file.
+    """
     base = file_slice.base_file
     logs_bytes = sum(log.size_bytes for log in file_slice.log_files)
     read_mib = float((logs_bytes + (base.size_bytes if base else 0)) // _MIB)
@@ -39,6 +42,7 @@ def operation_of(partition: str, file_slice: FileSlice) -> CompactionOperation:
             WRITE_MIB: write_mib,
             TOTAL_MIB: read_mib + write_mib,
         },
+        bootstrap_file_path=source,
     )
 
 

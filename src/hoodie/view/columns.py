@@ -48,7 +48,7 @@ def stored_columns(view: TableView, schema: pa.Schema, *, as_of: str | None = No
         names=_names(view, schema, as_of),
         path_columns=tuple(child for child in schema if child.name in from_path),
         key_columns=tuple(child for child in schema if child.name in key_columns and child.name != RECORD_KEY),
-        source=_bootstrap_source(view),
+        source=bootstrap_source(view),
         source_path_columns=() if path is None else tuple(c for c in schema if c.name in config.partition_fields),
         key_generator=table_key_generator(config) if from_path or key_columns or path is not None else None,
     )
@@ -63,7 +63,7 @@ def whole_read(view: TableView, columns: pa.Schema | None = None, merger: Record
     return replace(read, stored=stored_columns(view, read.schema))
 
 
-def _bootstrap_source(view: TableView) -> BootstrapSource | None:
+def bootstrap_source(view: TableView) -> BootstrapSource | None:
     """Return the folder for whose files skeleton files were made; the table's storage options open it too."""
     path = view.config.bootstrap_base_path
     if path is None:

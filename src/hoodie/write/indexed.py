@@ -188,7 +188,7 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             ),
             known_only=batch.known_only and not moves,
             storage=setup.storage(is_indexed=is_indexed),
-            closed=clustered,
+            closed=clustered.keys() | setup.skeletons(tagged.slices),
         )
         write.refuse_early({(task.partition_path, task.file_id): task.appends for task in tasks})
         tagging = _tagging(batch, tagged, known)

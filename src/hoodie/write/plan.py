@@ -21,6 +21,7 @@ from hoodie.config import writes
 from hoodie.errors import UnsupportedError
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
+from hoodie.format.bootstrap_index import INSTANT
 from hoodie.format.filenames import new_file_id
 from hoodie.index.api import HashRange, InsertShare, PlacedRows, Placement
 from hoodie.records.keys.sorting import HASH_END
@@ -283,6 +284,8 @@ def known_record_bytes(view: TableView, stored: Mapping[str, str]) -> float | No
     if fixed:
         return float(fixed)
     for instant in reversed(view.completed_writes()[-_COMMITS_ASKED:]):
+        if instant.requested_time == INSTANT:
+            continue  # skeleton files have only the meta columns
         written = view.written_bytes(instant, rows_enough=_ROWS_ENOUGH)
         if written.rows >= _ROWS_ENOUGH:
             return max(written.size_bytes / written.rows, 1.0)

@@ -5,7 +5,7 @@ All errors of this module are raised before the timeline changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -27,6 +27,7 @@ from hoodie.errors import (
     UnsupportedError,
 )
 from hoodie.files.logs.log_file import LogNames, log_block_format
+from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -116,7 +117,7 @@ class WriteSetup:
     def without_repair(cls, call: Call, data: Dataset | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
         """Collect the facts; nothing is changed. Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError."""
         view = TableView.load(call.state)
-        check_writable(view, adds_to_skeletons=call.adds_to_skeletons)
+        check_writable(view, reads_skeletons=True)
         if view.config.partial_update_mode is not None:
             raise UnsupportedError(
                 f"{view.store.uri('')}: this release does not write partial update mode "
@@ -343,6 +344,14 @@ class WriteSetup:
             max_file_bytes=writes.MAX_FILE_BYTES.get(self.options),
             small_file_bytes=writes.SMALL_FILE_BYTES.get(self.options),
         )
+
+    def skeletons(self, slices: Sequence[FileSlice]) -> set[tuple[str, str]]:
+        """Return the file groups with a skeleton file. Inserts stay out of them: its size is not that of its rows."""
+        source = self._stored.source
+        if source is None:
+            return set()
+        bases = [found.base_file for found in slices if found.base_file is not None]
+        return {(base.partition_path, base.file_id) for base in bases if source.is_of(base)}
 
     @property
     def places_rows(self) -> bool:

@@ -13,7 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
-from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, MissingFileError, UnsupportedError
+from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, MissingFileError
 from hoodie.format.avro.schema import META_FIELDS
 from tests.support.rows import assert_same_rows
 from tests.support.steps import once_at
@@ -59,8 +59,6 @@ def test_rows_stay_where_they_are(folder: Path, tmp_path: Path, index: str | Non
     assert table.read_keys(["c"])["city"].to_pylist() == ["nyc"]
     for skeleton in (tmp_path / "t").glob("city=*/*.parquet"):
         assert pq.ParquetFile(skeleton).schema_arrow.names == list(META_FIELDS)
-    with pytest.raises(UnsupportedError, match="bootstrapped tables"):
-        table.upsert(ROWS)
     again = hoodie.adopt(folder, tmp_path / "t", index=index, type=table_type, dry_run=False, **IN_PLACE)
     assert again.write is None
     assert "nothing was written" in str(again)
@@ -158,8 +156,6 @@ def test_some_partitions_stay_and_others_are_rewritten(folder: Path, tmp_path: P
     columns = {path.parent.name: len(pq.ParquetFile(path).schema_arrow.names) for path in table_files(tmp_path / "t")}
     assert columns == {"city=sf": 5, "city=nyc": 9, "city=__HIVE_DEFAULT_PARTITION__": 9}
     assert hoodie.adopt(folder, tmp_path / "t", dry_run=False, **choice).write is None
-    with pytest.raises(UnsupportedError, match="bootstrapped tables"):
-        table.bulk_insert(ROWS)
 
 
 def table_files(path: Path) -> list[Path]:

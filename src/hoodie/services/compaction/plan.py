@@ -25,6 +25,7 @@ from hoodie.format.instants.service_metadata import CompactionOperation, Compact
 from hoodie.format.table.call_options import check_call_options, check_texts
 from hoodie.format.table.table_config import TableType
 from hoodie.timeline import Action, Instant, Timeline, parse_instant_time
+from hoodie.view.columns import bootstrap_source
 from hoodie.view.pending_plans import FileGroup, groups_being_clustered, groups_being_compacted
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
@@ -237,14 +238,16 @@ def plan_compaction(
     strategy: Strategy,
     limits: StrategyOptions,
     extra_metadata: Mapping[str, str] | None = None,
+    source_of: Callable[[FileSlice], str | None] = lambda _: None,
 ) -> CompactionPlan:
     """Return the compaction plan of a strategy for the newest file slices; it may have no operations.
 
     Slices without log files are skipped. Slices of `busy` file groups, which are in another pending plan, are skipped
     too: a file group is in at most one pending plan, so that several plans can be executed at the same time.
+    `source_of` returns the source file of a skeleton slice: the JVM finds it in the plan only.
     """
     operations = [
-        operation_of(found.partition_path, found)
+        operation_of(found.partition_path, found, source_of(found))
         for found in slices
         if found.log_files and (found.partition_path, found.file_id) not in busy
     ]
@@ -288,10 +291,21 @@ def schedule_compaction(
             return None
         _check_no_pending_write(view)
         busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
-        plan = plan_compaction(list_slices(view), busy, chosen, limits, extra)
+        plan = plan_compaction(list_slices(view), busy, chosen, limits, extra, _sources(view))
         if not plan.operations:
             return None
         return request(view, Action.COMPACTION, plan.to_bytes()).requested_time
+
+
+def _sources(view: TableView) -> Callable[[FileSlice], str | None]:
+    """Return a function that returns the source file of a skeleton slice, and None of another slice."""
+    source = bootstrap_source(view)
+
+    def source_of(found: FileSlice) -> str | None:
+        base = found.base_file
+        return None if source is None or base is None else source.uri_of(view.store, base)
+
+    return source_of
 
 
 def _check_no_pending_write(view: TableView) -> None:
@@ -322,4 +336,4 @@ def check_compactable(view: TableView) -> None:
     """
     if view.config.table_type is not TableType.MERGE_ON_READ:
         raise UnsupportedError(f"{view.store.uri('')} is a copy-on-write table: it has no log files to compact")
-    check_writable(view, "compact")
+    check_writable(view, "compact", reads_skeletons=True)

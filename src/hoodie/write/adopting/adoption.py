@@ -211,7 +211,7 @@ def _together(results: Sequence[WriteResult]) -> WriteResult:
 
 def _rewrite(rows: SourceRows, target: Store, plan: Adoption, extra: Mapping[str, str]) -> WriteResult:
     state = TableState(target)
-    call = Call(state=state, extra_metadata=extra, adds_to_skeletons=True, guard=refuse_other_rows)
+    call = Call(state=state, extra_metadata=extra, guard=refuse_other_rows)
     if plan.duplicates:
         return upsert(call, rows)
     is_placed = table_index(read_table_config(target)).places_rows

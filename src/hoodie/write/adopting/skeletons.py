@@ -90,8 +90,8 @@ def notes_of(source: str, files: Sequence[SourceFile]) -> tuple[str, ...]:
     """Return what such a table costs and cannot."""
     cost = (
         f"the rows stay in {source}: keep these files unchanged; a read of a file opens its skeleton file too "
-        f"({counted(2 * len(files), 'files')} for the whole table); this release reads such a table, and JVM "
-        "Hudi reads and writes it"
+        f"({counted(2 * len(files), 'files')} for the whole table), until an update rewrites it; other readers than "
+        "hoodie and JVM Hudi do not read such a table"
     )
     if not any(file.int96 for file in files):
         return (cost,)

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.files.base_file import open_base_file, read_base_file
+from hoodie.files.base_file import open_base_file
 from hoodie.files.column_ranges import empty_ranges, joined_ranges, table_ranges, typed_columns
 from hoodie.files.logs.log_file import LogFileWriter, delete_blocks
 from hoodie.files.markers import write_marker
@@ -67,9 +67,9 @@ def _hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.
     read = replace(read, columns=(RECORD_KEY, *ordering))
     visible = _with_keys(read_file_slice(store, file_slice, read), read.output_schema, returning[RECORD_KEY])
     returning = returning.filter(pc.invert(pc.is_in(returning[RECORD_KEY], value_set=visible[RECORD_KEY])))
-    names = read.stored.names_at(base.instant_time)
-    rows_of_base = read_base_file(store, base, read.schema, columns=read.columns, names=names)
-    stored = _with_keys(rows_of_base, read.output_schema, returning[RECORD_KEY])
+    with open_base_file(store, base) as (parquet, _):
+        rows_of_base = read.stored.base_rows(store, parquet, read.output_schema, base)
+        stored = _with_keys(rows_of_base, read.output_schema, returning[RECORD_KEY])
     places = pc.index_in(returning[RECORD_KEY].combine_chunks(), value_set=stored[RECORD_KEY].combine_chunks())
     returning = returning.filter(places.is_valid())
     return int(np.count_nonzero(~read.merger.newer_wins(stored.take(places.drop_null()), returning)))
