@@ -30,7 +30,7 @@ class SliceRead:
     files differ from the schema. A logged row is
     a delete if the text of `delete_field` equals `delete_marker`. `latest_instant` (inclusive): blocks of later
     instants do not count. `timeline` is set if the instant of each block must be checked (version 6), else None;
-    `older` is set if blocks of log files from version 6 must be checked, in an upgraded table.
+    `older` is set for a snapshot of the past: a table that was upgraded may have log files of version 6.
 
     `base_filter` is a condition by which row groups of the base file are skipped: the caller needs only base rows that
     match it, but rows that do not match may be returned too. It reads only columns in `columns`. With

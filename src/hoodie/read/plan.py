@@ -198,7 +198,7 @@ class ScanPlan:
             stored=self.stored,
             latest_instant=self.as_of,
             timeline=self.view.timeline if config.version.validates_log_blocks else None,
-            older=self.view.timeline if config.may_have_older_logs else None,
+            older=self.view.timeline if self.view.until is not None else None,
             base_filter=coarse,
             base_filter_on_keys=on_keys,
         )

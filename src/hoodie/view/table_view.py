@@ -346,12 +346,7 @@ class TableView:
         Raises: as `table_merger`, on merge-on-read tables; as `schema`.
         """
         read = slice_read(self.config, with_meta_fields(columns or self.schema().arrow), merger)
-        whole = self.whole_timeline()
-        return replace(
-            read,
-            timeline=whole if self.config.version.validates_log_blocks else None,
-            older=whole if self.config.may_have_older_logs else None,
-        )
+        return replace(read, timeline=self.whole_timeline()) if self.config.version.validates_log_blocks else read
 
     def replaced_file_ids(self, as_of: str | None = None) -> dict[str, set[str]]:
         """Return the file ids that completed replace commits replaced (as of a requested time), by partition path."""

@@ -169,3 +169,37 @@ def roll_back_each_other(life: Life, scratch: Path) -> None:
     life.upsert(range(6), is_ours=True)
     assert life.timeline.get(dead.requested_time) is None
     life.check()
+
+
+def leave_and_return(life: Life, other: int, *, is_ours: bool) -> None:
+    """The table becomes one of another version, goes on there by us, and comes back; the older release continues it."""
+    if is_ours:
+        life.create()
+    for numbers in (range(20), range(12), range(6, 26)):
+        life.upsert(numbers, is_ours=is_ours)
+    life.check()
+    _move(life, other)
+    life.upsert(range(3, 15), is_ours=True)
+    life.delete(range(4, 6), is_ours=True)
+    _move(life, life.version)
+    life.table.drop_old_timeline(dry_run=False)
+    life.check()
+    for by in (False, True, False):
+        life.upsert(range(8, 30), is_ours=by)
+        life.delete(range(9, 11), is_ours=not by)
+        life.check()
+    if life.table_type == "MERGE_ON_READ":
+        life.compact(is_ours=False)
+    life.cluster(is_ours=False)
+    life.clean(is_ours=False)
+    life.check()
+
+
+def _move(life: Life, to: int) -> None:
+    table = life.table
+    result = (table.upgrade if to > table.view().config.version.value else table.downgrade)(to, dry_run=False)
+    assert result.to_version == to
+    found = table.to_arrow(columns=["id", "ts"])
+    assert dict(zip(found["id"].to_pylist(), found["ts"].to_pylist(), strict=True)) == life.rows
+    report = table.verify(full=True)
+    assert report.ok, report

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.judges import Jvm
-from tests.interop.older.life import TABLE_TYPES, Life, roll_back_each_other, take_turns
+from hoodie.format.table.versions import VERSIONS
+from tests.interop.judges import NEWEST_TABLE_VERSION, Jvm
+from tests.interop.older.life import TABLE_TYPES, Life, leave_and_return, roll_back_each_other, take_turns
 from tests.support.seeds import seeded
 
 RELEASES = ("1.0.2", "0.15.0")
@@ -29,3 +30,14 @@ def test_two_writers_take_turns(older: Jvm, tmp_path: Path, table_type: str, is_
 @pytest.mark.parametrize("table_type", TABLE_TYPES)
 def test_each_rolls_back_a_dead_write_of_the_other(older: Jvm, tmp_path: Path, table_type: str) -> None:
     roll_back_each_other(Life(older, tmp_path / "trips", table_type), tmp_path / "copy")
+
+
+@pytest.mark.matrix(keep=2)
+@pytest.mark.parametrize("table_type", TABLE_TYPES)
+@pytest.mark.parametrize("is_ours", [True, False], ids=["our table", "its table"])
+@pytest.mark.parametrize("place", [0, 1], ids=["the older other version", "the later one"])
+def test_a_table_leaves_its_version_and_returns(
+    older: Jvm, tmp_path: Path, table_type: str, is_ours: bool, place: int
+) -> None:
+    other = [version.value for version in VERSIONS if version.value != NEWEST_TABLE_VERSION[older.release]][place]
+    leave_and_return(Life(older, tmp_path / "trips", table_type), other, is_ours=is_ours)

@@ -192,12 +192,6 @@ class TableConfig:
         return self.version.layout_version
 
     @property
-    def may_have_older_logs(self) -> bool:
-        """Whether log files can be there that have the base instant in their names, as the table was of version 6."""
-        first = self.initial_version
-        return first is not None and first.log_name_has_base_instant and not self.version.log_name_has_base_instant
-
-    @property
     def path_fields(self) -> tuple[str, ...]:
         """The partition columns that data files do not have: their values are in the partition path only."""
         return self.partition_fields if self.drops_partition_columns else ()

@@ -43,7 +43,6 @@ def properties_for(
     changes: dict[str, str | None] = {
         keys.VERSION: str(version.value),
         keys.LAYOUT_VERSION: str(version.layout_version),
-        keys.INITIAL_VERSION: None,
         keys.KEY_GENERATOR_TYPE: config.raw.get(keys.KEY_GENERATOR_TYPE) or config.key_generator.value,
     }
     if version.stores_key_generator_class and keys.KEY_GENERATOR_CLASS not in config.raw:
@@ -51,8 +50,8 @@ def properties_for(
     if version.has_completion_time_in_name:
         changes |= {keys.TIMELINE_PATH: config.timeline_path, keys.HISTORY_PATH: config.history_path}
     if version.stores_merge_mode:
-        first = config.initial_version or config.version
-        changes[keys.INITIAL_VERSION] = config.raw.get(keys.INITIAL_VERSION) or str(first.value)
+        stored = config.raw.get(keys.INITIAL_VERSION) if config.version.stores_merge_mode else None
+        changes[keys.INITIAL_VERSION] = stored or str(config.version.value)
     changes |= _ordering(config, version) | _partition_fields(config, version, options or {})
     changes |= _merging(config, version)
     return {key: value for key, value in changes.items() if config.raw.get(key) != value}
@@ -104,8 +103,17 @@ def _merging(config: TableConfig, version: TableVersion) -> dict[str, str | None
             f"{config.name}: writers of version {version.value} do not know {what}: they would merge rows in another "
             "way; write the rows to a new table"
         )
+    if payload is None and config.merge_mode is MergeMode.CUSTOM and not version.stores_merge_mode:
+        raise UnsupportedError(
+            f"{config.name}: version {version.value} knows a merge rule of one's own by its payload class only, and "
+            f"the table has {keys.MERGE_STRATEGY_ID}={config.merge_strategy_id}; write the rows to a new table"
+        )
     mode = rule.mode if known is not None else config.merge_mode
     strategy = config.merge_strategy_id if mode is MergeMode.CUSTOM else None
     stored = merge_properties(version, mode=mode, payload_class=payload, strategy_id=strategy)
+    if not version.stores_merge_mode:
+        del stored[keys.MERGE_STRATEGY_ID]
+    elif payload is None and mode is MergeMode.CUSTOM:
+        stored.pop(keys.PAYLOAD_CLASS, None)
     gone = dict.fromkeys((*_OF_MERGES, *of_payload & config.raw.keys()))
     return {**gone, **left, **stored}

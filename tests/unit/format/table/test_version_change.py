@@ -8,7 +8,7 @@ import pytest
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table.key_generator import KeyGeneratorType
-from hoodie.format.table.merge_config import PartialUpdateMode
+from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.version_change import properties_for
@@ -83,7 +83,18 @@ def test_the_merge_rule_up_and_back(name: str) -> None:
     rules = [replace(config.merge_rule, newest_meta_fields=False) for config in (six, eight, nine)]
     assert rules[0] == rules[1] == rules[2]
     assert facts(moved(nine, EIGHT)) == facts(eight)
-    assert moved(nine, SIX).raw == moved(nine, EIGHT, SIX).raw == {**six.raw}
+    back = moved(nine, SIX)
+    assert back.raw == moved(nine, EIGHT, SIX).raw
+    # As the JVM does: the strategy id goes, and the first version stays.
+    assert facts(back) == {key: text for key, text in facts(six).items() if key != "strategy"} | {"initial": "6"}
+    assert back.merge_rule == six.merge_rule
+
+
+def test_a_merger_without_a_payload_class() -> None:
+    nine = table(NINE, merge_mode=MergeMode.CUSTOM, merge_strategy_id="1897ef5f-18bc-4557-939c-9d6a8afd1519")
+    eight = moved(nine, EIGHT)
+    assert (eight.merge_mode, eight.payload_class) == (MergeMode.CUSTOM, None)
+    assert (eight.merge_rule, moved(eight, NINE).raw) == (nine.merge_rule, nine.raw)
 
 
 def test_the_layout_of_the_timeline() -> None:
@@ -95,7 +106,7 @@ def test_the_layout_of_the_timeline() -> None:
         "history",
     )
     assert nine.initial_version is SIX
-    assert moved(table(NINE), SIX).initial_version is None
+    assert moved(table(NINE), SIX).initial_version is NINE
 
 
 def test_a_table_of_an_old_release_gets_a_type_of_key_generator() -> None:
@@ -119,6 +130,8 @@ def test_what_an_older_version_cannot_store() -> None:
     mode = {"hoodie.table.partial.update.mode": PartialUpdateMode.IGNORE_DEFAULTS.value}
     with pytest.raises(UnsupportedError, match=r"do not know hoodie\.table\.partial\.update\.mode=IGNORE"):
         properties_for(table(NINE, extra=mode), EIGHT)
+    with pytest.raises(UnsupportedError, match="knows a merge rule of one's own by its payload class"):
+        properties_for(table(NINE, merge_mode=MergeMode.CUSTOM), SIX)
     marker = {
         "hoodie.record.merge.property.hoodie.payload.delete.field": "op",
         "hoodie.record.merge.property.hoodie.payload.delete.marker": "D",
