@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.services.versions.plan import MOVE
+from hoodie.services.versions.kept import MOVE
 from hoodie.table import Table
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView

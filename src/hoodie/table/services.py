@@ -268,7 +268,7 @@ class TableServices:
         >>> t.drop_old_timeline().notes
         ('no old timeline is kept',)
         """
-        from hoodie.services.versions.move import drop_old_timeline
+        from hoodie.services.versions.kept import drop_old_timeline
 
         return drop_old_timeline(self._context.service(), dry_run=dry_run)
 

@@ -19,6 +19,7 @@ from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.timeline import (
     Action,
     ArchiveLimits,
+    ArchiveReader,
     LayoutV2,
     TimelineArchive,
     archive_instants,
@@ -255,3 +256,29 @@ def test_an_unknown_action_in_the_archive_is_corrupt() -> None:
     found.store.replace(f"{found.folder}/0001_0001_0.parquet", data)
     with pytest.raises(CorruptFileError, match="commjt"):
         found.completion_times(["0001"])
+
+
+def test_a_file_that_an_upgrade_of_the_jvm_named_by_its_first_and_last_row() -> None:
+    """Its rows are not in order, so that its name tells no range (docs/format/table.md §8)."""
+    found = archive()
+    rows = [instant(number) for number in (30, 31, 32, 10, 11, 12)]
+    data = archived_to_bytes(rows)
+    name = ArchiveFileName("0030", "0012").name
+    found.store.replace(f"{found.folder}/{name}", data)
+    found.store.replace(f"{found.folder}/manifest_1", ArchiveManifest((ArchiveFile(name, len(data)),)).to_bytes())
+    found.store.replace(f"{found.folder}/_version_", b"1")
+    reader = ArchiveReader(found)
+    assert [i.requested_time for i in reader.find(["0011", "0031"])] == ["0011", "0031"]
+    assert (reader.oldest_time(), reader.newest_time(), found.newest_time()) == ("0010", "0032", "0032")
+    assert [i.requested_time for i in reader.completed(until="00125")] == ["0010", "0011", "0012"]
+    assert {content.requested_time for content in reader.all_contents()} == {row.requested_time for row in rows}
+    assert found.instants("0010") == [instant(10)]
+    assert found.completion_times({"0011"}) == {"0011": "00115"}
+    found.append([instant(11), instant(40)])
+    assert numbers(found) == [10, 11, 12, 30, 31, 32, 40]
+    for number in range(50, 50 + LAYER_FILES_MAX):
+        found.append([instant(number)])
+    found.compact()
+    merged = max(name for name in names(found) if name.endswith("_1.parquet"))
+    assert merged.startswith("0010_")
+    assert numbers(found)[:7] == [10, 11, 12, 30, 31, 32, 40]

@@ -68,6 +68,11 @@ COMPLETION_LOST: Final = _error(
     "the completed file of a write is lost: what was done later proves that the write completed",
     REPAIR,
 )
+OLD_TIMELINE_WRITTEN: Final = _error(
+    "old-timeline-written",
+    "a writer of the old version wrote after an upgrade or downgrade: its rows are not in the table",
+    "stop the writer, write its rows again, and delete its instant files",
+)
 INSTANT_NOT_REQUESTED: Final = _warning(
     "instant-not-requested", "a completed instant has no requested file", "none needed; the archive drops it"
 )

@@ -22,6 +22,7 @@ from hoodie.format.instants.service_metadata import (
 from hoodie.services.check import kinds
 from hoodie.services.check.completion import lost_completions
 from hoodie.services.check.survey import Problem, Survey
+from hoodie.services.versions.kept import written_after_move
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, ArchiveLogs, Instant, State, archive_of, is_live, read_instant
 from hoodie.view.table_view import TableView
@@ -58,6 +59,9 @@ def timeline_problems(survey: Survey) -> Iterator[Problem]:
     )
     yield from pending_problems(survey.view)
     yield from _archive_problems(survey)
+    for found in written_after_move(survey.view):
+        where = "an instant of another table version, after the move"
+        yield Problem(kinds.OLD_TIMELINE_WRITTEN, found.requested_time, "no instant", f"{found}: {where}")
 
 
 def empty_completed(survey: Survey) -> list[Instant]:

@@ -1,9 +1,9 @@
-"""Upgrade or downgrade a table: `t.upgrade`, `t.downgrade`, `t.drop_old_timeline`. docs/table-versions.md.
+"""Upgrade or downgrade a table: `t.upgrade`, `t.downgrade`. docs/table-versions.md.
 
 One replacement of `hoodie.properties` is the step that moves the table. Before it, the timeline of the new version is
 written beside the old one and compared with it; after it, the metadata table is built. A process that dies before that
 step leaves a table of the old version, one that dies after it a table of the new version, and the same call goes on.
-The old timeline stays until `drop_old_timeline`.
+The old timeline stays (`kept.py`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.switch import drop_record_index
 from hoodie.services.planned.executor import execute, execute_waiting
 from hoodie.services.results import ServiceResult
-from hoodie.services.versions.plan import MOVE, MovePlan, ended_first, plan_move, target_config
+from hoodie.services.versions.kept import COPYING, KEPT, MOVE
+from hoodie.services.versions.plan import MovePlan, ended_first, plan_move, target_config
 from hoodie.services.versions.timeline_copy import (
     Copied,
     check_files,
     copy_timeline,
-    forget_timeline,
     instant_files,
     layout_of,
     timeline_differences,
@@ -53,8 +53,6 @@ from hoodie.view.table_view import TableView
 
 _TRIES: Final = 3
 """How often what is pending is ended and logs are compacted, if writers come between."""
-_COPYING, _KEPT = "copying", "kept"
-DROP_OLD: Final = "drop old timeline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -244,7 +242,7 @@ def _check_ready(view: TableView) -> None:
 def _move_timeline(view: TableView, plan: MovePlan, lock: TableLock) -> dict[str, int]:
     """Copy the timeline, compare it, and make it that of the table. Return counts."""
     store, names = view.store, f"{plan.old.value}-{plan.new.value}"
-    update_table_config(store, {MOVE: f"{names} {_COPYING}"})
+    update_table_config(store, {MOVE: f"{names} {COPYING}"})
     target = target_config(view, plan)
     copied = copy_timeline(view, target, lock)
     _compare(view, target, copied)
@@ -255,7 +253,7 @@ def _move_timeline(view: TableView, plan: MovePlan, lock: TableLock) -> dict[str
         for name in plan.dropped
         if (kind := KINDS.find(name)) is not None and kind.switch is not None
     }
-    kept = f"{names} {_KEPT} {view.clock.next_time(view.timeline)}"
+    kept = f"{names} {KEPT} {view.clock.next_time(view.timeline)}"
     update_table_config(store, {**off, **plan.changes, MOVE: kept})
     return {"instants": copied.instants, "archived_instants": copied.archived}
 
@@ -315,56 +313,3 @@ def _build(call: Call, plan: MovePlan) -> tuple[str, ...]:
         return rebuild(call).notes if plan.built or plan.carried else ()
     builders = {kind.name: kind for name in plan.built if (kind := KINDS.builder(name)) is not None}
     return tuple(note for name in builders for note in build_partition(call, name).notes)
-
-
-def drop_old_timeline(call: Call, *, dry_run: bool) -> ServiceResult:
-    """Delete the timeline that the last upgrade or downgrade kept. Readers and writers do not use it.
-
-    Raises: CommitConflictError if a writer of the old version wrote to it after the move: its rows are not in the
-        table. Nothing is deleted then.
-    """
-    times = PhaseTimes()
-    if dry_run:
-        return _old_timeline(TableView.load(call.state), times, dry_run=True)
-    with call.state.table_lock(call.properties) as lock, times.phase("delete"):
-        view = TableView.load(call.state, lock)
-        result = _old_timeline(view, times)
-        old, _ = _kept(view)
-        if old is not None:
-            lock.ensure_held()
-            forget_timeline(view.store, old)
-            update_table_config(view.store, {MOVE: None})
-    return replace(result, seconds=times.seconds())
-
-
-def _old_timeline(view: TableView, times: PhaseTimes, *, dry_run: bool = False) -> ServiceResult:
-    """Count the files of the old timeline. Raises: as `drop_old_timeline`."""
-    old, moved_at = _kept(view)
-    if old is None:
-        return ServiceResult(operation=DROP_OLD, dry_run=dry_run, notes=("no old timeline is kept",))
-    files = instant_files(view.store, old)
-    parsed = [layout_of(old).parse_name(info.name) for info in files]
-    later = sorted({found.requested_time for found in parsed if found and found.requested_time > moved_at})
-    if later:
-        raise CommitConflictError(
-            f"{view.store.uri('')}: expected no instant of version {old.version.value} after the move at {moved_at}, "
-            f"found {later[0]}: a writer still writes that version, and its rows are not in the table. Stop it, write "
-            "these rows again, and delete its instant files"
-        )
-    return ServiceResult(
-        operation=DROP_OLD, counts={"files_deleted": len(files)}, seconds=times.seconds(), dry_run=dry_run
-    )
-
-
-def _kept(view: TableView) -> tuple[TableConfig | None, str]:
-    """Return properties of the form whose timeline is kept, and the time of the move; None if none is kept."""
-    names, _, rest = view.config.raw.get(MOVE, "").partition(" ")
-    state, _, moved_at = rest.partition(" ")
-    first, _, second = names.partition("-")
-    own = view.config.version
-    other = first if state == _KEPT else second
-    if not other.isdigit() or TableVersion.of(int(other)).layout_version == own.layout_version:
-        return None, ""
-    version = TableVersion.of(int(other))
-    stored = {keys.VERSION: other, keys.LAYOUT_VERSION: str(version.layout_version)}
-    return view.config.with_changes(**stored), moved_at or "9"

@@ -22,13 +22,12 @@ from hoodie.format.table.version_change import properties_for
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS
+from hoodie.services.versions.kept import MOVE
 from hoodie.timeline import Action, Instant, layout_for
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.stored_keys import view_key_generator
 from hoodie.view.table_view import TableView
 
-MOVE: Final = "hoodie.python.version.move"
-"""The property that names an unfinished move, or one whose old timeline is kept: `6-8 copying`, `6-8 kept <time>`."""
 _READERS: Final = MappingProxyType(
     {
         6: "hoodie; Hudi 0.14 and 0.15, and engines with these releases; JVM Hudi 1.0 to 1.2; hudi-rs 0.5",

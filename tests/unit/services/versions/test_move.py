@@ -15,7 +15,7 @@ import hoodie
 from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, UnsupportedError
 from hoodie.services.versions import move as move_module
 from hoodie.services.versions import timeline_copy
-from hoodie.services.versions.plan import MOVE
+from hoodie.services.versions.kept import MOVE
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import Heartbeat
@@ -291,6 +291,8 @@ def test_a_writer_that_goes_on_with_the_old_version_is_found() -> None:
     store_of(table).create(".hoodie/20990101000000000.commit", b"{}")
     with pytest.raises(CommitConflictError, match="found 20990101000000000: a writer still writes that version"):
         table.drop_old_timeline()
+    (finding,) = table.verify().findings
+    assert (finding.kind, finding.key) == ("old-timeline-written", "20990101000000000")
 
 
 def test_a_move_of_another_engine_that_stopped_half_way() -> None:

@@ -1,0 +1,84 @@
+"""The timeline of the old version, which an upgrade or downgrade keeps: `t.drop_old_timeline`, and a check of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hoodie.commit.call import Call
+from hoodie.errors import CommitConflictError
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.table import table_keys as keys
+from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.versions import TableVersion
+from hoodie.progress import PhaseTimes
+from hoodie.services.results import ServiceResult
+from hoodie.services.versions.timeline_copy import forget_timeline, instant_files, layout_of
+from hoodie.timeline import Instant
+from hoodie.view.table_view import TableView
+
+MOVE: Final = "hoodie.python.version.move"
+"""The property that names an unfinished move, or one whose old timeline is kept: `6-8 copying`, `6-8 kept <time>`."""
+COPYING: Final = "copying"
+KEPT: Final = "kept"
+DROP_OLD: Final = "drop old timeline"
+
+
+def drop_old_timeline(call: Call, *, dry_run: bool) -> ServiceResult:
+    """Delete the timeline that the last upgrade or downgrade kept. Readers and writers do not use it.
+
+    Raises: CommitConflictError if a writer of the old version wrote to it after the move: its rows are not in the
+        table. Nothing is deleted then.
+    """
+    times = PhaseTimes()
+    if dry_run:
+        return _old_timeline(TableView.load(call.state), times, dry_run=True)
+    with call.state.table_lock(call.properties) as lock, times.phase("delete"):
+        view = TableView.load(call.state, lock)
+        result = _old_timeline(view, times)
+        old, _ = _kept(view)
+        if old is not None:
+            lock.ensure_held()
+            forget_timeline(view.store, old)
+            update_table_config(view.store, {MOVE: None})
+    return replace(result, seconds=times.seconds())
+
+
+def _old_timeline(view: TableView, times: PhaseTimes, *, dry_run: bool = False) -> ServiceResult:
+    """Count the files of the old timeline. Raises: as `drop_old_timeline`."""
+    old, moved_at = _kept(view)
+    if old is None:
+        return ServiceResult(operation=DROP_OLD, dry_run=dry_run, notes=("no old timeline is kept",))
+    later = written_after_move(view)
+    if later:
+        raise CommitConflictError(
+            f"{view.store.uri('')}: expected no instant of version {old.version.value} after the move at {moved_at}, "
+            f"found {later[0].requested_time}: a writer still writes that version, and its rows are not in the table. "
+            "Stop it, write these rows again, and delete its instant files"
+        )
+    count = len(instant_files(view.store, old))
+    return ServiceResult(operation=DROP_OLD, counts={"files_deleted": count}, seconds=times.seconds(), dry_run=dry_run)
+
+
+def written_after_move(view: TableView) -> list[Instant]:
+    """Return the instants of the kept timeline that began after the move, oldest first; one listing if there is one."""
+    old, moved_at = _kept(view)
+    if old is None:
+        return []
+    parsed = (layout_of(old).parse_name(info.name) for info in instant_files(view.store, old))
+    later = {found.requested_time: found for found in parsed if found and found.requested_time > moved_at}
+    return [later[time] for time in sorted(later)]
+
+
+def _kept(view: TableView) -> tuple[TableConfig | None, str]:
+    """Return properties of the form whose timeline is kept, and the time of the move; None if none is kept."""
+    names, _, rest = view.config.raw.get(MOVE, "").partition(" ")
+    state, _, moved_at = rest.partition(" ")
+    first, _, second = names.partition("-")
+    own = view.config.version
+    other = first if state == KEPT else second
+    if not other.isdigit() or TableVersion.of(int(other)).layout_version == own.layout_version:
+        return None, ""
+    version = TableVersion.of(int(other))
+    stored = {keys.VERSION: other, keys.LAYOUT_VERSION: str(version.layout_version)}
+    return view.config.with_changes(**stored), moved_at or "9"
