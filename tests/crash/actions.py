@@ -86,8 +86,9 @@ KINDS = tuple(
         ("bloom", SMALL_FILTERS),
         ("global_bloom", FILTERS_IN_METADATA),
         ("record", STATISTICS),
-        ("record", {}, 8),
+        ("record", STATISTICS, 8),
         ("simple", {}, 8),
+        ("record", {}, 6),
         ("simple", {}, 6),
         ("global_bloom", SMALL_FILTERS, 6),
     )
@@ -250,7 +251,7 @@ def _log_compacts(kind: Kind) -> bool:
 
 
 def _builds_record_index(kind: Kind) -> bool:
-    return kind.index == "global_simple" and kind.version > 6
+    return kind.index == "global_simple"
 
 
 def _has_global_record_index(kind: Kind) -> bool:
@@ -258,7 +259,7 @@ def _has_global_record_index(kind: Kind) -> bool:
 
 
 def _can_have_statistics(kind: Kind) -> bool:
-    return kind.version > 8
+    return kind.version > 6
 
 
 def _has_no_statistics(kind: Kind) -> bool:
@@ -551,7 +552,7 @@ ACTIONS: tuple[Action, ...] = (
         lambda table: table.index.switch("record"),
         reaches=(".indexing.requested", "hoodie.properties"),
         take_up=lambda table: table.index.switch("record"),
-        fits=lambda kind: kind.index in ("simple", "bucket") and kind.version > 6,
+        fits=lambda kind: kind.index in ("simple", "bucket"),
     ),
     Action(
         "build of statistics",

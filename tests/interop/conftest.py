@@ -36,9 +36,12 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
         pytest.fail(f"HOODIE_JVM_BUNDLE is '{bundle}', not the JVM Hudi bundle: run `make interop`", pytrace=False)
     if not pyspark.__version__.startswith("3.5."):
         pytest.fail(f"JVM Hudi needs PySpark 3.5, found {pyspark.__version__}: run `make interop`", pytrace=False)
-    jars = {"spark.jars": str(Path(bundle).resolve())}
-    session = open_classic_session(tmp_path_factory.mktemp("warehouse"), {**JVM_CONFS, **jars})
     release = Path(bundle).stem.rpartition("-")[2]
+    # 0.15 looks keys up in threads of Java's common pool, which do not see the classes of `spark.jars`: no delete in a
+    # log could be read from then on.
+    key = "spark.driver.extraClassPath" if release == "0.15.0" else "spark.jars"
+    jars = {key: str(Path(bundle).resolve())}
+    session = open_classic_session(tmp_path_factory.mktemp("warehouse"), {**JVM_CONFS, **jars})
     yield Jvm(session, scratch=tmp_path_factory.mktemp("jvm"), release=release)
     session.stop()
 

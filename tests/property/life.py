@@ -142,9 +142,6 @@ class Life:
         self.rows = next(reversed(self.history.values()), {})
 
 
-_OF_VERSION_SIX = ("global_simple", "simple", "bucket", "bloom", "global_bloom")
-
-
 def new_life(
     seed: int, table_type: str, index: str | None = None, more: Mapping[str, str] | None = None, version: int = 9
 ) -> Life:
@@ -171,16 +168,15 @@ def new_life(
         properties |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
     if rng.random() < 0.3:
         properties |= {"hoodie.metadata.index.bloom.filter.enable": "true", "hoodie.bloom.index.use.metadata": "true"}
-    if version < 9:
-        del properties["hoodie.metadata.index.column.stats.enable"]
     if version < 8:
-        properties = {key: value for key, value in properties.items() if "bloom.filter" not in key}
+        hidden = ("bloom.filter", "column.stats")
+        properties = {key: value for key, value in properties.items() if not any(part in key for part in hidden)}
     store = MemoryStore()
     chosen = rng.choice(
         ["record", "record", "global_simple", "partitioned_record", "simple", "bucket", "bloom", "global_bloom"]
     )
-    if version == 6 and index is None and chosen not in _OF_VERSION_SIX:
-        chosen = rng.choice(_OF_VERSION_SIX)
+    if version == 6 and chosen == "partitioned_record":
+        chosen = "record"
     index = chosen if index is None else index
     properties |= more or {}
     if index == "automatic":

@@ -59,7 +59,9 @@ TABLES["merge on read, commit time, record, parts of rows"] = Rules(
     event_time=False, index="record", is_merge_on_read=True, is_deletable=False
 )
 TABLES |= {
-    f"version 6, {name}": replace(rules, version=6) for name, rules in TABLES.items() if "record" not in rules.index
+    f"version 6, {name}": replace(rules, version=6)
+    for name, rules in TABLES.items()
+    if rules.index != "partitioned_record"
 }
 
 

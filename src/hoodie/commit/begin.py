@@ -15,7 +15,7 @@ from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
-from hoodie.commit.writable import check_indexes_known, check_no_exclusive_service
+from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import finish_update
@@ -141,7 +141,6 @@ def prepare_table(
     abandoned = AbandonedFiles.find(state.store)
     view = TableView.load(state, lock)
     check_no_exclusive_service(view)
-    check_indexes_known(view)
     rolled_back = tuple(roll_back_dead_writes(view))
     view = view.refreshed() if rolled_back else view
     abandoned.remove(state.store, with_archived_between(view, view.timeline, abandoned.instants))

@@ -9,7 +9,7 @@ from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.format.instants.service_metadata import RestorePlan
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
-from hoodie.index import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIMPLE, table_index
+from hoodie.index import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, table_index
 from hoodie.index.record.building.plan import build_of
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
@@ -27,7 +27,6 @@ def check_writable(view: TableView, verb: str = "write", *, reads_skeletons: boo
 
     Raises: UnsupportedError; its message names the unsupported feature and an engine that supports it.
     """
-    check_indexes_known(view)
     check_features(view.config, view.store.uri(""), verb, reads_skeletons=reads_skeletons)
 
 
@@ -68,17 +67,6 @@ def _bootstrapped(config: TableConfig, *, reads_skeletons: bool) -> dict[str, bo
         f"bootstrapped tables with the index {index!r}": index not in _SEARCHED | {BLOOM.name, GLOBAL_BLOOM.name},
         "change data of bootstrapped tables": config.is_cdc_enabled,
     }
-
-
-def check_indexes_known(view: TableView) -> None:
-    """Refuse a table whose record index this release does not keep up to date. Raises: UnsupportedError."""
-    config = view.config
-    if not config.version.has_known_indexes and RECORD.needs_one_of(config.metadata_partitions):
-        raise UnsupportedError(
-            f"{view.store.uri('')} has a record index, which this release does not write in tables of version "
-            f'{config.version.value}: change it with JVM Hudi, or give the index up with t.index.drop("record") and '
-            "without hoodie.metadata.record.index.enable in JVM writers"
-        )
 
 
 def check_no_exclusive_service(view: TableView) -> None:

@@ -58,7 +58,7 @@ def lost_record_index(view: TableView) -> str | None:
     A table without instants has no index yet: its first write adds it.
     """
     config = view.config
-    if RECORD.needs_one_of(config.metadata_partitions) or not config.version.has_known_indexes:
+    if RECORD.needs_one_of(config.metadata_partitions):
         return None
     if not wants_record_index(config) or not view.completed_writes():
         return None

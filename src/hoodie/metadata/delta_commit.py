@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie.files.logs.log_file import next_version
+from hoodie.files.staging.staged import staged_input, staged_output
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.hfile import hfile_to_bytes
 from hoodie.format.instants.commit_metadata import CommitMetadata, RuntimeStats, WriteOperation, WriteStat
@@ -89,7 +90,7 @@ def write_delta_commit(
     """Write a delta commit: requested, inflight, a log file for each delta with rows or deletes, completed.
 
     `deltas` may be an iterator: one delta is in memory at a time. `written` are the write statistics of log files that
-    `write_log` wrote for this instant before.
+    `write_log` or `stage_log` wrote for this instant before.
 
     Raises:
         CommitConflictError: another process writes the same instant.
@@ -103,7 +104,13 @@ def write_delta_commit(
         if not delta.is_empty:
             name = names.next_name(delta.partition, delta.file_id)
             stats.append(write_log(folder.store, requested_time, delta, name=name))
-    done = commit_metadata(WriteOperation.UPSERT_PREPPED, [*stats, *written])
+    for stat in written:
+        if is_staged_log(stat):
+            name = names.next_name(stat.partition_path or "", stat.file_id)
+            stats.append(_take_up(folder.store, stat, name))
+        else:
+            stats.append(stat)
+    done = commit_metadata(WriteOperation.UPSERT_PREPPED, stats)
     folder.complete(
         requested_time,
         Action.DELTA_COMMIT,
@@ -191,10 +198,48 @@ def write_log(
     writes the same bytes again.
     """
     name = name or log_name(delta.file_id, requested_time, version)
-    content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
+    content = _content(delta, requested_time)
     write = store.replace if overwrite else store.create
     write(f"{partition_folder(delta.partition)}/{name}", content)
-    path = f"{delta.partition}/{name}"
-    stat = WriteStat.of_log(path, delta.partition, len(content), prev_commit=name.instant_time)
+    return _stat(delta, f"{delta.partition}/{name}", name, len(content))
+
+
+def stage_log(store: Store, requested_time: str, delta: FileGroupDelta, folder: str) -> WriteStat:
+    """Write the log file of one file group to a folder of staged files: version 6 names it when the commit is written.
+
+    Its name has the base instant of the newest file slice then. A task that is retried writes the same bytes again.
+    """
+    name = log_name(delta.file_id, requested_time)
+    content = _content(delta, requested_time)
+    path = f"{folder}/{delta.partition}/{name}"
+    with staged_output(store, path) as output:
+        output.write(content)
+    return _stat(delta, path, name, len(content))
+
+
+def is_staged_log(stat: WriteStat) -> bool:
+    """Return whether `stage_log` wrote the log file."""
+    return not (stat.path or "").startswith(f"{stat.partition_path}/")
+
+
+def read_staged_log(store: Store, stat: WriteStat) -> bytes:
+    """Return the content of a log file that `stage_log` wrote."""
+    with staged_input(store, stat.path or "") as source:
+        return bytes(source.read())
+
+
+def _take_up(store: Store, stat: WriteStat, name: LogFileName) -> WriteStat:
+    """Write a staged log file to its place."""
+    store.create(f"{partition_folder(stat.partition_path or '')}/{name}", read_staged_log(store, stat))
+    path = f"{stat.partition_path}/{name}"
+    return replace(stat, path=path, prev_commit=name.instant_time, log_version=name.version, log_files=(name.name,))
+
+
+def _content(delta: FileGroupDelta, requested_time: str) -> bytes:
+    return log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
+
+
+def _stat(delta: FileGroupDelta, path: str, name: LogFileName, size_bytes: int) -> WriteStat:
+    stat = WriteStat.of_log(path, delta.partition, size_bytes, prev_commit=name.instant_time)
     rows = len(delta.keys)
     return replace(stat, num_writes=rows, num_update_writes=rows, num_deletes=len(delta.deleted_keys))

@@ -32,6 +32,11 @@ def build_time(indexing_time: str) -> str:
     return f"{indexing_time}{_INDEXER}"
 
 
+def indexing_time(built_at: str) -> str:
+    """Return the instant on the data timeline of an index build; the opposite of `build_time`."""
+    return built_at.removesuffix(_INDEXER)
+
+
 def fills_a_partition(instant_time: str) -> bool:
     """Return whether the instant fills a partition: it holds the entries of many instants of the data table.
 
@@ -43,8 +48,17 @@ def fills_a_partition(instant_time: str) -> bool:
     False
     """
     code = instant_time[_INSTANT_DIGITS:]
-    is_coded = code == _INDEXER or (len(code) == len(_INDEXER) and int(code) >= FIRST_FILL_CODE)
-    return is_coded or instant_time.startswith(_COUNTER_BEGINS)
+    is_coded = len(code) == len(_INDEXER) and int(code) >= FIRST_FILL_CODE
+    return is_coded or is_build(instant_time) or instant_time.startswith(_COUNTER_BEGINS)
+
+
+def is_build(instant_time: str) -> bool:
+    """Return whether the instant is that of an index build (`build_time`).
+
+    >>> is_build(build_time("20261121123616628")), is_build("20261121123616628010")
+    (True, False)
+    """
+    return instant_time[_INSTANT_DIGITS:] == _INDEXER
 
 
 def visible_instants(metadata_timeline: Timeline, data_timeline: Timeline) -> Timeline:

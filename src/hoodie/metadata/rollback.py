@@ -6,7 +6,7 @@ from hoodie.errors import UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, rollback_metadata, rollback_plan
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.folder import MetadataFolder, time_after
-from hoodie.metadata.instants import fills_a_partition
+from hoodie.metadata.instants import fills_a_partition, is_build
 from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, REBUILD_ADVICE
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
@@ -38,6 +38,9 @@ def _may_hold(folder: MetadataFolder, instant: Instant, written: str) -> bool:
     """Return whether a completed instant wrote base files with the rows of delta commits completed at `written`."""
     if instant.action is Action.COMMIT:
         return instant.requested_time > written
+    if folder.names_base_instants and is_build(instant.requested_time):
+        # It has the rows of all instants that completed before its end, and version 6 stores no completion times.
+        return True
     return fills_a_partition(instant.requested_time) and folder.order_time(instant) > written
 
 

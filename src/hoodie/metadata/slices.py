@@ -238,8 +238,16 @@ def slices_among(
     sizes = {info.name: info.size_bytes for info in files}
     if not version.log_name_has_base_instant:
         timeline = with_archived_logs(store, timeline, sizes, kind)
-        return latest_slices({partition_folder(kind.name): sizes}, timeline, {}, version=version)
-    found = latest_slices({partition_folder(kind.name): sizes}, timeline, {}, version=version)
+    return newest_slices(kind.name, sizes, timeline, version=version)
+
+
+def newest_slices(
+    partition: str, sizes: Mapping[str, int], timeline: Timeline, *, version: TableVersion
+) -> list[FileSlice]:
+    """Return the slices of files, given by name, of a partition of a metadata table of this version."""
+    found = latest_slices({partition_folder(partition): sizes}, timeline, {}, version=version)
+    if not version.log_name_has_base_instant:
+        return found
     counted = CountedInstants.of(timeline)
     return [replace(file_slice, counted=counted) for file_slice in found]
 
@@ -278,14 +286,23 @@ def read_log(store: Store, path: str, *, version: TableVersion = METADATA_VERSIO
         problem = problem_of_blocks(blocks)
         if problem and not version.validates_log_blocks:
             _check_leftover(store, path, problem)
-        parsed: list[RowBlock] = []
-        undone: list[tuple[int, str]] = []
-        for block in blocks:
-            rows = _row_block(block, where)
-            if rows is not None:
-                parsed.append(rows)
-            elif block.is_rollback:
-                undone.append((len(parsed), block.headers.get(HeaderKey.TARGET_INSTANT_TIME, "")))
+        return _content_of(blocks, where)
+
+
+def log_content(data: bytes, *, path: str) -> LogContent:
+    """Parse the content of a log file; `path` is for errors. Raises: CorruptFileError."""
+    return _content_of(parse_log_blocks(data, path=path), path)
+
+
+def _content_of(blocks: Sequence[LogBlock], where: str) -> LogContent:
+    parsed: list[RowBlock] = []
+    undone: list[tuple[int, str]] = []
+    for block in blocks:
+        rows = _row_block(block, where)
+        if rows is not None:
+            parsed.append(rows)
+        elif block.is_rollback:
+            undone.append((len(parsed), block.headers.get(HeaderKey.TARGET_INSTANT_TIME, "")))
     return LogContent(tuple(parsed), len(blocks), tuple(undone))
 
 
@@ -330,12 +347,18 @@ def read_slice(store: Store, file_slice: FileSlice, files: Sequence[FileInfo]) -
     base: HFileReader | None = None
     if file_slice.base_file is not None:
         base = _kept.get(store, rest.pop(0), open_base)
-    logs: Sequence[LogContent] = [_kept.get(store, info, _parse_log) for info in rest]
+    parse = _parse_log if file_slice.counted is None else _parse_log_of_several
+    logs: Sequence[LogContent] = [_kept.get(store, info, parse) for info in rest]
     return assembled(file_slice, base, logs)
 
 
 def _parse_log(store: Store, info: FileInfo) -> LogContent:
     return read_log(store, info.path)
+
+
+def _parse_log_of_several(store: Store, info: FileInfo) -> LogContent:
+    """Parse a log file of version 6, which may have blocks of several instants."""
+    return read_log(store, info.path, version=TableVersion.SIX)
 
 
 class _ParsedFiles:

@@ -52,7 +52,7 @@ def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBa
     """
     view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
     state = _index_of(view).state(as_of=instant_time)
-    reader = SliceReader(view.store)
+    reader = SliceReader(view.store, view.config.version)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for bucket in state.file_groups:

@@ -250,20 +250,20 @@ def _check_supported(wanted: CreateOptions) -> None:
 def _index(wanted: CreateOptions, *, has_record_key: bool) -> IndexKind:
     """Return the index. Without a record key the default is one that costs an append nothing (docs/automatic-keys.md).
 
-    So is the default of a version whose metadata table this release does not write.
+    So is the default of a version whose writers drop an index that their own options do not ask for.
 
-    Raises: as `index_kind`; UnsupportedError for a record index of such a version.
+    Raises: as `index_kind`; UnsupportedError for an index that the version does not have.
     """
-    has_record_index = _version(wanted).has_known_indexes and _META_FIELDS.get(wanted.properties)
+    version, has_meta_fields = _version(wanted), _META_FIELDS.get(wanted.properties)
     if wanted.index is None:
-        return RECORD if has_record_key and has_record_index else SIMPLE
+        return RECORD if has_record_key and has_meta_fields and version.keeps_record_index else SIMPLE
     kind = index_kind(wanted.index)
-    if kind.metadata_partition is not None and not has_record_index:
-        if not _META_FIELDS.get(wanted.properties):
+    if kind.metadata_partition is not None and not kind.metadata_partition.is_written_in(version):
+        if not has_meta_fields:
             return kind  # refused with the other features of such tables
         raise UnsupportedError(
-            f"index={kind.name!r}: this release does not write the indexes in the metadata table of version "
-            f"{wanted.table_version}; choose 'simple', 'bloom', their global forms, or 'bucket'"
+            f"index={kind.name!r}: tables of version {version.value} do not have it; choose 'record', 'simple', "
+            "'bloom', or 'bucket', or create version 9"
         )
     return kind
 

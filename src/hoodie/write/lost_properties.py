@@ -28,7 +28,7 @@ from hoodie.format.table.properties import parse_properties
 from hoodie.format.table.table_config import TableConfig, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.versions import TableVersion
-from hoodie.index import GLOBAL_SIMPLE, PARTITIONED_RECORD, RECORD
+from hoodie.index import PARTITIONED_RECORD, RECORD
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import INDEX_DEFINITIONS, METADATA_FOLDER, METADATA_PROPERTIES
@@ -171,8 +171,9 @@ class _Files:
         """Return the properties of a new table with those that its files need."""
         partitions = self.metadata_partitions
         changes = {keys.METADATA_PARTITIONS: ",".join(sorted(partitions)), keys.METADATA_PARTITIONS_INFLIGHT: ""}
-        if self.view.config.version.has_known_indexes:
-            changes |= {kind.switch.key: "true" for kind in KINDS.built if kind.name in partitions and kind.switch}
+        version = self.view.config.version
+        written = [kind for kind in KINDS.built if kind.name in partitions and kind.is_written_in(version)]
+        changes |= {kind.switch.key: "true" for kind in written if kind.switch}
         if any(kind.readers_need_definition for kind in KINDS.maintained(partitions).values()):
             changes[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
         if (archive := self._archive_of_version_6()) is not None:
@@ -303,9 +304,6 @@ class _Found:
         if self.given.index is not None:
             return self.given.index
         if RECORD.needs_one_of(self.files.metadata_partitions):
-            if not self.files.view.config.version.has_known_indexes:
-                self.notes.append("the index of writes is global_simple: the record index of version 6 is not written")
-                return GLOBAL_SIMPLE.name
             return (PARTITIONED_RECORD if is_partitioned_record_index(self.files.view.store) else RECORD).name
         bases = [BaseFileName.parse(name) for names in self.files.listing.values() for name in names]
         greatest = greatest_bucket(base.file_id for base in bases if base is not None)

@@ -24,6 +24,7 @@ CLEANER = {
     # Its client fails without one (0.15).
     "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
 }
+SET_BY_INDEX = ("hoodie.index.type", "hoodie.metadata.record.index.enable")
 ONE_COMMIT = {"hoodie.clean.commits.retained": "1", "hoodie.cleaner.commits.retained": "1"}
 
 
@@ -48,7 +49,7 @@ class Life:
 
     def create(self) -> None:
         """A new table of ours, with the default index of its version."""
-        own = {key: value for key, value in self.options.items() if key != "hoodie.index.type"}
+        own = {key: value for key, value in self.options.items() if key not in SET_BY_INDEX}
         hoodie.create(
             self.path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=self.table_type.lower(),
             index=self.index or ("record" if self.version > 6 else "simple"), name="trips", table_version=self.version,

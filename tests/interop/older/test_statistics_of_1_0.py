@@ -16,7 +16,7 @@ import hoodie
 from tests.interop.judges import Jvm
 from tests.interop.older.life import TABLE_TYPES
 
-RELEASE = "1.0.2"
+RELEASES = ("1.0.2",)
 _ON = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.partition.stats.enable": "true",

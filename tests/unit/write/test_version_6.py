@@ -310,7 +310,7 @@ def test_a_metadata_table_whose_version_was_changed_alone_is_named_and_built_ane
 
 
 REFUSED = {
-    "record index": ({"index": "record"}, "does not write the indexes in the metadata table of version 6"),
+    "partitioned record index": ({"index": "partitioned_record"}, "tables of version 6 do not have it"),
     "statistics": ({"properties": {"hoodie.metadata.index.column.stats.enable": "true"}}, "column statistics"),
     "bloom filters": ({"properties": {"hoodie.metadata.index.bloom.filter.enable": "true"}}, "bloom filters"),
     "custom keys": (
@@ -353,15 +353,14 @@ def of_jvm(request: pytest.FixtureRequest, golden_tables: Path, tmp_path: Path) 
     return hoodie.open(root, spark=False)
 
 
-def test_a_table_of_the_jvm_goes_on_without_its_indexes(of_jvm: Table) -> None:
+def test_a_table_of_the_jvm_keeps_its_record_index(of_jvm: Table) -> None:
     rows = of_jvm.to_arrow()
-    of_jvm.index.drop("record")
     changed = rows.slice(0, 3).drop_columns([name for name in rows.schema.names if name.startswith("_hoodie")])
     with pytest.warns(HoodieWarning, match="bloom_filters, column_stats were dropped"):
         result = of_jvm.upsert(changed)
     assert result.inserted == 0
     assert of_jvm.view().config.version.value == 6
-    assert of_jvm.view().config.metadata_partitions == ("files",)
+    assert of_jvm.view().config.metadata_partitions == ("files", "record_index")
     assert of_jvm.count() == rows.num_rows
     report = of_jvm.verify(full=True)
     assert report.ok, report

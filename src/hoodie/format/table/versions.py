@@ -56,6 +56,8 @@ class TableVersion:
     """Whether rows of column statistics have the type of their values: the index version V2."""
     has_partitioned_record_index: bool
     """Whether the releases of this version know a record index with file groups of its own for each data partition."""
+    keeps_record_index: bool
+    """Whether writers of the version keep a record index that only the table's properties ask for."""
     has_known_indexes: bool
     """Whether this release reads and writes the indexes in the metadata table of this version, not only its listing."""
 
@@ -103,6 +105,7 @@ TableVersion.SIX = TableVersion(
     names_single_complex_key=False,
     has_typed_statistics=False,
     has_partitioned_record_index=False,
+    keeps_record_index=False,
     has_known_indexes=False,
 )
 TableVersion.EIGHT = TableVersion(
@@ -124,6 +127,7 @@ TableVersion.EIGHT = TableVersion(
     names_single_complex_key=False,
     has_typed_statistics=False,
     has_partitioned_record_index=False,
+    keeps_record_index=True,
     has_known_indexes=True,
 )
 TableVersion.NINE = TableVersion(
@@ -145,6 +149,7 @@ TableVersion.NINE = TableVersion(
     names_single_complex_key=True,
     has_typed_statistics=True,
     has_partitioned_record_index=True,
+    keeps_record_index=True,
     has_known_indexes=True,
 )
 

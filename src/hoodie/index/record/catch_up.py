@@ -22,11 +22,12 @@ from hoodie.index.record.differences import changes_of, stage_changes
 from hoodie.index.record.entries import EntryStage, write_entries
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.state import partitioned_index, record_index
+from hoodie.metadata.delta_commit import is_staged_log, read_staged_log
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import build_time
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.paths import METADATA_FOLDER, METADATA_HOODIE_FOLDER
-from hoodie.metadata.slices import read_log
+from hoodie.metadata.slices import log_content, read_log
 from hoodie.timeline import Action, Instant, Timeline, ms_of_instant_time, read_instant
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
@@ -114,7 +115,9 @@ class IndexedWrite:
         Reads the log files of both writes in the index file groups that both changed. Also true if a log file of the
         other write does not exist any more.
         """
-        return bool(self.stats) and (self.was_switched or any(self._meets(*pair) for pair in self._pairs(other)))
+        return bool(self.stats) and (
+            self.was_switched or any(self._meets(*pair, other.requested_time) for pair in self._pairs(other))
+        )
 
     def would_lose_to(self, other: Instant) -> bool:
         """Return whether an entry of `other`, which completed before this write, would replace an entry of this write.
@@ -124,12 +127,18 @@ class IndexedWrite:
         """
         if not self.stats or self.was_switched:
             return bool(self.stats)
+        if self.now.config.version.log_name_has_base_instant:
+            # Log files count in the order in which they are named: at the commit.
+            return False
         if other.requested_time < self.instant_time:
             return False
         pairs = self._pairs(other)
         starts = self._slice_starts() if pairs else {}
         completed = other.completion_time or other.requested_time
-        return any(starts.get(own.file_id, "") <= completed and self._meets(own, theirs) for own, theirs in pairs)
+        return any(
+            starts.get(own.file_id, "") <= completed and self._meets(own, theirs, other.requested_time)
+            for own, theirs in pairs
+        )
 
     def _pairs(self, other: Instant) -> list[tuple[WriteStat, WriteStat | None]]:
         """Return pairs of log files in one file group, of this and the other write; None for unknown log files."""
@@ -148,15 +157,22 @@ class IndexedWrite:
         slices = [file_group.file_slice for found in states for file_group in found.file_groups]
         return {found.file_id: found.base_instant_time for found in slices if found.base_file is not None}
 
-    def _meets(self, own: WriteStat, theirs: WriteStat | None) -> bool:
+    def _meets(self, own: WriteStat, theirs: WriteStat | None, instant_time: str) -> bool:
+        """Return whether both log files have an entry of the same key; theirs of `instant_time`."""
         if theirs is None:
             return True
         try:
-            keys = self._keys(theirs)
+            keys = self._keys(theirs, instant_time)
         except MissingFileError:
             return True
-        return bool(pc.any(pc.is_in(self._keys(own), value_set=keys)).as_py())
+        return bool(pc.any(pc.is_in(self._keys(own, self.instant_time), value_set=keys)).as_py())
 
-    def _keys(self, stat: WriteStat) -> pa.BinaryArray:
-        blocks = read_log(self.now.store, f"{METADATA_FOLDER}/{stat.path}").blocks
-        return pa.concat_arrays([pa.array([], pa.binary()), *(block.keys.cast(pa.binary()) for block in blocks)])
+    def _keys(self, stat: WriteStat, instant_time: str) -> pa.BinaryArray:
+        """Return the keys of which an instant wrote entries to a log file."""
+        store, path = self.now.store, f"{METADATA_FOLDER}/{stat.path}"
+        if is_staged_log(stat):
+            content = log_content(read_staged_log(store, stat), path=stat.path or "")
+        else:
+            content = read_log(store, path, version=self.now.config.version)
+        keys = [block.keys.cast(pa.binary()) for block in content.blocks if block.instant_time == instant_time]
+        return pa.concat_arrays([pa.array([], pa.binary()), *keys])

@@ -24,7 +24,7 @@ from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.metadata_table.record_location import RecordLocation, location_values
 from hoodie.index.record.file_groups import partitioned_file_id
-from hoodie.metadata.delta_commit import FileGroupDelta, write_log
+from hoodie.metadata.delta_commit import FileGroupDelta, stage_log, write_log
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.sorting import key_order
 from hoodie.storage import Store, StoreSpec, open_store
@@ -168,11 +168,12 @@ def write_entries(
     instant_time: str,
     instant_ms: int,
     file_ids: Sequence[str],
+    folder: str | None = None,
 ) -> WrittenEntries:
     """Write one log file for each file group that has entries; `file_ids` has all file groups, by number.
 
-    One task runs for each group of file groups. Memory of a task: twice its entries. Safe to repeat: the files have the
-    same names and bytes.
+    With `folder`, the log files are staged there (`delta_commit.stage_log`). One task runs for each group of file
+    groups. Memory of a task: twice its entries. Safe to repeat: the files have the same names and bytes.
     """
     batches, locations = gathered(staged)
     count = KeyGroups(len(file_ids)).count
@@ -181,7 +182,7 @@ def write_entries(
         for group, found in sorted(batches.items())
     ]
     rows = sum(entries.rows for entries in staged)
-    return _write_groups(engine, store, tasks, locations, rows, instant_time, instant_ms)
+    return _write_groups(engine, _WriteGroup(store, instant_time, _told(locations, instant_ms), folder), tasks, rows)
 
 
 def write_partitioned_entries(
@@ -205,22 +206,17 @@ def write_partitioned_entries(
         own = tuple(file_ids.get(partition_path) or [partitioned_file_id(partition_path, 0)])
         tasks.append(_LogTask(own, tuple(range(len(own))), found))
     rows = sum(entries.rows for entries in staged)
-    return _write_groups(engine, store, tasks, locations, rows, instant_time, instant_ms)
+    return _write_groups(engine, _WriteGroup(store, instant_time, _told(locations, instant_ms)), tasks, rows)
 
 
-def _write_groups(
-    engine: Engine,
-    store: StoreSpec,
-    tasks: Sequence[_LogTask],
-    locations: Sequence[tuple[str, str]],
-    rows: int,
-    instant_time: str,
-    instant_ms: int,
-) -> WrittenEntries:
-    told = tuple(RecordLocation(path, file_id, instant_ms) for path, file_id in locations)
+def _told(locations: Sequence[tuple[str, str]], instant_ms: int) -> tuple[RecordLocation, ...]:
+    return tuple(RecordLocation(path, file_id, instant_ms) for path, file_id in locations)
+
+
+def _write_groups(engine: Engine, write: _WriteGroup, tasks: Sequence[_LogTask], rows: int) -> WrittenEntries:
     batch_bytes = ENTRY_BYTES * rows // max(sum(len(task.batches) for task in tasks), 1)
     sizes = [len(task.batches) * batch_bytes for task in tasks]
-    return WrittenEntries.together(engine.run(_WriteGroup(store, instant_time, told), tasks, sizes))
+    return WrittenEntries.together(engine.run(write, tasks, sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +226,8 @@ class _WriteGroup:
     store: StoreSpec
     instant_time: str
     locations: tuple[RecordLocation, ...]
+    folder: str | None = None
+    """Where log files are staged; None writes them to their places."""
 
     def __call__(self, task: _LogTask, _context: TaskContext) -> WrittenEntries:
         store = open_store(self.store)
@@ -240,7 +238,10 @@ class _WriteGroup:
             own_keys, own_codes, doubled = one_entry_per_key(some_keys, some_codes)
             duplicates += doubled
             delta = delta_of(task.file_ids[number], own_keys, own_codes, self.locations)
-            stats.append(write_log(store, self.instant_time, delta, overwrite=True))
+            if self.folder is None:
+                stats.append(write_log(store, self.instant_time, delta, overwrite=True))
+            else:
+                stats.append(stage_log(store, self.instant_time, delta, self.folder))
         return WrittenEntries(stats=tuple(stats), duplicates=duplicates)
 
 

@@ -23,12 +23,13 @@ from hoodie.errors import CorruptFileError, MetadataPartitionMissingError, Parti
 from hoodie.files.slices import FileSlice, latest_slices
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, visible_instants, with_archived_logs
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX, RecordIndexKind
 from hoodie.metadata.paths import METADATA_VERSION, REBUILD_ADVICE, file_id_of, partition_folder
 from hoodie.metadata.slice_content import SliceContent
-from hoodie.metadata.slices import read_slice
+from hoodie.metadata.slices import newest_slices, read_slice
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
@@ -60,15 +61,17 @@ class RecordIndexState:
     file_groups: tuple[IndexFileGroup, ...]
 
     @classmethod
-    def of(cls, infos: Mapping[str, FileInfo], timeline: Timeline) -> RecordIndexState:
+    def of(cls, infos: Mapping[str, FileInfo], timeline: Timeline, *, version: TableVersion) -> RecordIndexState:
         """Return the newest slices of files, given by path. `timeline`: the visible instants of the metadata table.
+
+        `version` is that of the table.
 
         Raises: UnsupportedError if each data partition has separate file groups; CorruptFileError if a file group is
         missing; MetadataPartitionMissingError if all are.
         """
         folder = partition_folder(RECORD_INDEX)
         sizes = {info.name: info.size_bytes for info in infos.values()}
-        slices = latest_slices({folder: sizes}, timeline, {}, version=METADATA_VERSION)
+        slices = newest_slices(RECORD_INDEX, sizes, timeline, version=version)
         found = [file_slice for file_slice in slices if file_slice.file_id.startswith(FILE_ID_PREFIX)]
         for number, file_slice in enumerate(found):
             if not _GLOBAL_FILE_ID.fullmatch(file_slice.file_id):

@@ -102,12 +102,18 @@ class RecordIndexUpdate:
     def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
         """Write the log files of the staged entries. Memory of a task: twice the entries of a group of file groups.
 
+        In version 6 the log files are staged beside the entries, whose folder must exist until the commit.
+
         Raises: PartitionPathError for a partition path that file ids of a partitioned index cannot contain.
         """
         if not entries or (self.state is None and self.partitioned_state is None):
             return WrittenEntries()
-        self._has_files = True
         engine = self.engine_for(sum(found.rows for found in entries) * ENTRY_BYTES)
+        folder = None
+        if self.view.config.version.log_name_has_base_instant:
+            # The log files get their names when the commit is written, and must exist until then.
+            folder = entries[0].path.rpartition("/")[0]
+        self._has_files = folder is None
         store = self.view.store.spec
         time, moment_ms = self.instant_time, self._moment_ms()
         if self.partitioned_state is not None:
@@ -118,7 +124,13 @@ class RecordIndexUpdate:
         else:
             assert self.state is not None
             written = write_entries(
-                engine, store, entries, instant_time=time, instant_ms=moment_ms, file_ids=self.state.file_ids
+                engine,
+                store,
+                entries,
+                instant_time=time,
+                instant_ms=moment_ms,
+                file_ids=self.state.file_ids,
+                folder=folder,
             )
         self.stats = written.stats
         return written
@@ -137,7 +149,7 @@ class RecordIndexUpdate:
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
         """Write the entries again if the index was exchanged since the write began; see `IndexUpdate`.
 
-        Raises: CommitConflictError if the index is now a partitioned index.
+        Raises: CommitConflictError if the index is now a partitioned index, or was exchanged in version 6.
         """
         if not index_was_exchanged(self.view, now):
             return
@@ -149,6 +161,9 @@ class RecordIndexUpdate:
                 "try again"
             )
         state = record_index(now)
+        if state is not None and now.config.version.log_name_has_base_instant:
+            cause = f"{now.store.uri('')} got a record index, or another one, while this write ran"
+            raise CommitConflictError(f"{cause}; nothing was committed, try again", retry_cause=cause)
         if state is not None:
             self._has_files = True
             self.stats = late_entries(now, self.instant_time, metadata, state)

@@ -6,7 +6,7 @@ one of those commits needs an older file slice. After the cleaner deleted that s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,7 @@ from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record.file_groups import RecordIndexState, has_first_file, list_index_files, partitioned_state
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.instants import fills_a_partition, visible_instants, with_archived_logs
+from hoodie.metadata.instants import fills_a_partition, indexing_time, is_build, visible_instants, with_archived_logs
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.services.archiving import never_archived_from
 from hoodie.metadata.slice_content import RowBlock
@@ -42,28 +42,32 @@ class IndexHistory:
         """
         timeline = self.folder.existing_timeline()
         done = self.data_timeline.completed()
-        newest = max((found.completion_time or found.requested_time for found in done), default="")
+        newest = max(map(self._written, done), default="")
         unseen = [instant for instant in timeline.completed() if self._is_unseen(instant, as_of, newest)]
         times = {instant.requested_time for instant in unseen}
         seen = visible_instants(timeline, self.data_timeline).filter(
             lambda instant: instant.requested_time not in times
         )
-        infos = list_index_files(self.folder.store)
-        seen = with_archived_logs(self.folder.store, seen, [info.name for info in infos.values()], RecordIndexKind())
+        infos, version = list_index_files(self.folder.store), self.folder.config.version
+        if not self.folder.names_base_instants:
+            names = [info.name for info in infos.values()]
+            seen = with_archived_logs(self.folder.store, seen, names, RecordIndexKind())
         if not unseen and as_of is None and not self.later:
-            return RecordIndexState.of(infos, seen)
+            return RecordIndexState.of(infos, seen, version=version)
         # A base file has the entries of all instants that had completed when its compaction was requested.
-        bound = min((instant.completion_time or instant.requested_time for instant in unseen), default=None)
+        bound = min((self._written(instant) for instant in unseen), default=None)
         sure = never_archived_from(timeline)
         doubtful = [time for time in (*self.later, *([] if as_of is None else [as_of])) if time < sure]
         if doubtful:
             # Archived delta commits may be among the unseen instants; their completion times are not looked up.
             bound = min(doubtful) if bound is None else min(bound, *doubtful)
         if bound is None:
-            return RecordIndexState.of(infos, seen)
+            return RecordIndexState.of(infos, seen, version=version)
+        if self._may_be_built_later(timeline, as_of):
+            raise self._folded()
         kept = self._files_until(infos, timeline, bound, as_of)
         try:
-            found = RecordIndexState.of(kept, seen)
+            found = RecordIndexState.of(kept, seen, version=version)
         except CorruptFileError as error:
             raise self._folded() from error
         dropped = [base for path, info in infos.items() if path not in kept and (base := _base_of(info))]
@@ -81,6 +85,9 @@ class IndexHistory:
         ordered = sorted(instants, key=lambda instant: (instant.completion_time or "", instant.requested_time))
         if ordered:
             self._check_since(ordered[0], infos, timeline)
+        if self.folder.names_base_instants:
+            yield from self._named_changes(ordered, infos)
+            return
         logs: dict[str, list[FileInfo]] = {}
         for info in sorted(infos.values(), key=lambda info: info.path):
             parsed = LogFileName.parse(info.name)
@@ -90,6 +97,31 @@ class IndexHistory:
             for info in logs.get(instant.requested_time, ()):
                 for block in read_log(self.folder.store, info.path).blocks:
                     yield instant, block
+
+    def _named_changes(
+        self, instants: Sequence[Instant], infos: Mapping[str, FileInfo]
+    ) -> Iterator[tuple[Instant, RowBlock]]:
+        """Yield the same in version 6, where only the blocks of log files have their instants. Memory: these blocks."""
+        found: dict[str, list[RowBlock]] = {instant.requested_time: [] for instant in instants}
+        for path in sorted(infos):
+            if LogFileName.parse(infos[path].name) is not None:
+                for block in read_log(self.folder.store, path, version=self.folder.config.version).blocks:
+                    found.get(block.instant_time, []).append(block)
+        for instant in instants:
+            for block in found[instant.requested_time]:
+                yield instant, block
+
+    def _may_be_built_later(self, timeline: Timeline, as_of: str | None) -> bool:
+        """Return whether a build may have entries of instants that are not in the view, in version 6.
+
+        A build has the entries of all instants that completed before its end, and version 6 stores no completion times.
+        """
+        builds = [found.requested_time for found in timeline.completed() if is_build(found.requested_time)]
+        if not builds or not self.folder.names_base_instants:
+            return False
+        done = self.data_timeline.completed()
+        is_past = as_of is not None or bool(self.later)
+        return is_past or not all(done.contains_or_before_start(indexing_time(time)) for time in builds)
 
     def _is_unseen(self, instant: Instant, as_of: str | None, newest: str) -> bool:
         """Return whether the view does not contain a completed delta commit; `newest` is its newest completion time."""
@@ -102,7 +134,11 @@ class IndexHistory:
         if known is not None:
             return not known.is_completed
         # The instant was archived, or began after the view was loaded. Commits complete in sequence, under the lock.
-        return (instant.completion_time or time) > newest
+        return self._written(instant) > newest
+
+    def _written(self, instant: Instant) -> str:
+        """Return the time by which delta commits are ordered."""
+        return self.folder.order_time(instant) or instant.requested_time
 
     def _files_until(
         self, infos: Mapping[str, FileInfo], timeline: Timeline, bound: str, as_of: str | None
@@ -123,7 +159,12 @@ class IndexHistory:
         return kept
 
     def _start_times(self, infos: Mapping[str, FileInfo], timeline: Timeline) -> dict[str, str]:
-        """Return completion times of the instants that filled the index; an unknown time counts as the latest."""
+        """Return completion times of the instants that filled the index; an unknown time counts as the latest.
+
+        In version 6 their requested times are those that count.
+        """
+        if self.folder.names_base_instants:
+            return {}
         parsed = [parse_data_file(path) for path in infos]
         times = {found.instant_time for found in parsed if found is not None}
         initial = {time for time in times if fills_a_partition(time)}
@@ -161,13 +202,13 @@ class IndexHistory:
             if base is not None:
                 start = started.get(base.instant_time, base.instant_time)
                 oldest[base.file_id] = min(start, oldest.get(base.file_id, start))
-            elif log is not None and log.instant_time in started:
-                start = started[log.instant_time]
+            elif log is not None and fills_a_partition(log.instant_time):
+                start = started.get(log.instant_time, log.instant_time)
                 oldest[log.file_id] = min(start, oldest.get(log.file_id, start))
         floor = max(oldest.values(), default="")
-        completed = first.completion_time or first.requested_time
+        completed = self._written(first)
         is_being_cleaned = any(instant.action is Action.CLEAN for instant in timeline.pending())
-        if completed < floor or is_being_cleaned:
+        if completed < floor or is_being_cleaned or self._may_be_built_later(timeline, first.requested_time):
             raise UnsupportedError(
                 f"{self.folder.store.uri('')}: the entries that {first} changed in the record index cannot be read: "
                 f"the index was built, or compacted and cleaned, at {floor}; ask for changes since then"
@@ -228,7 +269,7 @@ def partitioned_index_if_there(view: TableView) -> Mapping[str, RecordIndexState
 
 def has_partitioned_index(view: TableView) -> bool:
     """Return whether the record index is partitioned. Reads the index definitions only if no type is stored."""
-    if not _is_readable(view):
+    if not has_record_index(view):
         return False
     stored = view.config.raw.get(INDEX_TYPE_KEY, "").upper()
     if stored in (GLOBAL_TYPE, PARTITIONED_TYPE):
@@ -238,11 +279,7 @@ def has_partitioned_index(view: TableView) -> bool:
 
 def index_history(view: TableView) -> IndexHistory | None:
     """Return the history of the global record index in this view; None if the table has no such index."""
-    if not _is_readable(view) or has_partitioned_index(view):
+    if not has_record_index(view) or has_partitioned_index(view):
         return None
     later = frozenset(instant.requested_time for instant in view.completed_later)
     return IndexHistory(MetadataFolder(view.store, view.config), view.whole_timeline(), later)
-
-
-def _is_readable(view: TableView) -> bool:
-    return has_record_index(view) and view.config.version.has_known_indexes

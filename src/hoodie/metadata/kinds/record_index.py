@@ -55,6 +55,10 @@ class RecordIndexKind(PartitionKind):
         is_known = version.has_partitioned_record_index or not is_partitioned_record_index(table.store)
         return is_known and PartitionKind.can_be_in(self, table, version)
 
+    def is_written_in(self, version: TableVersion) -> bool:
+        """Return whether the version has the index, global or partitioned as it is."""
+        return not self.is_partitioned or PartitionKind.is_written_in(self, version)
+
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the least number of file groups that the properties allow: a new partition is empty."""
         return 0 if self.is_partitioned else indexes.RECORD_INDEX_BUCKETS_MIN.get(properties)

@@ -104,7 +104,18 @@ def is_compaction_due(context: ServiceContext) -> bool:
     if delta_commits_since_compaction(context.folder, timeline) < context.limits.delta_commits_to_compact:
         return False
     deltas = timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
+    if context.folder.names_base_instants and _is_older_pending(context, deltas):
+        return False
     return len(visible_instants(deltas, context.data_timeline)) == len(deltas)
+
+
+def _is_older_pending(context: ServiceContext, deltas: Timeline) -> bool:
+    """Return whether a pending data instant is older than the last delta commit: the JVM waits for it in version 6.
+
+    Its log files would be named by a compaction with a later time than its own.
+    """
+    last, pending = deltas.latest(), context.data_timeline.pending().instants
+    return last is not None and any(found.requested_time < last.requested_time for found in pending)
 
 
 def _pending_compaction(metadata_timeline: Timeline) -> Instant | None:

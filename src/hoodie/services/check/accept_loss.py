@@ -290,7 +290,7 @@ def _indexed(view: TableView, partition_paths: Collection[str]) -> Iterator[_Ind
     by_partition = partitioned_index_if_there(view)
     states: list[RecordIndexState | None] = [record_index_if_there(view)] if by_partition is None else []
     states += [found for path, found in (by_partition or {}).items() if path in partition_paths]
-    reader = SliceReader(view.store)
+    reader = SliceReader(view.store, view.config.version)
     for bucket in (bucket for state in states if state is not None for bucket in state.file_groups):
         content = reader.read_once(bucket.file_slice)
         keys, _ = RecordIndexKind().compact(content, file_name="")

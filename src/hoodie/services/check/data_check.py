@@ -221,8 +221,7 @@ def _check_keys(call: Call, survey: Survey, slices: Sequence[FileSlice], read: S
     if not config.populates_meta_fields:
         return DataCheck((), notes=("keys were not compared, as the files store none",))
     kind = index_of_view(survey.view)
-    has_index = config.version.has_known_indexes and RECORD.needs_one_of(config.metadata_partitions)
-    if kind is RECORD and has_index:
+    if kind is RECORD and RECORD.needs_one_of(config.metadata_partitions):
         return _check_index(call)
     found, is_compared = _check_hbase(call) if kind is HBASE else (DataCheck(()), False)
     if is_compared:

@@ -150,8 +150,8 @@ class _Clustering(PlanExecution[ClusteringPlan]):
             with self.times.phase("index"):
                 index.note_locations([part.entries for part in parts if part.entries is not None])
                 index.retract(self._left_out(work), folder)
-        with self.times.phase("commit"):
-            notes += self._complete(index, work, parts)
+            with self.times.phase("commit"):
+                notes += self._complete(index, work, parts)
         stats = [stat for part in parts for stat in part.stats]
         return ServiceResult(
             operation=CLUSTERING.name,

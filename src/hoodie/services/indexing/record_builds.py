@@ -99,12 +99,6 @@ def check_buildable(view: TableView) -> None:
     Raises: UnsupportedError.
     """
     config, where = view.config, view.store.uri("")
-    if not config.version.has_known_indexes:
-        raise UnsupportedError(
-            f"{where} has table version {config.version.value}: this release writes metadata tables of versions 8 and "
-            "9 only, and never upgrades a table; build the index with JVM Hudi, or upgrade the table with Hudi 1.1 or "
-            "later"
-        )
     if not config.populates_meta_fields:
         raise UnsupportedError(
             f"{where} stores no record keys (hoodie.populate.meta.fields=false): a record index requires them"
@@ -180,7 +174,7 @@ def build_record_index(call: Call, *, buckets: int | None = None) -> ServiceResu
     Raises:
         RecordKeyError: several rows share a key, and the index stores one location for a key; the message names some
             keys. The index is not switched on.
-        UnsupportedError: table version 6, tables without meta fields.
+        UnsupportedError: tables without meta fields.
         CommitConflictError: another build runs; a JVM write did not end in time; the cleaner deleted files that the
             build compares.
     """

@@ -283,7 +283,7 @@ def test_a_drop_leaves_keys_unique_and_records_moving(table: Table) -> None:
     assert table.view().config.raw["hoodie.index.type"] == "RECORD_INDEX"
 
 
-@pytest.mark.parametrize("name", ["v8_cow", "v9_cow", "v8_mor", "v9_mor"])
+@pytest.mark.parametrize("name", ["v6_cow", "v6_mor", "v8_cow", "v9_cow", "v8_mor", "v9_mor"])
 def test_tables_of_the_jvm(golden_tables: Path, tmp_path: Path, name: str) -> None:
     """Their own index is there; it is built anew, dropped, and built."""
     shutil.copytree(golden_tables / name, tmp_path / name)
@@ -293,11 +293,3 @@ def test_tables_of_the_jvm(golden_tables: Path, tmp_path: Path, name: str) -> No
     for build in (lambda: table.index.build(buckets=4), lambda: (table.index.drop(), table.index.build(buckets=3))):
         build()
         check(table, rows)
-
-
-def test_a_table_it_cannot_index(golden_tables: Path, tmp_path: Path) -> None:
-    shutil.copytree(golden_tables / "v6_cow", tmp_path / "v6_cow")
-    table = hoodie.open(tmp_path / "v6_cow", spark=False)
-    with pytest.raises(UnsupportedError, match="table version 6"):
-        table.index.build(buckets=3)
-    assert list(table.timeline.pending()) == []

@@ -86,8 +86,6 @@ def test_every_snapshot_stays(table_type: str, index: str, versions: Sequence[in
 @pytest.mark.parametrize("name", ["v6_cow", "v6_mor", "v8_cow", "v8_mor"])
 def test_tables_of_the_jvm(golden_tables: Path, tmp_path: Path, name: str) -> None:
     table = hoodie.open(shutil.copytree(golden_tables / name, tmp_path / name), spark=False)
-    if name.startswith("v6"):
-        table.index.drop("record")
     before = {i.requested_time: rows_at(table, i.requested_time) for i in table.timeline.completed().writes()}
     for version in (9, 8, 6, 9):
         if table.view().config.version.value != version:

@@ -118,7 +118,9 @@ class IndexFiles:
         self._engine_for = engine_for
         self._rows = rows
         self._slices: list[FileSlice] = []
-        self._read = TableView.load(state).slice_read()
+        view = TableView.load(state)
+        self._version = view.config.version
+        self._read = view.slice_read()
         self._round = 0
 
     def write_base(self, folder: str) -> None:
@@ -228,7 +230,7 @@ class IndexFiles:
             state=State.COMPLETED,
             completion_time=self.build.build_time,
         )
-        found = RecordIndexState.of(self._own_files(), Timeline.of([instant])).file_groups
+        found = RecordIndexState.of(self._own_files(), Timeline.of([instant]), version=self._version).file_groups
         if len(found) != self.build.buckets:
             self.is_outdated = True
             raise CommitConflictError(
