@@ -94,8 +94,8 @@ TABLE_PROPERTIES: dict[str, tuple[str, str, str, str]] = {
     keys.DROP_PARTITION_COLUMNS: (
         "`false`",
         "6",
-        "always",
-        "Data files lack the partition columns; `hoodie` reads such tables and stores `false`.",
+        "`properties`",
+        "Data files lack the partition columns ([files without](stored-columns.md)).",
     ),
     keys.PARTITION_EXTRACTOR_CLASS: (
         "none",

@@ -220,7 +220,45 @@ def test_partition_columns_of_the_path(jvm: Jvm, tmp_path: Path, partition: str,
         {fields[0]: {"p": "b b", "n": "2"}[fields[0]], "id": "k2"}
     ]
     assert table.to_arrow(columns=fields, where=f"{fields[0]} = '{'2' if fields[0] == 'n' else 'a'}'").num_rows > 0
-    _assert_refused(path, "lack the partition columns")
+    # Both go on in turns; our data has the types of before.
+    again = (
+        _ROWS.slice(0, 1).set_column(1, "v", pa.array([10], pa.int32())).set_column(2, "ts", pa.array([3], pa.int64()))
+    )
+    new = _ROWS.slice(0, 1).set_column(0, "id", pa.array(["k7"]))
+    assert table.upsert(again).updated == 1
+    assert table.insert(new).inserted == 1
+    assert table.delete(_ROWS.slice(2)).deleted == 1
+    _assert_read_as_by_the_jvm(jvm, path)
+    for rows, operation in ((new, "delete"), (_ROWS.slice(2), "upsert"), (again, "insert_overwrite")):
+        jvm.write(
+            rows, path, table_name="t", key="id", partition=fields, ordering="ts", operation=operation, options=options
+        )
+        _assert_read_as_by_the_jvm(jvm, path)
+    table.bulk_insert(new)
+    _assert_read_as_by_the_jvm(jvm, path)
+    assert table.verify(full=True).ok
+
+
+@pytest.mark.matrix(keep=1)
+@pytest.mark.parametrize("hive_style", ["true", "false"])
+@pytest.mark.parametrize("partition", ["p", "n,d"])
+def test_our_table_of_partition_columns_in_the_path(jvm: Jvm, tmp_path: Path, partition: str, hive_style: str) -> None:
+    path, fields = tmp_path / "t", partition.split(",")
+    options = {
+        "hoodie.datasource.write.drop.partition.columns": "true",
+        "hoodie.datasource.write.hive_style_partitioning": hive_style,
+    }
+    table = hoodie.create(
+        path, _ROWS.schema, record_key=["id", "ts"], partition_by=fields, properties=options, index="simple"
+    )
+    table.insert(_ROWS)
+    _assert_read_as_by_the_jvm(jvm, path)
+    for number, rows in enumerate((_UPDATE, _ROWS.slice(2))):
+        jvm.write(rows, path, table_name="t", key=["id", "ts"], partition=fields, options=options)
+        _assert_read_as_by_the_jvm(jvm, path)
+        table.upsert(_ROWS.slice(number, 1))
+        _assert_read_as_by_the_jvm(jvm, path)
+    assert table.verify(full=True).ok
 
 
 @pytest.mark.matrix(keep=2)

@@ -16,6 +16,8 @@ from hoodie.view.table_view import TableView
 
 _VIRTUAL_KEYS = frozenset({KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX, KeyGeneratorType.NON_PARTITION})
 """The key generators that JVM Hudi accepts in tables without meta fields."""
+_PATHS_OF_TEXTS = _VIRTUAL_KEYS - {KeyGeneratorType.NON_PARTITION}
+"""The key generators whose partition paths are the texts of the columns."""
 _SEARCHED = frozenset({SIMPLE.name, GLOBAL_SIMPLE.name})
 """Indexes that search the files, where keys are made of the key columns."""
 
@@ -34,7 +36,7 @@ def check_features(config: TableConfig, where: str, verb: str, *, reads_skeleton
     """Refuse the properties of a table, also of a new one. Raises: as `check_writable`."""
     missing = {
         **_without_meta_fields(config),
-        "tables whose data files lack the partition columns": config.drops_partition_columns,
+        **_without_partition_columns(config, verb),
         **_bootstrapped(config, reads_skeletons=reads_skeletons),
         f"{config.base_file_format} base files": config.base_file_format is not BaseFileFormat.PARQUET,
     }
@@ -54,6 +56,21 @@ def _without_meta_fields(config: TableConfig) -> dict[str, bool]:
         f"tables without meta fields with the key generator {kind}": kind not in _VIRTUAL_KEYS,
         f"tables without meta fields with the index {index!r}": index not in _SEARCHED,
         "change data of tables without meta fields": config.is_cdc_enabled,
+    }
+
+
+def _without_partition_columns(config: TableConfig, verb: str) -> dict[str, bool]:
+    """Return what a table whose data files lack the partition columns must not have, and whether it has it."""
+    if not config.drops_partition_columns:
+        return {}
+    what, kind = "tables whose data files lack the partition columns", config.key_generator
+    is_nested = any("." in name for name in config.partition_fields)
+    return {
+        what: verb == "alter",
+        f"merge-on-read {what}": config.table_type is TableType.MERGE_ON_READ,
+        f"{what}, with the key generator {kind}": kind not in _PATHS_OF_TEXTS or config.has_slash_separated_dates,
+        f"{what}, which are inside structs": is_nested,
+        f"change data of {what}": config.is_cdc_enabled,
     }
 
 

@@ -25,6 +25,7 @@ from hoodie.config import clustering, concurrency, writes
 from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import CommitConflictError, HoodieError, MissingFileError, UnsupportedError
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.schema.table_schema import without_columns
 from hoodie.index import Index
 from hoodie.index.index_write import IndexWrite
 from hoodie.metadata.kinds.registry import collected
@@ -97,7 +98,7 @@ class WriteInstant:
         policy = policy_metadata(self.operation, writes.INSERT_DUP_POLICY.get(self.options))
         ids = column_metadata(self.view) if columns is None else columns
         extra = {**extra_metadata, **policy, **ids, **self.index.commit_entries}
-        extra[SCHEMA_KEY] = schema
+        extra[SCHEMA_KEY] = without_columns(schema, self.view.config.path_fields)
         metadata = commit_metadata(stats, self.operation, extra, replaced)
         reached(Step.LOCATED)
 

@@ -49,6 +49,8 @@ class ParquetOptions:
     """Columns whose ranges the writer returns, for column statistics; None if the table has no column statistics."""
     bloom: FilterOptions | None = None
     """Options of the bloom filter in the footer; None for the filter that may contain every key."""
+    absent: tuple[str, ...] = ()
+    """Columns of the rows that the file does not get: the partition path has their values."""
     has_meta: bool = True
     """Whether the meta columns have values. Without them they are null, and the footer has no keys."""
 
@@ -72,6 +74,7 @@ class BaseFileWriter:
         self.path = path
         self.rows = 0
         self.size_bytes = 0
+        schema = pa.schema([child for child in schema if child.name not in options.absent])
         # As the JVM does, a table without meta fields keeps their columns, without values.
         self._same = _SameText((same or {}) if options.has_meta else dict.fromkeys(META_FIELDS), schema)
         self._options = options

@@ -77,7 +77,7 @@ def _attempt(
     call: Call, alterations: Sequence[Alteration], watch: PhaseTimes
 ) -> tuple[str | None, _Altered, list[str]]:
     view = TableView.load(call.state)
-    check_writable(view)
+    check_writable(view, "alter")
     check_columns_have_ids(view, view.schema().arrow)
     altered = _altered(view, alterations)
     if not altered.changes:

@@ -18,7 +18,7 @@ from hoodie.files.table_properties import create_table_config
 from hoodie.format.filenames import name_of
 from hoodie.format.log.cdc_block import CdcMode
 from hoodie.format.schema.arrow_types import type_at
-from hoodie.format.schema.table_schema import new_table_avro, normalise, without_meta_fields
+from hoodie.format.schema.table_schema import new_table_avro, normalise, without_columns, without_meta_fields
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import check_texts
 from hoodie.format.table.key_generator import KeyGeneratorType
@@ -49,6 +49,7 @@ _HIVE_STYLE = Option(keys.HIVE_STYLE, True, options.flag, "0.4", "Partition fold
 _URL_ENCODE = Option(keys.URL_ENCODE, False, options.flag, "0.4", "Partition values are encoded as in a URL.")
 _SLASHES = Option(keys.SLASH_SEPARATED_DATES, False, options.flag, "1.1", "Dates are folders yyyy/MM/dd.")
 _META_FIELDS = Option(keys.POPULATE_META_FIELDS, True, options.flag, "0.9", "Rows have values of the meta columns.")
+_DROPS = Option(keys.DROP_PARTITION_COLUMNS, False, options.flag, "0.10", "Data files lack the partition columns.")
 _TIMEZONE = Option(keys.TIMEZONE, "utc", options.one_of("utc", "local"), "0.9", "Zone of instant times.")
 _CDC = Option(keys.CDC_ENABLED, False, options.flag, "0.13", "Writes log change data.")
 _CDC_MODE = Option(
@@ -67,7 +68,7 @@ _SET_BY_ARGUMENTS = frozenset(
 )
 _CREATION_KEYS = frozenset(
     {_HIVE_STYLE.key, _URL_ENCODE.key, _SLASHES.key, _TIMEZONE.key, _CDC.key, _CDC_MODE.key, keys.DATABASE}
-    | {_META_FIELDS.key}
+    | {_META_FIELDS.key, _DROPS.key}
     | _DELETE_KEYS
 )
 
@@ -132,7 +133,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     extra = {key: value for key, value in properties.items() if key not in _CREATION_KEYS}
     extra |= {keys.MERGE_PROPERTY_PREFIX + key: properties[key] for key in sorted(_DELETE_KEYS & properties.keys())}
     logs_changes = _CDC.get(properties) or _CDC_MODE.key in properties
-    version = _version(wanted)
+    version, drops = _version(wanted), _DROPS.get(properties)
     config = new_table_config(
         NewTable(
             name=name,
@@ -149,11 +150,12 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             is_url_encoded=_URL_ENCODE.get(properties),
             has_slash_separated_dates=_SLASHES.get(properties),
             populates_meta_fields=_META_FIELDS.get(properties),
+            drops_partition_columns=drops,
             merge_mode=mode,
             is_cdc_enabled=_CDC.get(properties),
             cdc_logging_mode=_CDC_MODE.get(properties).upper() if logs_changes else None,
             timezone=TimelineZone(_TIMEZONE.get(properties).upper()),
-            create_schema=new_table_avro(columns, table_name=name),
+            create_schema=without_columns(new_table_avro(columns, table_name=name), partition_by if drops else ()),
             extra={**extra, **index, **merging},
         )
     )

@@ -47,6 +47,7 @@ _DEFINITION: Final = (
     keys.URL_ENCODE,
     keys.SLASH_SEPARATED_DATES,
     keys.POPULATE_META_FIELDS,
+    keys.DROP_PARTITION_COLUMNS,
     keys.MERGE_MODE,
     keys.MERGE_STRATEGY_ID,
     keys.CDC_ENABLED,

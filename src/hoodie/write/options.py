@@ -27,6 +27,7 @@ from hoodie.index import (
 )
 from hoodie.metadata.kinds.bloom_filters import filter_options
 from hoodie.records.change import IS_DELETED, flags_deletes
+from hoodie.records.keys.path_columns import text_schema
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.services.archiving import ArchiveRules
 from hoodie.view.table_view import TableSchema, TableView
@@ -116,7 +117,7 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
     current, config = view.schema(), view.config
     key_fields = (*config.record_key_fields, *config.partition_fields)
     fill_missing = writes.FILL_MISSING.get(properties)
-    columns = data.schema
+    columns = text_schema(data.schema, config.path_fields)
     if flags_deletes(columns) and IS_DELETED not in current.arrow.names:
         columns = columns.remove(columns.get_field_index(IS_DELETED))  # it says what to do with a row
     evolved = evolve(current.arrow, columns, key_fields=key_fields, fill_missing=fill_missing)

@@ -268,6 +268,7 @@ class WriteSetup:
             any_partition=self.index.is_global,
             buckets=buckets,
             loose=self.loose,
+            path_columns=self.view.config.path_fields,
             stores_keys=self.view.config.populates_meta_fields,
         )
 

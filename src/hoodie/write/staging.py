@@ -25,6 +25,7 @@ from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, c
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.keys.key_generator import KeyGenerator
+from hoodie.records.keys.path_columns import check_read_back, with_texts
 from hoodie.records.keys.sorting import spread
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, explained, open_store
@@ -55,6 +56,8 @@ class Preparation:
     any_partition: bool = False
     buckets: int = 0
     loose: Paths = frozenset()
+    path_columns: tuple[str, ...] = ()
+    """Partition columns whose values only the partition path will have."""
     stores_keys: bool = True
     """Whether rows that were read from the table have their record keys in the meta columns."""
 
@@ -72,6 +75,7 @@ class Preparation:
         for batch in batches:
             if batch.num_rows == 0:
                 continue
+            batch = with_texts(batch, self.path_columns)
             prepared = self._keys(batch) if self.keys_only else self._rows(batch)
             if self.buckets:
                 prepared = self._bucketed(prepared, row_number)
@@ -89,6 +93,8 @@ class Preparation:
         rows = conform(batch.select(keep), self.schema)
         keys = self._record_keys(batch, rows)
         paths = self.key_generator.partition_paths(rows)
+        if self.path_columns:
+            check_read_back(rows, paths, self.key_generator)
         kinds = np.full(len(keys), np.int8(Kind.ROW))
         kinds[self._deletes(batch, rows)] = np.int8(Kind.DELETE_IN_ORDER)
         if KIND in batch.schema.names:

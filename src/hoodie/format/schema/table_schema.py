@@ -5,7 +5,8 @@ On-disk format: docs/format/table.md §3.2 (meta fields), §3.6 and §3.7 (types
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
@@ -29,6 +30,7 @@ __all__ = [
     "normalise",
     "spelled",
     "with_meta_fields",
+    "without_columns",
     "without_meta_fields",
 ]
 
@@ -60,6 +62,15 @@ def spelled(names: Iterable[str], schema: pa.Schema) -> list[str | None]:
 
 def _only(found: list[str]) -> str | None:
     return found[0] if len(found) == 1 else None
+
+
+def without_columns(avro: str, names: Collection[str]) -> str:
+    """Return the Avro text of a table's schema without some of its columns; without names, as it is."""
+    if not names:
+        return avro
+    record = json.loads(avro)
+    fields = [child for child in record["fields"] if child["name"] not in names]
+    return json.dumps(record | {"fields": fields}, ensure_ascii=False, separators=(",", ":"))
 
 
 def new_table_avro(schema: pa.Schema, *, table_name: str) -> str:

@@ -223,6 +223,7 @@ def written_columns(
     statistics of its partitions would not cover the earlier files. `options` are those of the call, for the first
     write of a table. `stored`: `indexed_columns`, if the caller has them.
     """
+    schema = _in_files(table, schema)
     stored = indexed_columns(table) if stored is None else stored
     if stored is None:
         added = ColumnStatsKind().wanted(table, {**table.config.raw, **(options or {})})
@@ -239,13 +240,18 @@ def written_columns(
 
 def _chosen(table: DataTable, options: Mapping[str, str]) -> ColumnStatsKind:
     """Return the kind with the meta columns, then the listed columns, or the first columns of the table."""
-    version, schema = table.config.version, table.columns()
+    version, schema = table.config.version, _in_files(table, table.columns())
     listed = indexes.COLUMN_STATS_COLUMNS.get(options)
     found = _indexable(listed or schema.names, schema, version)
     if not listed:
         found = found[: indexes.COLUMN_STATS_COLUMNS_MAX.get(options)]
     columns = (*META_COLUMNS, *(name for name in found if name not in META_COLUMNS))
     return ColumnStatsKind(columns, version.has_typed_statistics)
+
+
+def _in_files(table: DataTable, schema: pa.Schema) -> pa.Schema:
+    """Return the columns that data files have; those of the partition path need no statistics."""
+    return pa.schema([child for child in schema if child.name not in table.config.path_fields])
 
 
 def _indexable(columns: Iterable[str], schema: pa.Schema, version: TableVersion) -> list[str]:

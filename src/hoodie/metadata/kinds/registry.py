@@ -160,5 +160,6 @@ def parquet_options(table: DataTable, options: Mapping[str, str], schema: pa.Sch
         codec="none" if codec == "uncompressed" else codec,
         range_columns=written_columns(table, schema, options),
         bloom=written_filters(table, options),
+        absent=table.config.path_fields,
         has_meta=table.config.populates_meta_fields,
     )

@@ -345,10 +345,10 @@ def test_what_is_wrong_is_refused_without_a_trace() -> None:
     assert table.timeline.instants == before
     other = MemoryStore()
     create_table(other, SCHEMA, CreateOptions(record_key="id", index="simple"))
-    update_table_config(other, {"hoodie.datasource.write.drop.partition.columns": "true"})
-    with pytest.raises(UnsupportedError, match="does not cluster tables whose data files lack the partition columns"):
+    update_table_config(other, {"hoodie.bootstrap.base.path": "memory://source"})
+    with pytest.raises(UnsupportedError, match="does not cluster bootstrapped tables"):
         cluster(Call(state=TableState(other)))
-    update_table_config(other, {"hoodie.datasource.write.drop.partition.columns": "false", INDEX_TYPE_KEY: "BUCKET"})
+    update_table_config(other, {"hoodie.bootstrap.base.path": "", INDEX_TYPE_KEY: "BUCKET"})
     with pytest.raises(UnsupportedError, match="has a bucket index"):
         Table(other).cluster()
 
