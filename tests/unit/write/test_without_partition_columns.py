@@ -93,6 +93,14 @@ def test_a_record_moves_and_clusterings_keep_the_values(tmp_path: Path) -> None:
     assert table.verify(full=True).ok
 
 
+def test_files_without_meta_fields_too(tmp_path: Path) -> None:
+    table = table_of(tmp_path / "t", index="simple", properties={"hoodie.populate.meta.fields": "false"})
+    table.insert(pa.concat_tables([row("a", 1, 1.0), row("b", 2, 2.0)]))
+    assert table.upsert(row("a", 1, 3.0, 2)).updated == 1
+    assert table.delete_where("n = '2'").deleted == 1
+    assert rows_of(table) == {"a": ("1", 3.0)}
+
+
 @pytest.mark.parametrize("text", ["", "__HIVE_DEFAULT_PARTITION__"])
 def test_texts_that_a_path_does_not_give_back_are_refused(tmp_path: Path, text: str) -> None:
     table = table_of(tmp_path / "t")
