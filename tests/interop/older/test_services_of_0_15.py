@@ -13,8 +13,9 @@ import hoodie
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table.table_keys import METADATA_PARTITIONS
 from hoodie.timeline import Action
+from tests.crash.tables import die_at
 from tests.interop.judges import Jvm
-from tests.interop.older.life import TABLE_TYPES, Life
+from tests.interop.older.life import BEFORE, ONE_COMMIT, TABLE_TYPES, Life
 from tests.support.archived import OFTEN
 
 RELEASES = ("0.15.0",)
@@ -56,6 +57,32 @@ def test_both_archive_one_table(older: Jvm, tmp_path: Path, table_type: str) -> 
     since = archived[-1]
     expected = {key: ts for key, ts in life.rows.items() if past[since].get(key) != ts}
     assert {row["id"]: row["ts"] for row in table.changes(since=since).to_pylist()} == expected
+
+
+def test_each_finishes_a_dead_clean_of_the_other(older: Jvm, tmp_path: Path) -> None:
+    life = Life(older, tmp_path / "trips", "COPY_ON_WRITE")
+    life.create()
+    for number in range(4):
+        life.upsert(range(number, 8), is_ours=number % 2 == 0)
+    die_at(life.path, lambda table: table.clean(properties=ONE_COMMIT), "move", ".clean", BEFORE, tmp_path / "copy")
+    (dead,) = life.timeline.pending()
+    assert dead.action is Action.CLEAN
+    life.check()
+    life.upsert(range(3), is_ours=False)
+    life.clean(is_ours=False)
+    done = life.timeline.get(dead.requested_time, Action.CLEAN)
+    assert done is not None
+    assert done.is_completed, "it finishes our clean by the plan in the inflight file"
+    life.check()
+    life.upsert(range(5), is_ours=True)
+    life.clean(is_ours=False)
+    dead = life.timeline.completed().filter(lambda found: found.action is Action.CLEAN).instants[-1]
+    for name in (f"{dead.requested_time}.clean", f".{dead.requested_time}.clean.crc"):
+        (life.path / ".hoodie" / name).unlink(missing_ok=True)
+    assert [found.requested_time for found in life.timeline.pending()] == [dead.requested_time]
+    life.clean(is_ours=True)
+    assert not life.timeline.pending().instants
+    life.check()
 
 
 @pytest.mark.matrix(keep=1)

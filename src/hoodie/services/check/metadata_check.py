@@ -193,17 +193,18 @@ def _behind(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Itera
     """Find completed writes that completed after the metadata table was filled and that it has not.
 
     The times before the first delta commit of the metadata table that is not archived are not checked. Between older
-    instants, the metadata table archives those whose files are gone: its archive is read if an instant is missing.
+    instants, the metadata table archives those whose files are gone: its archive is read if an instant is missing. In
+    version 6 nothing tells when the metadata table was filled: its first delta commit came later.
     """
     filled = [instant.completion_time or "" for instant in timeline.completed() if _fills(instant.requested_time)]
     first = min((i.requested_time for i in timeline if not _fills(i.requested_time)), default=None)
-    since = max(filled, default=first or "")
+    since = (first or "") if folder.names_base_instants else max(filled, default=first or "")
     if not since:
         return
     missing: dict[str, Instant | None] = {}
     for instant in survey.commits:
         begun = instant.requested_time
-        if (instant.completion_time or "") > since and begun > since:
+        if survey.view.order_time(instant) > since and begun > since:
             found = timeline.get(begun, Action.DELTA_COMMIT)
             if found is None or found.state is not State.COMPLETED:
                 missing[begun] = found

@@ -185,7 +185,7 @@ def repair(
     `full`: check the rows and the record index too, as `verify`. `min_age_seconds`: orphaned and temporary files that
     changed later are kept. A step that fails is noted, the other steps run; run the repair again afterwards.
 
-    Raises: as `verify`; UnsupportedError for a table version that this release does not write, if anything is to do.
+    Raises: as `verify`.
     """
     times = PhaseTimes()
     now_ms = time.time_ns() // 1_000_000

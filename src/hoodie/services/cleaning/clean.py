@@ -156,7 +156,7 @@ def clean(call: Call, *, dry_run: bool = False) -> CleanResult:
     incremental.
 
     Raises:
-        UnsupportedError: a table of version 6 or 8; a pending restore.
+        UnsupportedError: a pending restore.
         InvalidConfigError: a wrong option.
         CorruptFileError: a plan, a savepoint or a commit does not parse, or a plan names a file outside of the table.
         LockTimeoutError: another process held the table's lock too long.

@@ -91,6 +91,19 @@ def test_reads_and_writes_refuse_while_a_completed_file_with_logged_rows_is_lost
     assert rows_of(store)["a"] == (6, "sf")
 
 
+def test_a_commit_that_the_metadata_table_lacks_is_found_in_a_copy_too() -> None:
+    store = copy_of(_life("merge_on_read"))
+    rows, lost = rows_of(store), Table(store).timeline.writes().completed().instants[2]
+    for state in ("", ".inflight", ".requested"):
+        store.delete(f".hoodie/metadata/.hoodie/{lost.requested_time}.deltacommit{state}")
+    report = Table(store).verify()
+    assert [found.key for found in report.findings if found.kind == "metadata-behind"] == [lost.requested_time]
+    Table(store).repair(dry_run=False, min_age_seconds=0)
+    report = Table(store).verify(full=True)
+    assert report.ok, report
+    assert rows_of(store) == rows
+
+
 def _archived() -> MemoryStore:
     """A table with archived instants."""
     limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
