@@ -200,6 +200,20 @@ def die_compacting(run: Run) -> None:
     check_now(run)
 
 
+def move(run: Run) -> None:
+    """The table becomes one of another version, half of the time with the old timeline dropped."""
+    index = run.model.rules.index
+    versions = {"partitioned_record": (9,), "record": (8, 9)}.get(index, (6, 8, 9))
+    found = run.table.view().config.version.value
+    others = [version for version in versions if version != found]
+    if others and not run.has_died:
+        to = run.rng.choice(others)
+        (run.table.upgrade if to > found else run.table.downgrade)(to, dry_run=False)
+        check_now(run)
+        if run.rng.random() < 0.5:
+            run.table.drop_old_timeline(dry_run=False)
+
+
 COMPACTIONS: list[tuple[Callable[[Run], None], int]] = [(schedule, 3), (compact, 3), (die, 2), (die_compacting, 1)]
 OPERATIONS: list[tuple[Callable[[Run], None], int]] = [
     (upsert, 8),
@@ -209,6 +223,7 @@ OPERATIONS: list[tuple[Callable[[Run], None], int]] = [
     (update, 1),
     (overwrite, 1),
     (delete_partitions, 1),
+    (move, 1),
 ]
 
 
