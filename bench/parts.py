@@ -29,6 +29,7 @@ from bench import (
     surfaces,
     table,
     tagging,
+    versions,
     wide,
 )
 from bench.settings import (
@@ -44,6 +45,7 @@ from bench.settings import (
     README,
     STATISTICS,
     STORAGE,
+    VERSIONS,
     Settings,
 )
 
@@ -90,6 +92,7 @@ PARTS = (
     Part("hfile", 2, _one(hfile.run), hfile.render, MEASURED),
     Part("tagging", 8, _one(tagging.run), tagging.render, MEASURED),
     Part("crossing", 3, _one(crossing.run), crossing.render, MEASURED),
+    Part("versions", 4, _one(versions.run), versions.render, VERSIONS),
     Part("durable", 2, _one(durable.run), durable.render, STORAGE),
     Part("life", 12, _one(life.run), life.render, OPERATIONS),
     Part("many-files", 4, _one(many_files.run), many_files.render, MANY_FILES),

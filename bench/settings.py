@@ -19,6 +19,7 @@ ALL_MEASURED = ROOT / "docs" / "measured.md"
 MERGE_ON_READ = ROOT / "docs" / "merge-on-read" / "measured.md"
 STATISTICS = ROOT / "docs" / "operations" / "statistics.md"
 MANY_FILES = ROOT / "docs" / "many-files.md"
+VERSIONS = ROOT / "docs" / "table-versions.md"
 OPERATIONS = ROOT / "docs" / "operations" / "measured.md"
 SUMMARY = ROOT / "docs" / "measured.svg"
 LIFE_PICTURE = ROOT / "docs" / "operations" / "life.svg"
@@ -85,6 +86,10 @@ class Settings:
     durable_rows: int = 1_000_000
     durable_commits: int = 10
     durable_repeats: int = 7
+    version_rows: int = 500_000
+    version_upserts: int = 3
+    version_repeats: int = 5
+    version_instants: int = 50_000
     statistics_rows: int = 1_000_000
     statistics_repeats: int = 7
     many_files: tuple[tuple[int, int], ...] = ((10_000, 2), (100_000, 10))
@@ -141,6 +146,10 @@ TINY: dict[str, Any] = {
     "durable_rows": 20_000,
     "durable_commits": 3,
     "durable_repeats": 2,
+    "version_rows": 5_000,
+    "version_upserts": 1,
+    "version_repeats": 1,
+    "version_instants": 1_000,
     "frames_rows": 20_000,
     "frames_repeats": 1,
     "many_files": ((200, 2),),
