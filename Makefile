@@ -73,7 +73,7 @@ interop: java $(VENV)/.stamp $(VENV_35)/.stamp $(VENV_40)/.stamp $(BUNDLE) $(BUN
 	@echo "PySpark 3.5 takes Python 3.8 to 3.11, and 3.12 with setuptools, which has its distutils; this one is $$($(VENV_35)/bin/python -V)"
 	@$(VENV_35)/bin/python $(RUN_LANES) \
 	    "judges=HOODIE_NEWEST_PYTHON=$(VENV)/bin/python HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop --ignore=tests/interop/older -n 2 --dist loadfile" \
-	    "older judges=HOODIE_JVM_BUNDLE=$(BUNDLE_V8) $(VENV_35)/bin/python -m pytest tests/interop/older/test_releases.py tests/interop/older/test_*_of_1_0.py && HOODIE_JVM_BUNDLE=$(BUNDLE_V6) $(VENV_35)/bin/python -m pytest tests/interop/older/test_releases.py tests/interop/older/test_*_of_0_15.py" \
+	    "older judges=HOODIE_JVM_BUNDLE=$(BUNDLE_V8) $(VENV_35)/bin/python -m pytest tests/interop/older/test_releases.py tests/interop/older/test_statistics.py tests/interop/older/test_*_of_1_0.py && HOODIE_JVM_BUNDLE=$(BUNDLE_V6) $(VENV_35)/bin/python -m pytest tests/interop/older/test_releases.py tests/interop/older/test_statistics.py tests/interop/older/test_*_of_0_15.py" \
 	    "spark 3.5=$(VENV_35)/bin/python -m pytest tests/contract -m spark" \
 	    "spark 4.0=$(VENV_40)/bin/python -m pytest tests/contract -m surface && HOODIE_TEST_SPARK=connect $(VENV_40)/bin/python -m pytest tests/contract -m surface" \
 	    "hbase=HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase"

@@ -258,16 +258,8 @@ def _has_global_record_index(kind: Kind) -> bool:
     return kind.index == "record"
 
 
-def _can_have_statistics(kind: Kind) -> bool:
-    return kind.version > 6
-
-
 def _has_no_statistics(kind: Kind) -> bool:
     return kind.properties is not STATISTICS
-
-
-def _has_indexes(kind: Kind) -> bool:
-    return kind.version > 6
 
 
 def _move(table: Table, to: int) -> object:
@@ -560,7 +552,6 @@ ACTIONS: tuple[Action, ...] = (
         lambda table: table.index.build("column_stats"),
         reaches=("/column_stats/",),
         take_up=lambda table: table.index.build("column_stats"),
-        fits=_can_have_statistics,
     ),
     Action(
         "drop of statistics",
@@ -569,7 +560,6 @@ ACTIONS: tuple[Action, ...] = (
         reaches=("hoodie.properties",),
         prepare=lambda table: table.index.build("column_stats"),
         take_up=lambda table: table.index.drop("column_stats"),
-        fits=_can_have_statistics,
     ),
     Action(
         "build of bloom filters",
@@ -577,7 +567,6 @@ ACTIONS: tuple[Action, ...] = (
         lambda table: table.index.build("bloom_filters"),
         reaches=("/bloom_filters/",),
         take_up=lambda table: table.index.build("bloom_filters"),
-        fits=_has_indexes,
     ),
     Action(
         "change of columns that gives them ids",

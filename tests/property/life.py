@@ -168,9 +168,6 @@ def new_life(
         properties |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
     if rng.random() < 0.3:
         properties |= {"hoodie.metadata.index.bloom.filter.enable": "true", "hoodie.bloom.index.use.metadata": "true"}
-    if version < 8:
-        hidden = ("bloom.filter", "column.stats")
-        properties = {key: value for key, value in properties.items() if not any(part in key for part in hidden)}
     store = MemoryStore()
     chosen = rng.choice(
         ["record", "record", "global_simple", "partitioned_record", "simple", "bucket", "bloom", "global_bloom"]

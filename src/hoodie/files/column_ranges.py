@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueKind, ValueType, raw_values, value_type_of
+from hoodie.format.schema.table_schema import META_FIELDS
 
 COMMIT_TIME: Final = "_hoodie_commit_time"
 META_COLUMNS: Final = (COMMIT_TIME, "_hoodie_partition_path", "_hoodie_record_key")
@@ -52,7 +53,7 @@ class RangeObserver:
         """Note the rows of the next row group."""
         noted: dict[str, ColumnRange] = {}
         for name, found in self._watched:
-            if name in META_COLUMNS and rows.schema.get_field_index(name) < 0:
+            if name in META_FIELDS and rows.schema.get_field_index(name) < 0:
                 # The writer adds the column: its one text is shorter than the footer's limit.
                 continue
             values = column_of(rows, name)

@@ -14,8 +14,9 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.column_stats import StatsRow
 from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.paths import REBUILD_ADVICE, partition_folder
+from hoodie.metadata.paths import METADATA_VERSION, REBUILD_ADVICE, partition_folder
 from hoodie.metadata.slice_content import RowBlock, SliceContent
 from hoodie.metadata.slices import read_slice, slices_among
 from hoodie.storage import FileInfo, Store
@@ -29,16 +30,19 @@ _AFTER_TEXT = b"\xff"
 class StatsReader:
     """Reads one of the two partitions as of one state of the metadata table. Creating it costs one listing.
 
-    `timeline`: the visible instants of the metadata table. Memory: the rows of a call, and cached files.
+    `timeline`: the visible instants of the metadata table; `version` is that of the table. Memory: the rows of a call,
+    and cached files.
 
     Raises: CorruptFileError if a file does not parse; MetadataPartitionMissingError if there is no file group.
     """
 
-    def __init__(self, store: Store, kind: PartitionKind, timeline: Timeline) -> None:
+    def __init__(
+        self, store: Store, kind: PartitionKind, timeline: Timeline, *, version: TableVersion = METADATA_VERSION
+    ) -> None:
         infos = {info.path: info for info in store.list(partition_folder(kind.name))}
         self._store = store
         self._infos = infos
-        self._slices = slices_among(store, kind, timeline, infos.values())
+        self._slices = slices_among(store, kind, timeline, infos.values(), version=version)
         if not self._slices:
             where = store.uri(partition_folder(kind.name))
             raise MetadataPartitionMissingError(f"all file groups are missing: {REBUILD_ADVICE}", path=where)
@@ -140,13 +144,15 @@ class FilterReader:
     """The slice of each file group, by number, and its listed files."""
 
     @classmethod
-    def open(cls, store: Store, kind: PartitionKind, timeline: Timeline) -> FilterReader:
-        """List the partition once; `timeline`: the visible instants of the metadata table.
+    def open(
+        cls, store: Store, kind: PartitionKind, timeline: Timeline, *, version: TableVersion = METADATA_VERSION
+    ) -> FilterReader:
+        """List the partition once; `timeline`: the visible instants of the metadata table; `version`: the table's.
 
         Raises: MetadataPartitionMissingError if there is no file group.
         """
         infos = {info.path: info for info in store.list(partition_folder(kind.name))}
-        slices = slices_among(store, kind, timeline, infos.values())
+        slices = slices_among(store, kind, timeline, infos.values(), version=version)
         if not slices:
             where = store.uri(partition_folder(kind.name))
             raise MetadataPartitionMissingError(f"all file groups are missing: {REBUILD_ADVICE}", path=where)

@@ -25,6 +25,7 @@ from hoodie.format.metadata_table.column_stats import (
     column_prefix,
     column_stats_key,
     partition_stats_key,
+    with_decimals,
 )
 from hoodie.format.metadata_table.value_types import (
     NULL_TYPE,
@@ -81,7 +82,7 @@ def skip_slices(request: SkipRequest, slices: Sequence[FileSlice]) -> tuple[list
     derived data, and a warning says so. Reads the rows of the condition's columns.
     """
     kept, config = list(slices), request.view.config
-    if not slices or not config.version.has_known_indexes or not ColumnStatsKind().is_in(config):
+    if not slices or not ColumnStatsKind().is_in(config):
         return kept, 0
     if request.stored.source is not None:
         return kept, 0
@@ -119,7 +120,9 @@ def _in_partitions(
         )
         return slices
     paths = sorted({found.partition_path for found in slices})
-    reader = StatsReader(view.store, PartitionStatsKind(), visible_instants(timeline, view.whole_timeline()))
+    reader = StatsReader(
+        view.store, PartitionStatsKind(), visible_instants(timeline, view.whole_timeline()), version=view.config.version
+    )
     names = {*types, COMMIT_TIME}
     keys = {partition_stats_key(name, path) for name in names for path in paths}
     if len(keys) <= _LOOKED_UP_MAX:
@@ -182,8 +185,10 @@ def _in_files(
     if not slices:
         return slices
     view = request.view
-    reader = StatsReader(view.store, ColumnStatsKind(), visible_instants(timeline, view.whole_timeline()))
-    by_name = _by_name(_rows_of_files(reader, slices, types))
+    reader = StatsReader(
+        view.store, ColumnStatsKind(), visible_instants(timeline, view.whole_timeline()), version=view.config.version
+    )
+    by_name = _by_name(_rows_of_files(reader, slices, types), types)
     merges_freely = view.config.merge_rule.mode is MergeMode.CUSTOM
     bounds = {}
     for name, data_type in types.items():
@@ -209,9 +214,13 @@ def _rows_of_files(
     return reader.rows_below([column_prefix(name) for name in types])
 
 
-def _by_name(rows: Mapping[str, StatsRow]) -> dict[tuple[str, str], ColumnRange]:
+def _by_name(rows: Mapping[str, StatsRow], types: Mapping[str, pa.DataType]) -> dict[tuple[str, str], ColumnRange]:
     """Return ranges by the key of the column in its partition, and file name: partitions may have files of one name."""
-    return {(key[:_PLACE_LENGTH], row.name): row.range for key, row in rows.items()}
+    decimals = {name for name, data_type in types.items() if pa.types.is_decimal(data_type)}
+    return {
+        (key[:_PLACE_LENGTH], row.name): with_decimals(row.range) if row.range.column in decimals else row.range
+        for key, row in rows.items()
+    }
 
 
 def _slice_range(
@@ -267,7 +276,10 @@ def _moved(raw: Any, margin: int) -> Any:
 def _in_scale_of(found: ColumnRange, data_type: pa.DataType) -> ColumnRange:
     """Return the range with the column's scale if its row has no types: all decimals have one scale there."""
     wanted = value_type_of(data_type)
-    if found.type != UNTYPED_DECIMAL or wanted is None or wanted.kind is not ValueKind.DECIMAL or found.low is None:
+    if wanted is None or wanted.kind is not ValueKind.DECIMAL:
+        return found
+    found = with_decimals(found)
+    if found.type != UNTYPED_DECIMAL or found.low is None:
         return found
     low, high = rescaled(found.low, found.high, found.type, wanted)
     return replace(found, type=wanted, low=low, high=high)

@@ -236,11 +236,14 @@ def _check_supported(wanted: CreateOptions) -> None:
             f"ordering={list(_names(wanted.ordering))}: expected one column in a table of version {version.value}, as "
             "older Hudi releases know no more; name one column, or create version 9"
         )
-    for kind in KINDS.built:
-        if kind.switch is not None and kind.switch.get(wanted.properties) and not kind.is_written_in(version):
+    for kind in KINDS.named:
+        switch = kind.switch
+        if switch is None or switch.key not in wanted.properties or kind.is_written_in(version):
+            continue
+        if switch.get(wanted.properties):
             raise UnsupportedError(
-                f"{kind.switch.key}=true: this release does not write {kind.subject or kind.name} in tables of version "
-                f"{version.value}; omit the option, or create version 9"
+                f"{switch.key}=true: tables of version {version.value} have no {kind.subject or kind.name}; omit "
+                "the option, or create version 9"
             )
     if not wanted.record_key and wanted.ordering:
         raise InvalidConfigError(

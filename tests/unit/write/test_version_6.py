@@ -311,8 +311,7 @@ def test_a_metadata_table_whose_version_was_changed_alone_is_named_and_built_ane
 
 REFUSED = {
     "partitioned record index": ({"index": "partitioned_record"}, "tables of version 6 do not have it"),
-    "statistics": ({"properties": {"hoodie.metadata.index.column.stats.enable": "true"}}, "column statistics"),
-    "bloom filters": ({"properties": {"hoodie.metadata.index.bloom.filter.enable": "true"}}, "bloom filters"),
+    "statistics": ({"properties": {"hoodie.metadata.index.partition.stats.enable": "true"}}, "have no partition_stats"),
     "custom keys": (
         {"partition_by": ["city:SIMPLE", "ts:TIMESTAMP"], "key_generator": "custom"},
         "does not store the types of the partition fields",
@@ -326,6 +325,36 @@ def test_what_it_cannot_have_is_refused_at_creation(name: str) -> None:
     options, message = REFUSED[name]
     with pytest.raises(hoodie.UnsupportedError, match=message):
         new(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("table_type", KINDS)
+def test_statistics_and_filters_in_the_metadata_table(table_type: str) -> None:
+    asked = {
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.metadata.compact.max.delta.commits": "3",
+    }
+    table = new(table_type, index="bloom", properties={**ONE_FILE, **asked})
+    for number in range(8):
+        table.upsert(trips({f"k{number}": (number, "sf"), "a": (number, "la")}))
+    table.delete(pa.table({"id": ["k3"], "city": ["sf"]}))
+    assert table.view().config.metadata_partitions == ("bloom_filters", "column_stats", "files")
+    assert "hoodie.table.metadata.partitions" in table.view().config.raw
+    assert table.to_arrow(columns=["id"], where="id = 'k5'")["id"].to_pylist() == ["k5"]
+    assert table.explain("id = 'k5'").file_slices < table.explain().file_slices
+    # Readers with Hudi 0.15 take a column without a range for a column of nulls.
+    assert table.explain(f"_hoodie_commit_seqno = '{table.timeline.instants[2].requested_time}_9_9'").file_slices < 8
+    report = table.verify(full=True)
+    assert report.ok, report
+    for name in ("column_stats", "bloom_filters"):
+        table.index.drop(name)
+        table.index.build(name)
+    table.upsert(trips({"k9": (9, "sf")}))
+    assert table.explain("id = 'k9'").file_slices < table.explain().file_slices
+    report = table.verify(full=True)
+    assert report.ok, report
+    with pytest.raises(hoodie.UnsupportedError, match="tables of version 6 have no partition partition_stats"):
+        table.index.build("partition_stats")
 
 
 def test_the_default_index_is_simple() -> None:
@@ -353,14 +382,14 @@ def of_jvm(request: pytest.FixtureRequest, golden_tables: Path, tmp_path: Path) 
     return hoodie.open(root, spark=False)
 
 
-def test_a_table_of_the_jvm_keeps_its_record_index(of_jvm: Table) -> None:
+def test_a_table_of_the_jvm_keeps_its_indexes(of_jvm: Table) -> None:
     rows = of_jvm.to_arrow()
     changed = rows.slice(0, 3).drop_columns([name for name in rows.schema.names if name.startswith("_hoodie")])
-    with pytest.warns(HoodieWarning, match="bloom_filters, column_stats were dropped"):
-        result = of_jvm.upsert(changed)
-    assert result.inserted == 0
+    assert of_jvm.upsert(changed).inserted == 0
     assert of_jvm.view().config.version.value == 6
-    assert of_jvm.view().config.metadata_partitions == ("files", "record_index")
+    assert of_jvm.view().config.metadata_partitions == ("bloom_filters", "column_stats", "files", "record_index")
+    assert of_jvm.to_arrow(where="uuid = 'key-000007'").num_rows == 1
+    assert of_jvm.explain("fare < -1").file_slices == 0
     assert of_jvm.count() == rows.num_rows
     report = of_jvm.verify(full=True)
     assert report.ok, report

@@ -13,12 +13,13 @@ import pytest
 import hoodie
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_prefix
 from hoodie.format.metadata_table.metadata_record import RecordType, metadata_schema
-from hoodie.format.metadata_table.value_types import ValueKind, ValueType
+from hoodie.format.metadata_table.value_types import UNTYPED_DECIMAL, ValueKind, ValueType
 from hoodie.format.table import table_keys as keys
 from hoodie.metadata.definitions import read_definition
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind
+from hoodie.metadata.kinds.statistics import joined
 from hoodie.metadata.row_readers import StatsReader
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -139,6 +140,17 @@ def test_column_statistics_have_the_form_of_the_version() -> None:
     table.index.build("column_stats")
     assert table.explain("money = 2.75").file_slices == 1
     assert table.verify(full=True).ok
+
+
+def test_decimals_that_a_compaction_of_hudi_1_0_stored_as_bytes() -> None:
+    money = ValueType(ValueKind.DECIMAL, "10,2")
+    bounds = [(number * 10**15).to_bytes(9, "big", signed=True) for number in (-3, 5)]
+    stored = ColumnRange(column="c", type=ValueType(ValueKind.BYTES), low=bounds[0], high=bounds[1], values=2)
+    found = joined(stored, ColumnRange(column="c", type=money, low=600, high=700, values=2))
+    assert (found.type, found.low, found.high) == (UNTYPED_DECIMAL, -3 * 10**15, 7 * 10**15)
+    written = StatsRow(name="f", range=found).to_bytes(RecordType.COLUMN_STATS, typed=False)
+    again = StatsRow.parse(written, schema_json=metadata_schema(), path="test").range
+    assert (again.low, again.high) == (-3 * 10**15, 7 * 10**15)
 
 
 def test_bounds_without_types_are_rounded_outwards() -> None:

@@ -20,7 +20,7 @@ from hoodie.format.metadata_table.metadata_record import (
     string_to_bytes,
     zero_bytes_to_add,
 )
-from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueKind, ValueType
+from hoodie.format.metadata_table.value_types import NULL_TYPE, UNTYPED_DECIMAL, ValueKind, ValueType
 from hoodie.format.metadata_table.wrapped_values import Wrapped, unwrapped, wrapped
 from hoodie.format.varint import zigzag_to_bytes
 
@@ -65,6 +65,14 @@ class ColumnRange:
             size_bytes=self.size_bytes + other.size_bytes,
             uncompressed_bytes=self.uncompressed_bytes + other.uncompressed_bytes,
         )
+
+
+def with_decimals(found: ColumnRange) -> ColumnRange:
+    """Return the range of a decimal column: compactions of Hudi 0.15 and 1.0 store its bounds without type as bytes."""
+    if found.type is None or found.type.kind is not ValueKind.BYTES or found.low is None or found.high is None:
+        return found
+    low, high = (int.from_bytes(raw, "big", signed=True) for raw in (found.low, found.high))
+    return replace(found, type=UNTYPED_DECIMAL, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

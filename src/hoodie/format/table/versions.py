@@ -58,8 +58,8 @@ class TableVersion:
     """Whether the releases of this version know a record index with file groups of its own for each data partition."""
     keeps_record_index: bool
     """Whether writers of the version keep a record index that only the table's properties ask for."""
-    has_known_indexes: bool
-    """Whether this release reads and writes the indexes in the metadata table of this version, not only its listing."""
+    has_index_definitions: bool
+    """Whether the releases of this version know index definitions, and the indexes that came with them."""
 
     @classmethod
     def of(cls, number: int | TableVersion, *, path: str = "<memory>") -> TableVersion:
@@ -106,7 +106,7 @@ TableVersion.SIX = TableVersion(
     has_typed_statistics=False,
     has_partitioned_record_index=False,
     keeps_record_index=False,
-    has_known_indexes=False,
+    has_index_definitions=False,
 )
 TableVersion.EIGHT = TableVersion(
     value=8,
@@ -128,7 +128,7 @@ TableVersion.EIGHT = TableVersion(
     has_typed_statistics=False,
     has_partitioned_record_index=False,
     keeps_record_index=True,
-    has_known_indexes=True,
+    has_index_definitions=True,
 )
 TableVersion.NINE = TableVersion(
     value=9,
@@ -150,7 +150,7 @@ TableVersion.NINE = TableVersion(
     has_typed_statistics=True,
     has_partitioned_record_index=True,
     keeps_record_index=True,
-    has_known_indexes=True,
+    has_index_definitions=True,
 )
 
 VERSIONS: Final = (TableVersion.SIX, TableVersion.EIGHT, TableVersion.NINE)

@@ -106,7 +106,7 @@ class BloomIndex(Index):
         try:
             folder = MetadataFolder(self.view.store, self.view.config)
             timeline = visible_instants(folder.existing_timeline(), self.view.whole_timeline())
-            return FilterReader.open(self.view.store, BloomFiltersKind(), timeline)
+            return FilterReader.open(self.view.store, BloomFiltersKind(), timeline, version=self.view.config.version)
         except (MetadataTableMissingError, CorruptFileError) as error:
             self.view.state.warn(f"bloom filters are read from the data files: {error}")
             return None

@@ -114,11 +114,11 @@ def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Engin
 
 def _statistics(view: TableView, slices: Sequence[FileSlice]) -> dict[str, StatsRow]:
     """Return the rows of the key column by key; empty if the table has none. They are derived data: damage is told."""
-    if not ColumnStatsKind().is_in(view.config) or not view.config.version.has_known_indexes:
+    if not ColumnStatsKind().is_in(view.config):
         return {}
     try:
         timeline = visible_instants(MetadataFolder(view.store, view.config).existing_timeline(), view.whole_timeline())
-        reader = StatsReader(view.store, ColumnStatsKind(), timeline)
+        reader = StatsReader(view.store, ColumnStatsKind(), timeline, version=view.config.version)
         keys = {_stats_key(found.partition_path, path) for found in slices for path in found.paths}
         if len(keys) <= _LOOKED_UP_MAX:
             return reader.rows_at(keys)

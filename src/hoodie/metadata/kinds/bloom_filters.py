@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from hoodie.config import indexes
 from hoodie.engine import LocalEngine
-from hoodie.errors import UnsupportedError
 from hoodie.files.filter_stash import FilterStash, Place, ReadFilter
 from hoodie.files.slices import BaseFile
 from hoodie.format.filenames import BaseFileName, name_of
@@ -104,16 +103,8 @@ class BloomFiltersKind(PartitionKind):
         ]
         if not deleted and (filters is None or not filters.places):
             return ()
-        file_ids = FilterReader.open(table.store, self, visible).file_ids
+        file_ids = FilterReader.open(table.store, self, visible, version=table.config.version).file_ids
         return self._deltas(filters, deleted, file_ids)
-
-    def check_buildable(self, table: DataTable) -> None:
-        """Refuse tables of version 6. Raises: UnsupportedError."""
-        if not table.config.version.has_known_indexes:
-            raise UnsupportedError(
-                f"{table.store.uri('')} has table version 6: this release does not write bloom filters into "
-                "its metadata table; build them with JVM Hudi"
-            )
 
     def build(self, followers: Sequence[PartitionKind], held: ExitStack, table: DataTable) -> _FiltersBuild:
         """Read the footers of the base files of the newest slices.
@@ -129,7 +120,7 @@ class BloomFiltersKind(PartitionKind):
         The differences are: a file without a filter; a filter with other bytes.
         """
         files = _base_files(table)
-        reader = FilterReader.open(table.store, self, visible)
+        reader = FilterReader.open(table.store, self, visible, version=table.config.version)
         differences: list[Difference] = []
         for start in range(0, len(files), _CHECKED_TOGETHER):
             differences += _differences(table, reader, files[start : start + _CHECKED_TOGETHER])

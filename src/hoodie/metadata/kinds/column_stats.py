@@ -13,16 +13,16 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.config import indexes
-from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.errors import CorruptFileError
 from hoodie.files.column_ranges import META_COLUMNS, typed_columns
 from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import BaseFile, LogFile
 from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_stats_key
+from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_prefix, column_stats_key
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.format.metadata_table.value_types import is_read_without_type
-from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
+from hoodie.format.schema.table_schema import META_FIELDS, avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
@@ -54,6 +54,8 @@ class ColumnStatsKind(StatisticsKind):
 
     columns: tuple[str, ...] = ()
     is_typed: bool = True
+    is_defined: bool = True
+    """Whether an index definition names the columns; readers of version 6 expect all columns."""
     name = COLUMN_STATS
     file_id_prefix = "col-stats-"
     subject = "column statistics"
@@ -71,8 +73,10 @@ class ColumnStatsKind(StatisticsKind):
     )
 
     @property
-    def definition(self) -> Mapping[str, Any]:
+    def definition(self) -> Mapping[str, Any] | None:
         """The index definition, as the JVM stores it; readers learn the columns from it."""
+        if not self.is_defined:
+            return None
         return {
             "indexName": self.name,
             "indexType": self.name,
@@ -93,7 +97,7 @@ class ColumnStatsKind(StatisticsKind):
 
     def is_outdated(self, table: DataTable) -> bool:
         """Return whether the index definition is not one that this release maintains."""
-        return statistics_columns(table.store, table.config.version) is None
+        return maintained_columns(table) is None
 
     def collect(self, table: DataTable, commit: CommitMetadata, ahead: Any) -> Ranges:
         """Return the ranges of the commit's files; empty if the table has no column statistics.
@@ -121,7 +125,7 @@ class ColumnStatsKind(StatisticsKind):
         """Make a row for each column of each new file, and delete those of deleted files."""
         rows = self.rows_of_ranges(changes.collected.get(self.name) or {})
         version = table.config.version
-        columns = (statistics_columns(table.store, version) or ()) if changes.files_deleted else ()
+        columns = (maintained_columns(table) or ()) if changes.files_deleted else ()
         deleted = {
             column_stats_key(column, path, name)
             for path, names in changes.files_deleted.items()
@@ -131,7 +135,7 @@ class ColumnStatsKind(StatisticsKind):
         }
         if not rows and not deleted:
             return ()
-        file_ids = StatsReader(table.store, self, visible).file_ids
+        file_ids = StatsReader(table.store, self, visible, version=version).file_ids
         return stats_deltas(self, file_ids, rows, deleted, version=version)
 
     def rows_of_ranges(self, ranges: Ranges) -> dict[str, StatsRow]:
@@ -142,15 +146,6 @@ class ColumnStatsKind(StatisticsKind):
             for name, several in files.items()
             for found in several
         }
-
-    def check_buildable(self, table: DataTable) -> None:
-        """Refuse tables of version 6. Raises: UnsupportedError."""
-        version = table.config.version
-        if not self.is_written_in(version):
-            raise UnsupportedError(
-                f"{table.store.uri('')} has table version {version.value}: this release writes column statistics of "
-                "versions 8 and 9 only; build them with JVM Hudi"
-            )
 
     def settings(self, table: DataTable) -> tuple[str, ...] | None:
         """Return the columns that an earlier build was given; None if they are the default.
@@ -185,7 +180,13 @@ class ColumnStatsKind(StatisticsKind):
 
     def compare(self, followers: Sequence[PartitionKind], table: DataTable, visible: Timeline) -> Comparison:
         """Compare the ranges of all files of the newest slices, and of their partitions, with the files."""
-        return compare_statistics((self, *followers), indexed_columns(table) or (), table, visible)
+        columns, version = indexed_columns(table) or (), table.config.version
+        if not _names_columns(table):
+            # Options of the writers name the columns, and are not stored.
+            reader = StatsReader(table.store, self, visible, version=version)
+            stored = {row.range.column for row in reader.rows_below(list(map(column_prefix, columns))).values()}
+            columns = tuple(name for name in columns if name in stored)
+        return compare_statistics((self, *followers), columns, table, visible)
 
 
 def statistics_columns(store: Store, version: TableVersion) -> tuple[str, ...] | None:
@@ -202,11 +203,18 @@ def statistics_columns(store: Store, version: TableVersion) -> tuple[str, ...] |
     return tuple(map(str, columns)) if isinstance(columns, list) else None
 
 
+def maintained_columns(table: DataTable) -> tuple[str, ...] | None:
+    """Return the same for a table, also in version 6: all columns, unless a later release stored a definition."""
+    if not _names_columns(table):
+        return _every_column(_in_files(table, table.columns()), table.config.raw)
+    return statistics_columns(table.store, table.config.version)
+
+
 def indexed_columns(table: DataTable) -> tuple[str, ...] | None:
     """Return the columns of the table's statistics; None if it has none that this release maintains. One read."""
     if COLUMN_STATS not in table.config.metadata_partitions:
         return None
-    return statistics_columns(table.store, table.config.version)
+    return maintained_columns(table)
 
 
 def written_columns(
@@ -228,6 +236,8 @@ def written_columns(
     if stored is None:
         added = ColumnStatsKind().wanted(table, {**table.config.raw, **(options or {})})
         return None if added is None else added.columns
+    if not _names_columns(table):
+        return _every_column(schema, table.config.raw)
     known = typed_columns(stored, with_meta_fields(schema))
     found = [name for name in stored if name in known]
     if indexes.COLUMN_STATS_COLUMNS.get(table.config.raw):
@@ -241,6 +251,8 @@ def written_columns(
 def _chosen(table: DataTable, options: Mapping[str, str]) -> ColumnStatsKind:
     """Return the kind with the meta columns, then the listed columns, or the first columns of the table."""
     version, schema = table.config.version, _in_files(table, table.columns())
+    if not version.has_index_definitions:
+        return ColumnStatsKind(_every_column(schema, options), is_typed=False, is_defined=False)
     listed = indexes.COLUMN_STATS_COLUMNS.get(options)
     found = _indexable(listed or schema.names, schema, version)
     if not listed:
@@ -252,6 +264,17 @@ def _chosen(table: DataTable, options: Mapping[str, str]) -> ColumnStatsKind:
 def _in_files(table: DataTable, schema: pa.Schema) -> pa.Schema:
     """Return the columns that data files have; those of the partition path need no statistics."""
     return pa.schema([child for child in schema if child.name not in table.config.path_fields])
+
+
+def _names_columns(table: DataTable) -> bool:
+    """Return whether an index definition names the columns; in version 6 only a later release stores one."""
+    return table.config.version.has_index_definitions or read_definition(table.store, COLUMN_STATS) is not None
+
+
+def _every_column(schema: pa.Schema, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return all meta columns, then the listed columns, or all: Hudi 0.15 takes a column without a range for nulls."""
+    listed = indexes.COLUMN_STATS_COLUMNS.get(options)
+    return (*META_FIELDS, *typed_columns(listed or schema.names, schema))
 
 
 def _indexable(columns: Iterable[str], schema: pa.Schema, version: TableVersion) -> list[str]:
@@ -286,7 +309,8 @@ def _define(table: DataTable, stored: tuple[str, ...], columns: tuple[str, ...])
     """Add new columns to the index definition, before rows of them are written; no column leaves it."""
     before = set(stored)
     new = [name for name in columns if name not in before]
-    if new:
+    if new and _names_columns(table):
         table.ensure_held()
-        kind = ColumnStatsKind((*stored, *new), table.config.version.has_typed_statistics)
-        write_definition(table.store, COLUMN_STATS, kind.definition)
+        definition = ColumnStatsKind((*stored, *new), table.config.version.has_typed_statistics).definition
+        assert definition is not None
+        write_definition(table.store, COLUMN_STATS, definition)

@@ -118,8 +118,8 @@ class PartitionKind:
         raise NotImplementedError
 
     def is_written_in(self, version: TableVersion) -> bool:
-        """Return whether this release writes the partition in tables of this version."""
-        return version.has_known_indexes
+        """Return whether tables of this version have the partition."""
+        return True
 
     def can_be_in(self, table: DataTable, version: TableVersion) -> bool:
         """Return whether the partition, as the table has it, exists in tables of another version."""
@@ -182,9 +182,6 @@ class PartitionKind:
         The newest row of each key, without deletions.
         """
         return compact_newest(content, self.content_field)
-
-    def check_buildable(self, table: DataTable) -> None:
-        """Refuse a table of which this release does not build the partition. Raises: UnsupportedError."""
 
     def settings(self, table: DataTable) -> Sequence[str] | None:
         """Return the columns that an earlier build was given; None if they are the default, or if it has none."""

@@ -18,6 +18,7 @@ from hoodie.format.instants.service_metadata import RollbackMetadata
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, partition_stats_key
 from hoodie.format.metadata_table.metadata_record import NON_PARTITIONED_KEY, RecordType
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
+from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import FileGroupDelta
@@ -54,8 +55,12 @@ class PartitionStatsKind(StatisticsKind):
         return indexes.PARTITION_STATS_FILE_GROUPS.get(properties)
 
     def fits(self, table: DataTable) -> bool:
-        """Return whether the table has partitions."""
-        return bool(table.config.partition_fields)
+        """Return whether the table has partitions, and a version with this kind."""
+        return bool(table.config.partition_fields) and self.is_written_in(table.config.version)
+
+    def is_written_in(self, version: TableVersion) -> bool:
+        """Return whether the version has the kind, which came with Hudi 1.0."""
+        return version.has_index_definitions
 
     def is_outdated(self, table: DataTable) -> bool:
         """Return whether a rollback brought rows back that the ranges do not cover (`lacks_restored_rows`)."""
@@ -86,7 +91,7 @@ class PartitionStatsKind(StatisticsKind):
         deleted = {partition_stats_key(column, path) for path in gone for column in columns} - rows.keys()
         if not rows and not deleted:
             return ()
-        reader = StatsReader(table.store, self, visible)
+        reader = StatsReader(table.store, self, visible, version=table.config.version)
         replaced = {*replaced_whole, *changes.partitions_dropped}
         kept = {key for key, row in rows.items() if row.name not in {_named(path) for path in replaced}}
         for key, older in reader.rows_at(kept).items():

@@ -29,9 +29,9 @@ from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import read_data_block
-from hoodie.format.metadata_table.column_stats import STATS_FIELD, ColumnRange, StatsRow, order_of
+from hoodie.format.metadata_table.column_stats import STATS_FIELD, ColumnRange, StatsRow, order_of, with_decimals
 from hoodie.format.metadata_table.metadata_record import RecordType
-from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueType, promoted, wider
+from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueKind, ValueType, promoted, wider
 from hoodie.format.schema.conform import conform
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.versions import TableVersion
@@ -196,7 +196,7 @@ def compare_statistics(
     differences: list[Difference] = []
     for kind in several:
         rows = kind.rows_of_ranges(build.ranges)
-        stored = StatsReader(table.store, kind, visible).rows_at(rows)
+        stored = StatsReader(table.store, kind, visible, version=table.config.version).rows_at(rows)
         for key, row in rows.items():
             differences += _differences(kind.too_narrow, kind.name_in_findings(row), row.range, stored.get(key))
     return Comparison(
@@ -258,6 +258,9 @@ def joined(older: ColumnRange, newer: ColumnRange) -> ColumnRange:
     """
     if older.type is None or newer.type is None or newer.type == NULL_TYPE:
         return older.joined(newer)
+    if newer.type.kind is ValueKind.DECIMAL:
+        older = with_decimals(older)
+    assert older.type is not None
     wide = wider(older.type, newer.type)
     return _promoted(older, wide).joined(_promoted(newer, wide))
 

@@ -58,7 +58,7 @@ def build_partition(call: Call, name: str, *, columns: Sequence[str] | None = No
         with times.phase("plan"):
             view = TableView.load(call.state)
             table = data_table(view)
-            kind.check_buildable(table)
+            _check_version(view, name)
             _check_files(view, kind.subject)
             kind = kind.with_columns(table, columns)
             followers = tuple(found for found in KINDS.followers(kind.name) if found.fits(table))
@@ -76,6 +76,12 @@ def build_partition(call: Call, name: str, *, columns: Sequence[str] | None = No
         seconds=times.seconds(),
         notes=notes,
     )
+
+
+def _check_version(view: TableView, name: str) -> None:
+    kind, version = KINDS.find(name), view.config.version
+    if kind is not None and not kind.is_written_in(version):
+        raise UnsupportedError(f"{view.store.uri('')}: tables of version {version.value} have no partition {name}")
 
 
 def verify_partition(call: Call, name: str) -> Report:

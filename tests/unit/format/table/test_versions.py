@@ -16,7 +16,7 @@ def test_what_differs() -> None:
         "commit_metadata_is_avro",
         "stores_merge_mode",
         "stores_partition_field_types",
-        "has_known_indexes",
+        "has_index_definitions",
         "has_log_compaction",
     ):
         assert [getattr(version, predicate) for version in (six, eight, nine)] == [False, True, True]

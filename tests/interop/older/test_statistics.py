@@ -1,6 +1,7 @@
-"""Column statistics of version 8: JVM Hudi 1.0.2 and we keep them up to date in turns, and both skip files by them.
+"""Column statistics and bloom filters of versions 8 and 6: JVM Hudi and we keep them up to date in turns.
 
-The rows have index version V1: other wrappers than in version 9, and no type (docs/format/metadata.md §4.4).
+Both skip files by the statistics, whose rows have index version V1: other wrappers than in version 9, and no type
+(docs/format/metadata.md §4.4). JVM Hudi finds keys by the filters.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm
+from tests.interop.judges import NEWEST_TABLE_VERSION, Jvm
 from tests.interop.older.life import TABLE_TYPES
 
-RELEASES = ("1.0.2",)
+RELEASES = ("1.0.2", "0.15.0")
 _ON = {
     "hoodie.metadata.index.column.stats.enable": "true",
-    "hoodie.metadata.index.partition.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
     "hoodie.parquet.small.file.limit": "0",
     "hoodie.compact.inline": "false",
 }
+_BY_FILTERS = {"hoodie.index.type": "BLOOM", "hoodie.bloom.index.use.metadata": "true"}
 _SCHEMA = pa.schema(
     [
         ("id", pa.string()),
@@ -77,7 +79,7 @@ def _rows(numbers: range, p: str, *, ts: int, add: int = 0) -> pa.Table:
     return pa.Table.from_pylist(rows, _SCHEMA)
 
 
-def _check(older: Jvm, path: Path) -> None:
+def _check(older: Jvm, path: Path, table_type: str) -> None:
     """Both find the same rows with statistics as without, in few of the files, and our full check finds nothing."""
     table = hoodie.open(path, spark=False)
     conditions = (*_SKIPPING, *_OTHERS)
@@ -87,11 +89,15 @@ def _check(older: Jvm, path: Path) -> None:
     total = table.explain().file_slices
     for where in _SKIPPING:
         assert table.explain(where).file_slices < total, where
-    where = _SKIPPING[0]
-    assert older.read_where(path, where, skips=True).files < older.read_where(path, where, skips=False).files
+    if table_type == "COPY_ON_WRITE" or older.release != "0.15.0":
+        # Plans of 0.15 do not tell the files of a merge-on-read table.
+        where = _SKIPPING[0]
+        assert older.read_where(path, where, skips=True).files < older.read_where(path, where, skips=False).files
     report = table.verify(full=True)
     assert report.ok, report
-    assert {"column_stats", "partition_stats"} <= set(table.view().config.metadata_partitions)
+    config = table.view().config
+    named = {"column_stats", "bloom_filters"} | ({"partition_stats"} if config.version.value > 6 else set())
+    assert named <= set(config.metadata_partitions)
 
 
 @pytest.mark.parametrize("table_type", TABLE_TYPES)
@@ -99,9 +105,10 @@ def _check(older: Jvm, path: Path) -> None:
 def test_both_keep_statistics_up_to_date_in_turns(older: Jvm, tmp_path: Path, table_type: str, is_ours: bool) -> None:
     path = tmp_path / "t"
     if is_ours:
+        stored = {**_ON, "hoodie.datasource.write.hive_style_partitioning": "false"}
         hoodie.create(
-            path, _SCHEMA, record_key="id", partition_by="p", ordering="ts", type=table_type.lower(), index="simple",
-            name="t", table_version=8, properties={**_ON, "hoodie.datasource.write.hive_style_partitioning": "false"},
+            path, _SCHEMA, record_key="id", partition_by="p", ordering="ts", type=table_type.lower(), index="bloom",
+            name="t", table_version=NEWEST_TABLE_VERSION[older.release], properties=stored,
         )  # fmt: skip
 
     def write(rows: pa.Table, *, by_us: bool, operation: str = "upsert") -> None:
@@ -111,17 +118,17 @@ def test_both_keep_statistics_up_to_date_in_turns(older: Jvm, tmp_path: Path, ta
         else:
             older.write(
                 rows, path, table_name="t", key="id", partition="p", ordering="ts", table_type=table_type,
-                operation=operation, options={**_ON, "hoodie.index.type": "SIMPLE"},
+                operation=operation, options={**_ON, **_BY_FILTERS},
             )  # fmt: skip
 
     for number, p in enumerate("aabb"):
         write(_rows(range(10 * number, 10 * number + 3), p, ts=1), by_us=is_ours)
-    _check(older, path)
-    for by_us in (not is_ours, is_ours):
-        write(_rows(range(10, 12), "a", ts=3 + by_us, add=by_us), by_us=by_us)
+    _check(older, path, table_type)
+    for ts, by_us in ((3, not is_ours), (4, is_ours)):
+        write(_rows(range(10, 12), "a", ts=ts, add=by_us), by_us=by_us)
         write(_rows(range(40 + 5 * by_us, 42 + 5 * by_us), "b", ts=1), by_us=by_us)
         write(_rows(range(1 + by_us, 2 + by_us), "a", ts=9), by_us=by_us, operation="delete")
-        _check(older, path)
+        _check(older, path, table_type)
     table = hoodie.open(path, spark=False)
     if table_type == "MERGE_ON_READ":
         table.schedule_compaction()
@@ -129,4 +136,4 @@ def test_both_keep_statistics_up_to_date_in_turns(older: Jvm, tmp_path: Path, ta
     table.cluster(by="x")
     table.clean(properties={"hoodie.clean.commits.retained": "1"})
     write(_rows(range(31, 32), "b", ts=9), by_us=False)
-    _check(older, path)
+    _check(older, path, table_type)
