@@ -61,7 +61,15 @@ def lose(table: Table, partition_path: str = "city=nyc") -> str:
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 @pytest.mark.parametrize(
     ("index", "version"),
-    [("record", 9), ("partitioned_record", 9), ("simple", 9), ("bloom", 9), ("simple", 6), ("bloom", 6), ("record", 6)],
+    [
+        ("record", 9),
+        ("partitioned_record", 9),
+        ("simple", 9),
+        ("bloom", 9),
+        ("simple", 6),
+        ("bloom", 6),
+        ("record", 6),
+    ],
 )
 def test_a_lost_base_file_is_given_up_in_one_commit(table_type: str, index: str, version: int) -> None:
     table = made(table_type, index, version=version)
@@ -133,7 +141,15 @@ def test_whole_paths_and_logs_of_the_slice() -> None:
 
 @pytest.mark.parametrize(
     ("index", "version"),
-    [("record", 9), ("partitioned_record", 9), ("simple", 9), ("bucket", 9), ("simple", 6), ("bucket", 6), ("record", 6)],
+    [
+        ("record", 9),
+        ("partitioned_record", 9),
+        ("simple", 9),
+        ("bucket", 9),
+        ("simple", 6),
+        ("bucket", 6),
+        ("record", 6),
+    ],
 )
 def test_a_lost_log_file_is_given_up_and_the_other_rows_stay(index: str, version: int) -> None:
     options = {"hoodie.bucket.index.num.buckets": "1"} if index == "bucket" else {}
