@@ -203,7 +203,7 @@ def die_compacting(run: Run) -> None:
 def move(run: Run) -> None:
     """The table becomes one of another version, half of the time with the old timeline dropped."""
     index = run.model.rules.index
-    versions = {"partitioned_record": (9,), "record": (8, 9)}.get(index, (6, 8, 9))
+    versions = (9,) if index == "partitioned_record" else (6, 8, 9)
     found = run.table.view().config.version.value
     others = [version for version in versions if version != found]
     if others and not run.has_died:

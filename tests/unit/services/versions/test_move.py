@@ -92,6 +92,9 @@ def test_tables_of_the_jvm(golden_tables: Path, tmp_path: Path, name: str) -> No
             move(table, version)
         for instant, rows in before.items():
             assert_same_rows(rows_at(table, instant), rows, meta=True)
+        assert "record_index" in table.view().config.metadata_partitions
+        report = table.verify(full=True)
+        assert report.ok, report
 
 
 def test_a_plan_changes_nothing_and_says_what_it_does() -> None:
