@@ -24,7 +24,11 @@ _ON = {
     "hoodie.parquet.small.file.limit": "0",
     "hoodie.compact.inline": "false",
 }
-_BY_FILTERS = {"hoodie.index.type": "BLOOM", "hoodie.bloom.index.use.metadata": "true"}
+_OF_JVM = {
+    "hoodie.index.type": "BLOOM",
+    "hoodie.bloom.index.use.metadata": "true",
+    "hoodie.metadata.index.partition.stats.enable": "true",
+}
 _SCHEMA = pa.schema(
     [
         ("id", pa.string()),
@@ -118,7 +122,7 @@ def test_both_keep_statistics_up_to_date_in_turns(older: Jvm, tmp_path: Path, ta
         else:
             older.write(
                 rows, path, table_name="t", key="id", partition="p", ordering="ts", table_type=table_type,
-                operation=operation, options={**_ON, **_BY_FILTERS},
+                operation=operation, options={**_ON, **_OF_JVM},
             )  # fmt: skip
 
     for number, p in enumerate("aabb"):
