@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -126,27 +124,6 @@ def test_a_base_file_that_is_gone(tmp_path: Path) -> None:
         with pytest.raises(hoodie.MissingFileError, match=file.name):
             call()
     assert files_below(tmp_path) == before
-
-
-@pytest.mark.parametrize("name", ["v6_cow", "v6_mor"])
-def test_a_record_index_of_version_6_is_not_written(golden_tables: Path, tmp_path: Path, name: str) -> None:
-    root = tmp_path / name
-    shutil.copytree(golden_tables / name, root)
-    table = hoodie.open(root)
-    rows = table.to_arrow(view="read_optimized").drop_columns(["_hoodie_commit_time"])
-    before = files_below(root)
-    advice = "has a record index, which this release does not write in tables of version 6"
-    calls: tuple[Callable[[], object], ...] = (
-        lambda: table.upsert(rows),
-        lambda: table.bulk_insert(rows),
-        lambda: table.delete(rows),
-        lambda: table.delete_partitions(["city=sf"]),
-        lambda: table.insert_overwrite(rows),
-    )
-    for call in calls:
-        with pytest.raises(hoodie.UnsupportedError, match=advice):
-            call()
-    assert files_below(root) == before
 
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
