@@ -81,7 +81,7 @@ def _change_version(call: Call) -> Iterable[Row]:
         raise InvalidConfigError(f"CALL: to_version => {call['to_version']!r}: expected one of {', '.join(_VERSIONS)}")
     to, found = _VERSIONS.index(wanted), table.view().config.version.value
     if to != found:
-        (table.upgrade if to > found else table.downgrade)(to, dry_run=False, properties=call.options())
+        (table.upgrade if to > found else table.downgrade)(to, dry_run=False)
     return [{"result": True}]
 
 
@@ -131,7 +131,7 @@ MAINTENANCE: Final = (
         Procedure(
             name=name,
             about="Move the table to another version, SIX, EIGHT or NINE.",
-            parameters=(required("table"), required("to_version"), OPTIONS),
+            parameters=(required("table"), required("to_version")),
             columns=columns("result boolean"),
             run=_change_version,
         )
