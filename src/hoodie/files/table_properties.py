@@ -12,7 +12,7 @@ from hoodie.errors import CorruptFileError, TableExistsError, TableNotFoundError
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.versions import TableVersion
 from hoodie.storage import Store
-from hoodie.timeline import HOODIE_FOLDER, layout_for
+from hoodie.timeline import layout_for
 
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = PROPERTIES + ".backup"
@@ -108,12 +108,20 @@ def read_table_config(store: Store) -> TableConfig:
 
 
 def version_of_timeline(store: Store) -> TableVersion | None:
-    """Return the table version by the folder that has the instants: 9 (or 8), or 6. None if there are no instants."""
-    if store.names(f"{HOODIE_FOLDER}/timeline"):
-        return TableVersion.NINE
-    layout = layout_for(TableVersion.SIX)
-    has_instants = any(layout.parse(info) is not None for info in store.list(HOODIE_FOLDER))
-    return TableVersion.SIX if has_instants else None
+    """Return the table version by the folder that has the instants: 9 (or 8), or 6. None if there are no instants.
+
+    After an upgrade or downgrade both folders may have them: the one that was written later counts.
+    """
+    newest = {version: _newest_instant(store, version) for version in (TableVersion.NINE, TableVersion.SIX)}
+    version = max(newest, key=newest.__getitem__)  # of equals the first
+    return version if newest[version] else None
+
+
+def _newest_instant(store: Store, version: TableVersion) -> str:
+    """Return the greatest requested time in the timeline of a version; empty without an instant."""
+    layout = layout_for(version)
+    found = (layout.parse_name(name) for name in store.names(layout.instant_folder()))
+    return max((instant.requested_time for instant in found if instant is not None), default="")
 
 
 def update_table_config(store: Store, changes: dict[str, str | None]) -> TableConfig:

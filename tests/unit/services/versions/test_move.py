@@ -296,6 +296,22 @@ def test_a_writer_that_goes_on_with_the_old_version_is_found() -> None:
     assert (finding.kind, finding.key) == ("old-timeline-written", "20990101000000000")
 
 
+@pytest.mark.parametrize("versions", [(9, 6), (6, 9)], ids=str)
+def test_lost_properties_are_those_of_the_new_version(versions: Sequence[int]) -> None:
+    """The timeline of the old version is still there, and lacks what was written since; no metadata table tells."""
+    table = new(versions[0], "copy_on_write", index="simple")
+    written(table, range(3))
+    move(table, versions[1])
+    written(table, range(9))
+    store, path = store_of(table), table.path
+    store.delete(".hoodie/hoodie.properties")
+    store.delete_folder(".hoodie/metadata")
+    hoodie.rebuild_properties(path, record_key="id", partition_by="city", ordering="ts", dry_run=False)
+    rebuilt = hoodie.open(path, spark=False)
+    assert rebuilt.view().config.version.value == versions[1]
+    assert rebuilt.count() == 9
+
+
 def test_a_move_of_another_engine_that_stopped_half_way() -> None:
     table = new(6, "copy_on_write")
     instant = written(table, range(3))
