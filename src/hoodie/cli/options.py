@@ -41,6 +41,9 @@ StorageOptions = Annotated[
     list[str] | None, typer.Option("--storage-option", metavar="KEY=VALUE", help="Setting of the object store.")
 ]
 Properties = Annotated[list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="A `hoodie.*` option.")]
+Execute = Annotated[
+    bool, typer.Option("--execute", "--no-dry-run", help="Do it; without this option nothing is changed.")
+]
 TableVersion = Annotated[
     int | None,
     typer.Option("--table-version", help="9 (default), 8 for Hudi 1.0, or 6 for Hudi 0.14 and 0.15; a table keeps it."),

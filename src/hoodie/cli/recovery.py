@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import hoodie
-from hoodie.cli.options import Call, Properties, pairs, table_command
+from hoodie.cli.options import Call, Execute, Properties, pairs, table_command
 from hoodie.cli.terminal import Answer
 from hoodie.services.results import Report, ServiceResult
 
@@ -27,9 +27,7 @@ def verify(call: Call, full: Full = False) -> Report:
 @table_command("repair")
 def repair(
     call: Call,
-    execute: Annotated[
-        bool, typer.Option("--execute", "--no-dry-run", help="Do it; without this option nothing is changed.")
-    ] = False,
+    execute: Execute = False,
     full: Full = False,
     min_age: Annotated[
         float, typer.Option("--min-age", min=0, help="Keep orphaned and temporary files that are younger, in seconds.")

@@ -6,13 +6,9 @@ from typing import Annotated
 
 import typer
 
-from hoodie.cli.options import Call, Properties, pairs, table_command
+from hoodie.cli.options import Call, Execute, Properties, pairs, table_command
 from hoodie.cli.terminal import progress_bar
 from hoodie.services.results import ServiceResult
-
-Execute = Annotated[
-    bool, typer.Option("--execute", "--no-dry-run", help="Do it; without this option nothing is changed.")
-]
 
 
 @table_command()

@@ -17,7 +17,7 @@ from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.change import IS_DELETED, RECORD_KEY
 from hoodie.records.merging.fold import FoldRule
 from hoodie.records.merging.merge import RecordMerger, check_ordering, table_merger
-from hoodie.timeline import Timeline, layout_for
+from hoodie.timeline import Timeline, layout_of
 
 _MEMORY_BYTES: Final = 128 * 1024 * 1024
 
@@ -130,5 +130,5 @@ def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | No
 
 
 def _commit_records(config: TableConfig) -> CommitRecords:
-    layout = layout_for(config.version, config.timeline_path, zone=config.timezone)
+    layout = layout_of(config)
     return CommitRecords(layout, history_path=config.history_path)

@@ -5,7 +5,7 @@ from hoodie.timeline.archived import ArchivedTimeline, ArchiveLogs, ArchiveReade
 from hoodie.timeline.archiving import archive_instants
 from hoodie.timeline.heartbeat import Heartbeat, delete_heartbeat, is_live
 from hoodie.timeline.instant import Action, Instant, State
-from hoodie.timeline.layout import HOODIE_FOLDER, Layout, LayoutV1, LayoutV2, layout_for
+from hoodie.timeline.layout import HOODIE_FOLDER, Layout, LayoutV1, LayoutV2, layout_for, layout_of
 from hoodie.timeline.locks.provider import LockOptions, is_lock_option
 from hoodie.timeline.locks.table_lock import TableLock
 from hoodie.timeline.owner import forget_all
@@ -60,6 +60,7 @@ __all__ = [
     "is_live",
     "is_lock_option",
     "layout_for",
+    "layout_of",
     "load_timeline",
     "ms_of_instant_time",
     "parse_instant_time",

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from hoodie.format.table.table_config import TimelineZone
+from hoodie.format.table.table_config import TableConfig, TimelineZone
 from hoodie.format.table.versions import TableVersion
 from hoodie.storage import FileInfo
 from hoodie.timeline.instant import Action, Instant, State
@@ -154,6 +154,11 @@ def layout_for(
     if TableVersion.of(version).has_completion_time_in_name:
         return LayoutV2(zone=zone, timeline_path=timeline_path)
     return LayoutV1(zone=zone)
+
+
+def layout_of(config: TableConfig) -> Layout:
+    """Return the layout of the timeline of a table with these properties."""
+    return layout_for(config.version, config.timeline_path, zone=config.timezone)
 
 
 @lru_cache(maxsize=1 << 14)

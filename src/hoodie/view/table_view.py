@@ -29,7 +29,7 @@ from hoodie.timeline import (
     Layout,
     TableLock,
     Timeline,
-    layout_for,
+    layout_of,
     read_instant,
 )
 from hoodie.view.commit_cache import CommitFacts, WrittenBytes
@@ -82,7 +82,7 @@ class TableView:
         Raises: TableNotFoundError, CorruptFileError.
         """
         config = state.read_config()
-        layout = layout_for(config.version, config.timeline_path, zone=config.timezone)
+        layout = layout_of(config)
         return cls(state, config, layout, state.load_timeline(config, layout), lock=lock)
 
     def refreshed(self, lock: TableLock | None = None) -> TableView:

@@ -24,6 +24,7 @@ from hoodie.files.table_properties import PROPERTIES, create_table_config, table
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName, bucket_of_file_id
 from hoodie.format.instants.archive_log import archive_log_number
 from hoodie.format.table import table_keys as keys
+from hoodie.format.table.merge_config import DEFAULT_PAYLOAD_CLASS
 from hoodie.format.table.properties import parse_properties
 from hoodie.format.table.table_config import TableConfig, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
@@ -36,7 +37,7 @@ from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.services.results import ServiceResult
 from hoodie.storage import FileInfo, Store
-from hoodie.timeline import HOODIE_FOLDER, Action, State, layout_for, ms_of_instant_time
+from hoodie.timeline import HOODIE_FOLDER, Action, State, layout_of, ms_of_instant_time
 from hoodie.view.slices import list_from_storage
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -53,7 +54,6 @@ _MOST_BUCKETS: Final = 100_000
 _ENCODED: Final = re.compile(r"%[0-9A-F]{2}")
 _SUFFIX: Final = "_metadata"
 _MINUTE_MS: Final = 60_000
-_BY_ORDERING: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -128,7 +128,7 @@ class _Files:
         if version.has_completion_time_in_name and keys.VERSION in identity:
             version = TableVersion.of(int(identity[keys.VERSION]))
         config = new_table_config(NewTable(name="table", version=version, timezone=TimelineZone.UTC))
-        layout = layout_for(config.version, config.timeline_path, zone=config.timezone)
+        layout = layout_of(config)
         state = TableState(store)
         view = TableView(state, config, layout, state.load_timeline(config, layout))
         listing = list_from_storage(store, config, view.timeline, view.archive())
@@ -186,7 +186,7 @@ class _Files:
     def _archive_of_version_6(self) -> str | None:
         """Return the folder with archive files: `archived`, of JVM Hudi 1.1 and later `history`. None without one."""
         store = self.view.store
-        folders = store.folders(HOODIE_FOLDER) if self.view.config.version == TableVersion.SIX else []
+        folders = store.folders(HOODIE_FOLDER) if not self.view.config.version.has_completion_time_in_name else []
         has_logs = (path for path in folders if any(archive_log_number(name) for name in store.names(path)))
         return next((path.rpartition("/")[2] for path in has_logs), None)
 
@@ -232,7 +232,11 @@ class _Found:
             self.missing.append("the ordering columns, or that there are none (ordering=, --ordering or --no-ordering)")
         if ordering:
             has_mode = self.files.view.config.version.stores_merge_mode
-            rule = f"{keys.MERGE_MODE}=EVENT_TIME_ORDERING" if has_mode else f"{keys.PAYLOAD_CLASS}={_BY_ORDERING}"
+            rule = (
+                f"{keys.MERGE_MODE}=EVENT_TIME_ORDERING"
+                if has_mode
+                else f"{keys.PAYLOAD_CLASS}={DEFAULT_PAYLOAD_CLASS}"
+            )
             self.notes.append(f"guess: {rule}: no file tells the merge mode")
         properties = {
             keys.HIVE_STYLE: str(is_hive_style).lower(),

@@ -13,8 +13,8 @@ from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.versions import TableVersion
 from hoodie.progress import PhaseTimes
 from hoodie.services.results import ServiceResult
-from hoodie.services.versions.timeline_copy import forget_timeline, instant_files, layout_of
-from hoodie.timeline import Instant
+from hoodie.services.versions.timeline_copy import forget_timeline, instant_files
+from hoodie.timeline import Instant, layout_of
 from hoodie.view.table_view import TableView
 
 MOVE: Final = "hoodie.python.version.move"

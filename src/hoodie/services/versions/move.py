@@ -43,10 +43,9 @@ from hoodie.services.versions.timeline_copy import (
     check_files,
     copy_timeline,
     instant_files,
-    layout_of,
     timeline_differences,
 )
-from hoodie.timeline import Instant, TableLock, load_timeline
+from hoodie.timeline import Instant, TableLock, layout_of, load_timeline
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeVar
 
+from hoodie.engine import LocalEngine
 from hoodie.errors import CorruptFileError, InvalidConfigError
 from hoodie.files.table_properties import KEEP_FOLDER
 from hoodie.format.instants.archive import ArchivedInstant
@@ -21,16 +21,14 @@ from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import (
-    HOODIE_FOLDER,
     Action,
     Fence,
     Instant,
-    Layout,
     State,
     Timeline,
     archive_of,
     instant_time_of_ms,
-    layout_for,
+    layout_of,
     ms_of_instant_time,
 )
 from hoodie.view.table_view import TableView
@@ -43,15 +41,9 @@ _AT_ONCE: Final = 256
 _COMMITS: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 
 
-def layout_of(config: TableConfig) -> Layout:
-    """Return the layout of the timeline of a table with these properties."""
-    return layout_for(config.version, config.timeline_path, zone=config.timezone)
-
-
 def archive_folder(config: TableConfig) -> str:
     """Return the folder of the archived timeline."""
-    folder = layout_of(config).instant_folder() if config.version.has_completion_time_in_name else HOODIE_FOLDER
-    return f"{folder}/{config.archive_name}"
+    return f"{layout_of(config).instant_folder()}/{config.archive_name}"
 
 
 def instant_files(store: Store, config: TableConfig) -> list[FileInfo]:
@@ -205,9 +197,9 @@ def _copy_archive(view: TableView, target: TableConfig, fence: Fence) -> int:
 
 def _side_by_side(function: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
     """Yield the results of the function, in order; requests to storage go out together."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for batch in _batches(iter(items), _AT_ONCE):
-            yield from pool.map(function, batch)
+    engine = LocalEngine(_THREADS)
+    for batch in _batches(iter(items), _AT_ONCE):
+        yield from engine.run(lambda item, _: function(item), batch)
 
 
 def _batches(items: Iterator[_T], size: int) -> Iterator[Sequence[_T]]:
