@@ -194,15 +194,24 @@ def drop_lost_partitions(view: TableView) -> tuple[TableView, tuple[str, ...]]:
     lost = KINDS.with_followers(lost_partitions(view)) & {*view.config.metadata_partitions}
     if not lost:
         return view, ()
-    left = {*view.config.metadata_partitions} - lost
-    changes: dict[str, str | None] = {keys.METADATA_PARTITIONS: ",".join(sorted(left))}
-    if RECORD_INDEX in lost:
-        changes |= _index_switches(view)
-    update_table_config(view.store, changes)
-    view.held_lock.ensure_held()
-    MetadataTable(view.store, view.config).drop_partitions(lost)
+    drop_partitions(view, lost, _index_switches(view) if RECORD_INDEX in lost else {})
     notes = tuple(f"the metadata partition {name} held no file group and was dropped" for name in sorted(lost))
     return _reloaded(view), notes
+
+
+def without_partitions(view: TableView, names: Collection[str]) -> dict[str, str | None]:
+    """Return the property that names the table's metadata partitions, without these."""
+    return {keys.METADATA_PARTITIONS: ",".join(sorted({*view.config.metadata_partitions} - {*names}))}
+
+
+def drop_partitions(view: TableView, names: Collection[str], changes: Mapping[str, str] | None = None) -> None:
+    """Drop metadata partitions: from the properties first, which readers go by, then their files and definitions.
+
+    `changes`: further properties to change in the same step. Call it under the table's lock.
+    """
+    update_table_config(view.store, {**(changes or {}), **without_partitions(view, names)})
+    view.held_lock.ensure_held()
+    MetadataTable(view.store, view.config).drop_partitions(names)
 
 
 def drop_metadata_table(view: TableView) -> TableView:

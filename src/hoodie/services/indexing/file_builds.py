@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from hoodie.commit.call import Call
-from hoodie.commit.metadata_table import ensure_metadata_table
+from hoodie.commit.metadata_table import drop_partitions, ensure_metadata_table, without_partitions
 from hoodie.commit.pending import PendingInstant
 from hoodie.config import Option
 from hoodie.errors import HoodieError, InvalidConfigError, LockTimeoutError, UnsupportedError
@@ -176,7 +176,7 @@ class _FileBuilding:
         """Write the partitions, complete the build's delta commit, and name the partitions in the properties."""
         now.held_lock.ensure_held()
         if {*self.replaced} & {*now.config.metadata_partitions}:
-            update_table_config(now.store, _off_properties(now, self.replaced))
+            update_table_config(now.store, {**without_partitions(now, self.replaced), **off_properties(self.replaced)})
         metadata_table, table = MetadataTable(now.store, now.config), data_table(now)
         for kind in self.kinds:
             self.stats += self.files.write(table, kind, built_at=self.build.build_time)
@@ -222,9 +222,7 @@ def drop_partition(state: TableState, name: str) -> ServiceResult:
         notes = end_dead_builds(view, of_records=False)
         view = TableView.load(state, lock)
         had = [found for found in gone if found in view.config.metadata_partitions]
-        update_table_config(state.store, _off_properties(view, gone))
-        lock.ensure_held()
-        MetadataTable(state.store, view.config).drop_partitions(gone)
+        drop_partitions(view, gone, off_properties(gone))
         state.metadata_table = None
     return ServiceResult(
         operation=f"drop {' and '.join(gone)}", counts={"partitions": len(had)}, seconds=times.seconds(), notes=notes
@@ -235,11 +233,9 @@ def _switches(names: Collection[str]) -> dict[str, Option[bool]]:
     return {name: kind.switch for name, kind in KINDS.maintained(names).items() if kind.switch is not None}
 
 
-def _off_properties(view: TableView, gone: Sequence[str]) -> dict[str, str | None]:
-    """Return the properties of a table after these partitions were dropped."""
-    named = {*view.config.metadata_partitions} - {*gone}
-    found: dict[str, str | None] = {keys.METADATA_PARTITIONS: ",".join(sorted(named))}
-    return {**found, **{switch.key: "false" for switch in _switches(gone).values()}}
+def off_properties(gone: Collection[str]) -> dict[str, str]:
+    """Return the properties by which writers do not ask for these partitions any more."""
+    return {switch.key: "false" for switch in _switches(gone).values()}
 
 
 def _check_files(view: TableView, what: str) -> None:

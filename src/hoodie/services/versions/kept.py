@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie.commit.call import Call
@@ -14,6 +15,7 @@ from hoodie.format.table.versions import TableVersion
 from hoodie.progress import PhaseTimes
 from hoodie.services.results import ServiceResult
 from hoodie.services.versions.timeline_copy import forget_timeline, instant_files
+from hoodie.storage import FileInfo
 from hoodie.timeline import Instant, layout_of
 from hoodie.view.table_view import TableView
 
@@ -36,49 +38,60 @@ def drop_old_timeline(call: Call, *, dry_run: bool) -> ServiceResult:
     with call.state.table_lock(call.properties) as lock, times.phase("delete"):
         view = TableView.load(call.state, lock)
         result = _old_timeline(view, times)
-        old, _ = _kept(view)
-        if old is not None:
+        if (old := _kept(view)) is not None:
             lock.ensure_held()
-            forget_timeline(view.store, old)
+            forget_timeline(view.store, old.config)
             update_table_config(view.store, {MOVE: None})
     return replace(result, seconds=times.seconds())
 
 
 def _old_timeline(view: TableView, times: PhaseTimes, *, dry_run: bool = False) -> ServiceResult:
     """Count the files of the old timeline. Raises: as `drop_old_timeline`."""
-    old, moved_at = _kept(view)
+    old = _kept(view)
     if old is None:
         return ServiceResult(operation=DROP_OLD, dry_run=dry_run, notes=("no old timeline is kept",))
-    later = written_after_move(view)
+    files = instant_files(view.store, old.config)
+    later = old.later_among(files)
     if later:
         raise CommitConflictError(
-            f"{view.store.uri('')}: expected no instant of version {old.version.value} after the move at {moved_at}, "
-            f"found {later[0].requested_time}: a writer still writes that version, and its rows are not in the table. "
-            "Stop it, write these rows again, and delete its instant files"
+            f"{view.store.uri('')}: expected no instant of version {old.config.version.value} after the move at "
+            f"{old.moved_at}, found {later[0].requested_time}: a writer still writes that version, and its rows are "
+            "not in the table. Stop it, write these rows again, and delete its instant files"
         )
-    count = len(instant_files(view.store, old))
-    return ServiceResult(operation=DROP_OLD, counts={"files_deleted": count}, seconds=times.seconds(), dry_run=dry_run)
+    return ServiceResult(
+        operation=DROP_OLD, counts={"files_deleted": len(files)}, seconds=times.seconds(), dry_run=dry_run
+    )
 
 
 def written_after_move(view: TableView) -> list[Instant]:
     """Return the instants of the kept timeline that began after the move, oldest first; one listing if there is one."""
-    old, moved_at = _kept(view)
-    if old is None:
-        return []
-    parsed = (layout_of(old).parse_name(info.name) for info in instant_files(view.store, old))
-    later = {found.requested_time: found for found in parsed if found and found.requested_time > moved_at}
-    return [later[time] for time in sorted(later)]
+    old = _kept(view)
+    return [] if old is None else old.later_among(instant_files(view.store, old.config))
 
 
-def _kept(view: TableView) -> tuple[TableConfig | None, str]:
-    """Return properties of the form whose timeline is kept, and the time of the move; None if none is kept."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The form of the timeline that is kept, and the time of the move."""
+
+    config: TableConfig
+    moved_at: str
+
+    def later_among(self, files: Iterable[FileInfo]) -> list[Instant]:
+        """Return the instants of these files that began after the move, oldest first."""
+        parsed = (layout_of(self.config).parse_name(info.name) for info in files)
+        later = {found.requested_time: found for found in parsed if found and found.requested_time > self.moved_at}
+        return [later[time] for time in sorted(later)]
+
+
+def _kept(view: TableView) -> _Kept | None:
+    """Return the timeline that is kept; None if none is."""
     names, _, rest = view.config.raw.get(MOVE, "").partition(" ")
     state, _, moved_at = rest.partition(" ")
     first, _, second = names.partition("-")
     own = view.config.version
     other = first if state == KEPT else second
     if not other.isdigit() or TableVersion.of(int(other)).layout_version == own.layout_version:
-        return None, ""
+        return None
     version = TableVersion.of(int(other))
     stored = {keys.VERSION: other, keys.LAYOUT_VERSION: str(version.layout_version)}
-    return view.config.with_changes(**stored), moved_at or "9"
+    return _Kept(view.config.with_changes(**stored), moved_at or "9")

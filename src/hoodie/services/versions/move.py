@@ -15,7 +15,7 @@ from typing import Final
 
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
-from hoodie.commit.metadata_table import drop_metadata_table
+from hoodie.commit.metadata_table import drop_metadata_table, drop_partitions
 from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import update_table_config
@@ -26,12 +26,11 @@ from hoodie.format.table.versions import TableVersion
 from hoodie.index import RECORD
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import METADATA_PROPERTIES
-from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.services.cleaning.clean import finish_cleans
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.compaction.plan import schedule_compaction
-from hoodie.services.indexing.file_builds import build_partition
+from hoodie.services.indexing.file_builds import build_partition, off_properties
 from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.switch import drop_record_index
 from hoodie.services.planned.executor import execute, execute_waiting
@@ -132,8 +131,8 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
         notes = _prepare(call, plan)
     with times.phase("move"), call.state.table_lock(call.properties) as lock:
         now = TableView.load(call.state, lock)
-        _check_ready(now)
         plan = replace(plan_move(now, new, call.properties), steps=plan.steps, lost=plan.lost)
+        _check_ready(now, plan)
         _refuse(now, plan)
         move = _move_timeline if plan.changes_timeline else _move_properties
         counts = move(now, plan, lock)
@@ -226,11 +225,10 @@ def _compact_all(call: Call) -> None:
         execute(COMPACTION, call, planned)
 
 
-def _check_ready(view: TableView) -> None:
+def _check_ready(view: TableView, plan: MovePlan) -> None:
     """Refuse to move a table that a writer changed meanwhile. Raises: CommitConflictError."""
     pending = view.timeline.pending().instants
-    logged = view.config.table_type is TableType.MERGE_ON_READ and any(s.log_files for s in list_slices(view))
-    if pending or logged:
+    if pending or plan.logs:
         found = f"{pending[0]} is pending" if pending else "new log files"
         raise CommitConflictError(
             f"{view.store.uri('')}: expected no write while the table is moved to another version, found {found}; "
@@ -247,13 +245,8 @@ def _move_timeline(view: TableView, plan: MovePlan, lock: TableLock) -> dict[str
     _compare(view, target, copied)
     view = drop_metadata_table(view)
     lock.ensure_held()
-    off: dict[str, str | None] = {
-        kind.switch.key: "false"
-        for name in plan.dropped
-        if (kind := KINDS.find(name)) is not None and kind.switch is not None
-    }
     kept = f"{names} {KEPT} {view.clock.next_time(view.timeline)}"
-    update_table_config(store, {**off, **plan.changes, MOVE: kept})
+    update_table_config(store, {**off_properties(plan.dropped), **plan.changes, MOVE: kept})
     return {"instants": copied.instants, "archived_instants": copied.archived}
 
 
@@ -268,7 +261,7 @@ def _compare(view: TableView, target: TableConfig, copied: Copied) -> None:
     check_files(store, copied)
     archived = {(i.requested_time, i.action) for i in view.archive().completed()}
     problems += [f"{time}.{action}" for time, action in sorted(archived ^ _keys(new.archive().completed()))]
-    problems += sorted(_files(list_slices(view)) ^ _files(list_slices(new)))
+    problems += sorted(_files(view.fact(list_slices)) ^ _files(list_slices(new)))
     if view.timeline.writes().instants and view.schema().arrow != new.schema().arrow:
         problems.append("the schema")
     if problems:
@@ -292,10 +285,7 @@ def _move_properties(view: TableView, plan: MovePlan, lock: TableLock) -> dict[s
     store, config = view.store, view.config
     gone = KINDS.with_followers({*plan.dropped, *plan.built}) & {*config.metadata_partitions}
     if gone:
-        left = sorted({*config.metadata_partitions} - gone)
-        update_table_config(store, {keys.METADATA_PARTITIONS: ",".join(left)})
-        lock.ensure_held()
-        MetadataTable(store, config).drop_partitions(gone)
+        drop_partitions(view, gone)
     if config.has_metadata_table:
         of_metadata = TableConfig.parse(store.read(METADATA_PROPERTIES), path=store.uri(METADATA_PROPERTIES))
         changed = of_metadata.with_changes(**{keys.VERSION: str(plan.new.value)})
@@ -309,6 +299,6 @@ def _move_properties(view: TableView, plan: MovePlan, lock: TableLock) -> dict[s
 def _build(call: Call, plan: MovePlan) -> tuple[str, ...]:
     """Build the metadata partitions that were not carried; return notes."""
     if plan.changes_timeline:
-        return rebuild(call).notes if plan.built or plan.carried else ()
+        return rebuild(call).notes if plan.built else ()
     builders = {kind.name: kind for name in plan.built if (kind := KINDS.builder(name)) is not None}
     return tuple(note for name in builders for note in build_partition(call, name).notes)

@@ -94,7 +94,7 @@ def target_config(view: TableView, plan: MovePlan) -> TableConfig:
 def _slices_with_logs(view: TableView) -> list[FileSlice]:
     if view.config.table_type is not TableType.MERGE_ON_READ:
         return []
-    return [found for found in list_slices(view) if found.log_files]
+    return [found for found in view.fact(list_slices) if found.log_files]
 
 
 def ended_first(view: TableView) -> list[Instant]:
