@@ -16,7 +16,7 @@ from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.change import IS_DELETED, RECORD_KEY
 from hoodie.records.merging.fold import FoldRule
-from hoodie.records.merging.merge import RecordMerger, check_ordering, table_merger
+from hoodie.records.merging.merge import RecordMerger, fitted_merger, table_merger
 from hoodie.timeline import Timeline, layout_of
 
 _MEMORY_BYTES: Final = 128 * 1024 * 1024
@@ -93,7 +93,7 @@ class SliceRead:
         """
         if self.merger.mode is MergeMode.CUSTOM:
             return tuple(self.schema.names)
-        needed = {RECORD_KEY, *self.columns, *self.merger.ordering_columns}
+        needed = {RECORD_KEY, *self.columns, *self.merger.logged_ordering}
         return tuple(name for name in self.schema.names if name in needed)
 
     @property
@@ -109,12 +109,12 @@ def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | No
     `merger` is the table's merger, if the caller already has it. On copy-on-write tables nothing is merged, whatever
     the merge rule is.
 
-    Raises: as `table_merger`, on merge-on-read tables; as `check_ordering`.
+    Raises: as `table_merger`, on merge-on-read tables; as `fitted_merger`.
     """
     if merger is None:
         is_merged = config.table_type is TableType.MERGE_ON_READ
         merger = table_merger(config) if is_merged else RecordMerger(MergeMode.COMMIT_TIME_ORDERING)
-    check_ordering(merger, schema, config)
+    merger = fitted_merger(merger, schema, config)
     rule = config.merge_rule
     return SliceRead(
         schema=schema,

@@ -186,7 +186,7 @@ def _unordered(setup: WriteSetup, counts: RowCounts) -> tuple[str, ...]:
     """Return a note on rows without an ordering value: every stored row with a value wins against them."""
     if not counts.unordered:
         return ()
-    names = ", ".join(setup.merger.ordering_columns)
+    names = ", ".join(setup.merger.logged_ordering)
     outcome = "were logged, and lose" if counts.undecided else "lost"
     return (f"{counts.unordered:,} rows without a value of {names} {outcome} against stored rows that have one",)
 

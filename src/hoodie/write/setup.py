@@ -53,7 +53,7 @@ from hoodie.metadata.kinds.registry import KINDS, parquet_options
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.records.keys.key_generator import KeyGenerator
-from hoodie.records.merging.merge import RecordMerger, check_ordering, table_merger
+from hoodie.records.merging.merge import RecordMerger, fitted_merger, table_merger
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.columns import stored_columns
@@ -134,7 +134,7 @@ class WriteSetup:
             data = data.typed(view.schema().arrow, key_fields)
         schema, loose = (view.schema(), frozenset()) if data is None else evolved_schema(view, data, effective)
         check_columns_have_ids(view, schema.arrow)
-        check_ordering(merger, schema.arrow, view.config)
+        merger = fitted_merger(merger, schema.arrow, view.config)
         return cls(
             call=call,
             view=view,

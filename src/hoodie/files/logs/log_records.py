@@ -33,7 +33,7 @@ class VersionReader:
         """`is_partial`: some blocks have only some of the columns; the versions get HAS columns that mark these."""
         self._store = store
         self._read = read
-        self._ordering = read.merger.ordering_columns
+        self._ordering = read.merger.logged_ordering
         self._row_schema = pa.schema([read.schema.field(name).with_nullable(True) for name in read.merged_columns])
         self._optional = [name for name in self._row_schema.names if name not in META_FIELDS] if is_partial else []
         has = [pa.field(HAS + name, pa.bool_()) for name in self._optional]

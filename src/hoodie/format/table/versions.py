@@ -42,6 +42,8 @@ class TableVersion:
     """Whether all releases that write this version know more than one ordering column."""
     has_log_compaction: bool
     """Whether log files can be compacted into one, and rows with some of the columns can be logged."""
+    pre_combines: bool
+    """Whether versions in logs, and records of a batch, are chosen by the ordering columns whatever the payload is."""
     stores_merge_mode: bool
     """Whether `hoodie.record.merge.mode` and `hoodie.table.initial.version` are stored."""
     stores_payload_class: bool
@@ -98,6 +100,7 @@ TableVersion.SIX = TableVersion(
     ordering_key=PRECOMBINE_FIELD,
     has_several_ordering_fields=False,
     has_log_compaction=False,
+    pre_combines=True,
     stores_merge_mode=False,
     stores_payload_class=True,
     stores_key_generator_class=True,
@@ -120,6 +123,7 @@ TableVersion.EIGHT = TableVersion(
     ordering_key=PRECOMBINE_FIELD,
     has_several_ordering_fields=False,
     has_log_compaction=True,
+    pre_combines=False,
     stores_merge_mode=True,
     stores_payload_class=True,
     stores_key_generator_class=False,
@@ -142,6 +146,7 @@ TableVersion.NINE = TableVersion(
     ordering_key=ORDERING_FIELDS,
     has_several_ordering_fields=True,
     has_log_compaction=True,
+    pre_combines=False,
     stores_merge_mode=True,
     stores_payload_class=False,
     stores_key_generator_class=False,

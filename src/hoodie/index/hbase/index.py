@@ -268,7 +268,7 @@ class HBaseIndex(Index):
         Raises: as `readiness.check_ready`.
         """
         check_ready(self.view, self.settings)
-        return KeyStage(ENTRY_GROUPS, merger.ordering_columns)
+        return KeyStage(ENTRY_GROUPS, merger.batch_ordering)
 
     def tag(self, request: TagRequest) -> Tagged:
         """See `Index.tag`. Raises: as `readiness.check_ready`; IndexUnavailableError."""

@@ -227,7 +227,7 @@ class RecordIndex(Index):
         """Return how to stage keys: by index file group, with the columns that decide which row of a key counts."""
         state = record_index(self.view)
         groups = KeyGroups(len(state.file_groups) if state else self.initial_buckets)
-        return KeyStage(groups, merger.ordering_columns)
+        return KeyStage(groups, merger.batch_ordering)
 
     def tag(self, request: TagRequest) -> Tagged:
         """See `Index.tag`. Lists the files of the index.

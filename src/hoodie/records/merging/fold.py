@@ -63,13 +63,20 @@ class FoldRule:
         return Overlay(self.partial_update_mode, self.unavailable_value)
 
     @property
+    def logged_overlay(self) -> Overlay | None:
+        """As `overlay`, for two logged versions: of the payloads of Hudi 0.x, one mixes their fields."""
+        if self.merger.pre_combines and self.partial_update_mode is not None and not self.newest_meta_fields:
+            return None
+        return self.overlay
+
+    @property
     def mixes(self) -> bool:
         """Whether a winning row may have values of both versions: fields are mixed, or a function merges."""
         return self.overlay is not None or self.merger.function is not None
 
     @property
     def decides_by_order(self) -> bool:
-        """Whether ordering values decide which version wins."""
+        """Whether ordering values decide if a version wins against the stored row."""
         return bool(self.merger.ordering_columns)
 
 
@@ -100,20 +107,25 @@ def fold(versions: pa.Table, rule: FoldRule) -> pa.Table:
     versions = versions.combine_chunks()
     kinds = np.asarray(versions[KIND].chunk(0))
     places = np.arange(len(codes))
-    last_delete = np.full(key_count, -1)
-    wiping = np.flatnonzero(kinds == VersionKind.DELETE if rule.decides_by_order else ~is_row(kinds))
-    last_delete[codes[wiping]] = wiping
-    alive = places > last_delete[codes]
-    if rule.decides_by_order:
-        alive &= ~_changes_nothing(codes, kinds, alive, last_delete)
+    ordering = rule.merger.logged_ordering
+    if rule.merger.pre_combines:
+        last_delete = _last_delete_that_wins(codes, key_count, kinds, ordering_ranks(versions, ordering))
+        alive = (places > last_delete[codes]) & ~_in_delete_blocks(kinds)
+    else:
+        last_delete = np.full(key_count, -1)
+        wiping = np.flatnonzero(kinds == VersionKind.DELETE if ordering else ~is_row(kinds))
+        last_delete[codes[wiping]] = wiping
+        alive = places > last_delete[codes]
+        if ordering:
+            alive &= ~_changes_nothing(codes, kinds, alive, last_delete)
     living = np.flatnonzero(alive)
     if rule.merger.function is not None:
         return _fold_custom(versions, living, codes, last_delete, rule)
-    if rule.overlay is not None:
-        return _fold_mixing(versions, living, codes, last_delete, rule, rule.overlay)
+    if rule.logged_overlay is not None:
+        return _fold_mixing(versions, living, codes, last_delete, rule, rule.logged_overlay)
     winners = last_delete
-    if rule.decides_by_order:
-        ranks = ordering_ranks(versions, rule.merger.ordering_columns)
+    if ordering:
+        ranks = ordering_ranks(versions, ordering)
         living = living[np.argsort(ranks[living], kind="stable")]
     winners[codes[living]] = living
     return versions.take(pa.array(winners))
@@ -135,7 +147,7 @@ def resolve(stored: pa.Table, versions: pa.Table, rule: FoldRule) -> Resolved:
     if rule.merger.function is not None:
         return _resolve_custom(stored, versions, kinds, rule)
     are_rows = kinds == VersionKind.ROW
-    wins = kinds == VersionKind.DELETE
+    wins = _in_delete_blocks(kinds) if rule.merger.pre_combines else kinds == VersionKind.DELETE
     wins |= rule.merger.newer_wins(stored, versions) if rule.decides_by_order else True
     overlay = rule.overlay
     if overlay is None:
@@ -172,6 +184,41 @@ def _as_versions(stored: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = dict(zip(stored.column_names, stored.columns, strict=True)) | {KIND: kinds}
     brought = pa.array(np.ones(count, np.bool_))
     return pa.table({name: columns.get(name, brought) for name in schema.names})
+
+
+def _in_delete_blocks(kinds: npt.NDArray[np.int8]) -> Mask:
+    """Mark the deletes of delete blocks: in Hudi 0.x they have no row, and delete whatever is stored."""
+    deletes: Mask = (kinds == VersionKind.DELETE) | (kinds == VersionKind.DELETE_RECORD)
+    return deletes
+
+
+def _last_delete_that_wins(codes: Rows, key_count: int, kinds: npt.NDArray[np.int8], ranks: Rows) -> Rows:
+    """Return for each key the place of its last delete that wins, by the rules of Hudi 0.x; -1 if there is none.
+
+    A delete loses only if a row since the last delete has a greater ordering value. A row after a delete always wins.
+    Round n decides about the n-th delete of all keys.
+    """
+    last = np.full(key_count, -1)
+    deletes = _in_delete_blocks(kinds)
+    if not deletes.any():
+        return last
+    order = np.argsort(codes, kind="stable")
+    # A run is the rows of a key up to a delete, which is its last member.
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1) | np.append(False, deletes[order][:-1]))
+    lowest = np.iinfo(np.int64).min
+    greatest = np.maximum.reduceat(np.where(deletes, lowest, ranks)[order], starts)
+    ends = order[np.append(starts[1:], len(order)) - 1]
+    ending = np.flatnonzero(deletes[ends])
+    ends, greatest = ends[ending], greatest[ending]
+    turns = np.arange(len(ends)) - np.searchsorted(codes[ends], codes[ends])
+    highest = np.full(key_count, lowest)
+    for turn in range(int(turns.max()) + 1):
+        mine = turns == turn
+        here, before = ends[mine], np.maximum(highest[codes[ends[mine]]], greatest[mine])
+        wins = (kinds[here] == VersionKind.DELETE) | (ranks[here] >= before)
+        last[codes[here[wins]]] = here[wins]
+        highest[codes[here]] = np.where(wins, lowest, before)
+    return last
 
 
 def _changes_nothing(codes: Rows, kinds: npt.NDArray[np.int8], alive: Mask, last_delete: Rows) -> Mask:
@@ -239,9 +286,9 @@ def _fold_mixing(
 
 def _winners_at_their_turn(versions: pa.Table, order: Rows, codes: Rows, rule: FoldRule) -> Mask:
     """Mark the versions, sorted by key, that no earlier version of the same key outranks."""
-    if not rule.decides_by_order:
+    if not rule.merger.logged_ordering:
         return np.ones(len(order), np.bool_)
-    ranks = ordering_ranks(versions, rule.merger.ordering_columns)[order]
+    ranks = ordering_ranks(versions, rule.merger.logged_ordering)[order]
     _, dense = np.unique(ranks, return_inverse=True)
     height = codes[order] * (len(order) + 1) + dense
     highest = np.maximum.accumulate(height)

@@ -6,7 +6,7 @@ columns, the winner gets the fields that it does not bring from the loser.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,16 +38,30 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class RecordMerger:
-    """The merge rule of one table. Picklable if the function is picklable."""
+    """The merge rule of one table. Picklable if the function is picklable.
+
+    `pre_combines`: the ordering fields decide among versions in logs, as in Hudi 0.x (docs/format/table.md §6.6).
+    """
 
     mode: MergeMode
     ordering_fields: tuple[str, ...] = ()
     function: MergeFunction | None = None
+    pre_combines: bool = False
 
     @property
     def ordering_columns(self) -> tuple[str, ...]:
-        """The columns that decide which of two versions wins; empty if the later version always wins."""
+        """The columns that decide whether a version wins against the stored row; empty if it always wins."""
         return self.ordering_fields if self.mode is MergeMode.EVENT_TIME_ORDERING else ()
+
+    @property
+    def batch_ordering(self) -> tuple[str, ...]:
+        """The columns that decide which of two records of a batch is kept; empty if the later one is."""
+        return () if self.function is not None else self.ordering_fields
+
+    @property
+    def logged_ordering(self) -> tuple[str, ...]:
+        """The columns that decide which of two logged versions wins; empty if the later one always wins."""
+        return self.ordering_fields if self.pre_combines else self.ordering_columns
 
     def merge(self, older: pa.Table, newer: pa.Table) -> Merged:
         """Merge aligned rows: `older` has the table's data columns, `newer` is a change table with as many rows.
@@ -75,22 +89,14 @@ class RecordMerger:
             return changes
         if self.function is not None:
             return self._reduce_custom(changes, order, starts, lengths)
-        if self.mode is MergeMode.EVENT_TIME_ORDERING and self.ordering_fields:
-            order = _order_by(changes, codes, self.ordering_fields)
+        if self.batch_ordering:
+            order = _order_by(changes, codes, self.batch_ordering)
         winners = np.sort(order[starts + lengths - 1])
         return changes.take(pa.array(winners))
 
     def newer_wins(self, older: pa.Table, newer: pa.Table) -> Mask:
-        """Mark the rows where the newer version wins: its ordering values are equal or higher, or none decide."""
-        wins = np.ones(older.num_rows, np.bool_)
-        if self.mode is not MergeMode.EVENT_TIME_ORDERING:
-            return wins
-        undecided = wins.copy()
-        for field in self.ordering_fields:
-            greater, equal = _compare(newer[field], older[field])
-            wins = np.where(undecided, greater | equal, wins)
-            undecided &= equal
-        return wins
+        """Mark the rows where the newer version wins against the stored row."""
+        return not_outranked(older, newer, self.ordering_columns)
 
     def _merge_custom(self, older: pa.Table, newer: pa.Table, replaced: Mask, deleted: Mask) -> Merged:
         """Merge the rows that are replaced with the caller's function."""
@@ -159,6 +165,17 @@ def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
     key_codes = np.asarray(keys.indices).astype(np.int64)
     both: Rows = key_codes * max(len(partitions.dictionary), 1) + np.asarray(partitions.indices)
     return both
+
+
+def not_outranked(older: pa.Table, newer: pa.Table, ordering: tuple[str, ...]) -> Mask:
+    """Mark the aligned rows whose newer version has equal or higher ordering values; all if no columns order them."""
+    wins = np.ones(older.num_rows, np.bool_)
+    undecided = wins.copy()
+    for field in ordering:
+        greater, equal = _compare(newer[field], older[field])
+        wins = np.where(undecided, greater | equal, wins)
+        undecided &= equal
+    return wins
 
 
 def ordering_ranks(rows: pa.Table, ordering_fields: tuple[str, ...]) -> Rows:
@@ -268,7 +285,7 @@ def table_merger(config: TableConfig) -> RecordMerger:
     Raises: UnsupportedError for a JVM merger, and for ordering fields inside structs; InvalidConfigError if the Python
     merger is not registered.
     """
-    mode = config.merge_rule.mode
+    mode, by_payload = config.merge_rule.mode, config.merge_mode is MergeMode.CUSTOM
     nested = [name for name in config.ordering_fields if "." in name]
     if nested and mode is not MergeMode.COMMIT_TIME_ORDERING:
         raise UnsupportedError(
@@ -276,8 +293,9 @@ def table_merger(config: TableConfig) -> RecordMerger:
             "not support; write to the table with JVM Hudi"
         )
     if mode is not MergeMode.CUSTOM:
-        ordering = config.ordering_fields if mode is MergeMode.EVENT_TIME_ORDERING else ()
-        return RecordMerger(mode, ordering)
+        pre_combines = config.version.pre_combines and bool(config.ordering_fields) and not nested
+        by_order = mode is MergeMode.EVENT_TIME_ORDERING or pre_combines or (by_payload and not nested)
+        return RecordMerger(mode, config.ordering_fields if by_order else (), pre_combines=pre_combines)
     name = PYTHON_MERGER.get(config.raw)
     if not name:
         raise UnsupportedError(
@@ -287,17 +305,20 @@ def table_merger(config: TableConfig) -> RecordMerger:
     return RecordMerger(mode, config.ordering_fields, registered_merger(name))
 
 
-def check_ordering(merger: RecordMerger, schema: pa.Schema, config: TableConfig) -> None:
-    """Check that the columns by which a merge orders exist.
+def fitted_merger(merger: RecordMerger, schema: pa.Schema, config: TableConfig) -> RecordMerger:
+    """Return the merger for the columns of a table: without ordering fields that do not exist, if it can do without.
 
-    Raises: InvalidConfigError that names the column.
+    Raises: InvalidConfigError that names the column, if stored rows are merged by it.
     """
-    missing = [name for name in merger.ordering_columns if schema.get_field_index(name) < 0]
+    missing = [name for name in merger.batch_ordering if schema.get_field_index(name) < 0]
+    if missing and not merger.ordering_columns:
+        return replace(merger, ordering_fields=(), pre_combines=False)
     if missing:
         raise InvalidConfigError(
             f"table {config.name!r}: ordering field {missing[0][:100]!r} expected among its columns, found "
             f"{', '.join(schema.names)[:500]}; correct hoodie.table.ordering.fields, or add the column"
         )
+    return merger
 
 
 HAS = "_hoodie_has:"

@@ -37,6 +37,7 @@ from hoodie.format.log.log_block import HeaderKey
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.records.merging.merge import not_outranked
 from hoodie.storage import Store, explained, open_store
 from hoodie.write.files.context import LogOptions, RowCounts, WriteContext, Written
 from hoodie.write.files.file_task import Locations, NewBaseFile, rewrite
@@ -60,7 +61,7 @@ def _hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.
         or not rows.num_rows
     ):
         return 0
-    deleted = deleted_keys(store, file_slice, read, in_order=False)
+    deleted = deleted_keys(store, file_slice, read, in_order=read.merger.pre_combines)
     returning = rows.filter(pc.is_in(rows[RECORD_KEY], value_set=deleted))
     if not returning.num_rows:
         return 0
@@ -185,7 +186,7 @@ class _Append:
     def _count_undecided(self, changes: pa.Table, kinds: npt.NDArray[np.int8]) -> None:
         """Count the rows of which only a merge with the stored rows tells whether they win."""
         merger = self.context.merger
-        if merger.ordering_columns:
+        if merger.logged_ordering:
             undecided = changes.filter(pa.array(kinds != Kind.DELETE))
             self.counts.undecided += undecided.num_rows
             self.counts.unordered += unordered_rows(undecided, merger)
@@ -215,7 +216,7 @@ class _Append:
             gone,
             np.asarray(gone[KIND].combine_chunks()) == Kind.DELETE_IN_ORDER,
             partition_path=self.file_slice.partition_path,
-            ordering_columns=self.context.merger.ordering_columns,
+            ordering_columns=self.context.merger.logged_ordering,
             headers=self._headers,
         ):
             self._open().write(block)
@@ -323,30 +324,34 @@ class _Append:
             return changes, kinds
         kinds = kinds.copy()
         kinds[in_order] = Kind.DELETE
-        if not self.context.merger.ordering_columns:
+        ordering = self.context.merger.logged_ordering
+        if not ordering:
             return changes, kinds
         deletes = changes.take(pa.array(in_order))
         stored = self._stored(deletes[RECORD_KEY].combine_chunks())
         places = pc.index_in(deletes[RECORD_KEY].combine_chunks(), value_set=stored[RECORD_KEY].combine_chunks())
         known = np.asarray(pc.is_valid(places))
         deletes = deletes.filter(pa.array(known))
-        wins = self.context.merger.newer_wins(stored.take(places.drop_null()), deletes)
-        if len(self.context.merger.ordering_columns) == 1:
+        wins = not_outranked(stored.take(places.drop_null()), deletes, ordering)
+        if len(ordering) == 1:
             # As in the merge of log files: a delete without an ordering value always wins.
-            wins |= np.asarray(deletes[self.context.merger.ordering_columns[0]].is_null())
+            wins |= np.asarray(deletes[ordering[0]].is_null())
         keep = np.ones(len(kinds), np.bool_)
-        keep[in_order] = False
-        keep[in_order[np.flatnonzero(known)[wins]]] = True
+        # Hudi 0.x deletes the row of the base file in any case.
+        keep[in_order] = self.context.merger.pre_combines
+        keep[in_order[np.flatnonzero(known)]] = wins
         self.counts.ignored += int((~keep).sum())
         return changes.filter(pa.array(keep)), kinds[keep]
 
     def _stored(self, keys: pa.StringArray) -> pa.Table:
-        """Return the keys and ordering values of the stored records with these keys."""
-        columns = (RECORD_KEY, *self.context.merger.ordering_columns)
+        """Return the keys and ordering values of the stored records with these keys that can win against a delete."""
+        merger = self.context.merger
+        columns = (RECORD_KEY, *merger.logged_ordering)
         read = replace(self.options.read, columns=columns)
+        found = replace(self.file_slice, base_file=None) if merger.pre_combines else self.file_slice
         rows = [
             batch.filter(pc.is_in(batch[RECORD_KEY], value_set=keys))
-            for batch in read_file_slice(self.store, self.file_slice, read)
+            for batch in read_file_slice(self.store, found, read)
         ]
         schema = pa.schema([self.options.read.schema.field(name) for name in columns])
         return pa.concat_tables([schema.empty_table(), *rows])

@@ -84,7 +84,7 @@ class ChangeProbe:
 
 def unordered_rows(changes: pa.Table, merger: RecordMerger) -> int:
     """Return the number of rows without a value in one of the ordering columns."""
-    masks = [np.asarray(changes[name].is_null()) for name in merger.ordering_columns]
+    masks = [np.asarray(changes[name].is_null()) for name in merger.logged_ordering]
     return int(np.logical_or.reduce(masks).sum()) if masks else 0
 
 
