@@ -1,4 +1,4 @@
-"""`PartialUpdateAvroPayload` in tables of versions 6 and 8: merged rows as the JVM reads them, meta fields included."""
+"""Payload classes in tables of versions 6 and 8: merged rows as the JVM has them, meta fields included."""
 
 from __future__ import annotations
 
@@ -64,3 +64,36 @@ def test_merged_rows_have_the_meta_fields_of_the_later_version(
         named = "the metadata table has version 9, the data table has version 6"
         with pytest.warns(HoodieWarning, match=named) if version == 6 else nullcontext():
             check()
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        ("OverwriteWithLatestAvroPayload", ["b", "b", "b"]),
+        ("DefaultHoodieRecordPayload", ["a", "b", "old"]),
+        ("AWSDmsAvroPayload", ["a", "b", "a"]),
+    ],
+)
+def test_which_record_of_a_batch_counts(jvm: Jvm, tmp_path: Path, payload: str, expected: list[str]) -> None:
+    """Version 8: of the later record, and the one with the greater ordering value."""
+    schema = pa.schema([("id", pa.string()), ("ord", pa.int64()), ("a", pa.string()), ("Op", pa.string())])
+    options = {**OPTIONS, "hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}"}
+    options["hoodie.compaction.payload.class"] = options["hoodie.datasource.write.payload.class"]
+
+    def rows(*values: tuple[str, int, str]) -> pa.Table:
+        return pa.Table.from_pylist([dict(zip(schema.names, (*row, "U"), strict=True)) for row in values], schema)
+
+    batch = rows(("x", 9, "a"), ("x", 3, "b"), ("y", 3, "a"), ("y", 9, "b"), ("z", 4, "a"), ("z", 3, "b"))
+    for is_ours in (False, True):
+        path = tmp_path / f"batch{is_ours}"
+
+        def write(data: pa.Table, path: Path = path) -> None:
+            jvm.write(data, path, table_name="batch", key="id", ordering="ord", table_version=8, options=options)
+
+        write(rows(("x", 5, "old"), ("y", 5, "old"), ("z", 5, "old")))
+        if is_ours:
+            hoodie.open(path).upsert(batch)
+        else:
+            write(batch)
+        found = {row["id"]: row["a"] for row in jvm.read(path).to_pylist()}
+        assert [found[key] for key in "xyz"] == expected, f"{is_ours=}"

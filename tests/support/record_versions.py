@@ -27,11 +27,18 @@ class Version:
     fields: dict[str, str | None] = field(default_factory=dict)
 
 
-def rule_of(mode: MergeMode, *, is_partial: bool = False, update_mode: PartialUpdateMode | None = None) -> FoldRule:
+def rule_of(
+    mode: MergeMode,
+    *,
+    is_partial: bool = False,
+    update_mode: PartialUpdateMode | None = None,
+    pre_combines: bool = False,
+    newest_meta_fields: bool = False,
+) -> FoldRule:
     """The rule of a table ordered by `ord`; a custom merge joins texts."""
     function = joined if mode is CUSTOM else None
-    merger = RecordMerger(mode, ("ord",) if mode is EVENT else (), function)
-    return FoldRule(merger, update_mode, UNAVAILABLE, is_partial)
+    merger = RecordMerger(mode, ("ord",) if mode is EVENT or pre_combines else (), function, pre_combines)
+    return FoldRule(merger, update_mode, UNAVAILABLE, is_partial, newest_meta_fields)
 
 
 def joined(older: pa.Table, newer: pa.Table) -> tuple[pa.Table, pa.BooleanArray]:
@@ -63,6 +70,8 @@ class Model:
         by_order = self._rule.merger.mode is EVENT
         if old is None:
             return new
+        if self._rule.merger.pre_combines:
+            return self._combine(old, new) if is_final else self._pre_combine(old, new)
         if self._rule.merger.function is not None:
             return self._by_function(old, new)
         if not by_order:
@@ -73,6 +82,24 @@ class Model:
             return old if new.kind is RECORD and not is_final else new
         wins = self._rank(new.ordering) >= self._rank(old.ordering)
         if old.kind is ROW and new.kind is ROW:
+            return self._mixed(old, new) if wins else self._mixed(new, old)
+        return new if wins else old
+
+    def _pre_combine(self, old: Version, new: Version) -> Version:
+        """Two logged versions in Hudi 0.x: `preCombine` of the payload, and the log scanner for deletes."""
+        if old.kind in (DELETE, RECORD) or new.kind is DELETE:
+            return new
+        wins = self._rank(new.ordering) >= self._rank(old.ordering)
+        if old.kind is ROW and new.kind is ROW and self._rule.newest_meta_fields:
+            return self._mixed(old, new) if wins else self._mixed(new, old)
+        return new if wins else old
+
+    def _combine(self, old: Version, new: Version) -> Version:
+        """A logged version and the stored row in Hudi 0.x: `combineAndGetUpdateValue` of the payload."""
+        if new.kind in (DELETE, RECORD):
+            return new
+        wins = self._rule.merger.mode is COMMIT or self._rank(new.ordering) >= self._rank(old.ordering)
+        if new.kind is ROW:
             return self._mixed(old, new) if wins else self._mixed(new, old)
         return new if wins else old
 

@@ -20,7 +20,7 @@ from hoodie.format.schema.arrow_types import blanks
 from hoodie.format.schema.conform import conform
 from hoodie.records.change import IS_DELETED, KIND, RECORD_KEY
 from hoodie.records.merging.fold import VersionKind
-from hoodie.records.merging.merge import HAS, Mask
+from hoodie.records.merging.merge import HAS, Mask, deletes_are_ordered
 from hoodie.storage import Store
 
 _DELETING_OPERATIONS = ("D", "-U")
@@ -35,6 +35,7 @@ class VersionReader:
         self._read = read
         self._ordering = read.merger.logged_ordering
         self._row_schema = pa.schema([read.schema.field(name).with_nullable(True) for name in read.merged_columns])
+        self._orders_deletes = deletes_are_ordered(read.merger, self._row_schema)
         self._optional = [name for name in self._row_schema.names if name not in META_FIELDS] if is_partial else []
         has = [pa.field(HAS + name, pa.bool_()) for name in self._optional]
         self.schema = pa.schema([pa.field(KIND, pa.int8()), *self._row_schema, *has])
@@ -115,7 +116,7 @@ class VersionReader:
         was written: values of these types are widened, like the rows of data blocks.
         """
         ordering = deletes.ordering
-        if not self._ordering or ordering.null_count == len(ordering):
+        if not self._ordering or not self._orders_deletes or ordering.null_count == len(ordering):
             return None
         parts: Sequence[pa.Array] = ordering.flatten() if pa.types.is_struct(ordering.type) else [ordering]
         if len(parts) != len(self._ordering):

@@ -43,7 +43,7 @@ class TableVersion:
     has_log_compaction: bool
     """Whether log files can be compacted into one, and rows with some of the columns can be logged."""
     pre_combines: bool
-    """Whether versions in logs, and records of a batch, are chosen by the ordering columns whatever the payload is."""
+    """Whether the payload's `preCombine` chooses among versions in logs and records of a batch: Hudi 0.x."""
     stores_merge_mode: bool
     """Whether `hoodie.record.merge.mode` and `hoodie.table.initial.version` are stored."""
     stores_payload_class: bool

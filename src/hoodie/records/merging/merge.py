@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hoodie.config.writes import PYTHON_MERGER
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.format.table.table_config import TableConfig
 from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
@@ -167,6 +168,16 @@ def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
     return both
 
 
+def deletes_are_ordered(merger: RecordMerger, schema: pa.Schema) -> bool:
+    """Return whether the ordering values of logged deletes count.
+
+    Hudi 0.x ignores a value whose Java class is not that of the row's value: a string, date, decimal or binary.
+    """
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_timestamp, pa.types.is_boolean)
+    types = [schema.field(name).type for name in merger.logged_ordering]
+    return not merger.pre_combines or all(any(is_kind(found) for is_kind in kinds) for found in types)
+
+
 def not_outranked(older: pa.Table, newer: pa.Table, ordering: tuple[str, ...]) -> Mask:
     """Mark the aligned rows whose newer version has equal or higher ordering values; all if no columns order them."""
     wins = np.ones(older.num_rows, np.bool_)
@@ -293,7 +304,8 @@ def table_merger(config: TableConfig) -> RecordMerger:
             "not support; write to the table with JVM Hudi"
         )
     if mode is not MergeMode.CUSTOM:
-        pre_combines = config.version.pre_combines and bool(config.ordering_fields) and not nested
+        # Hudi 0.x reads only this name. Later releases, which choose otherwise, store another one.
+        pre_combines = config.version.pre_combines and bool(config.raw.get(keys.PRECOMBINE_FIELD)) and not nested
         by_order = mode is MergeMode.EVENT_TIME_ORDERING or pre_combines or (by_payload and not nested)
         return RecordMerger(mode, config.ordering_fields if by_order else (), pre_combines=pre_combines)
     name = PYTHON_MERGER.get(config.raw)

@@ -37,7 +37,7 @@ from hoodie.format.log.log_block import HeaderKey
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
-from hoodie.records.merging.merge import not_outranked
+from hoodie.records.merging.merge import deletes_are_ordered, not_outranked
 from hoodie.storage import Store, explained, open_store
 from hoodie.write.files.context import LogOptions, RowCounts, WriteContext, Written
 from hoodie.write.files.file_task import Locations, NewBaseFile, rewrite
@@ -216,7 +216,7 @@ class _Append:
             gone,
             np.asarray(gone[KIND].combine_chunks()) == Kind.DELETE_IN_ORDER,
             partition_path=self.file_slice.partition_path,
-            ordering_columns=self.context.merger.logged_ordering,
+            ordering_columns=self._delete_ordering,
             headers=self._headers,
         ):
             self._open().write(block)
@@ -324,7 +324,7 @@ class _Append:
             return changes, kinds
         kinds = kinds.copy()
         kinds[in_order] = Kind.DELETE
-        ordering = self.context.merger.logged_ordering
+        ordering = self._delete_ordering
         if not ordering:
             return changes, kinds
         deletes = changes.take(pa.array(in_order))
@@ -342,6 +342,12 @@ class _Append:
         keep[in_order[np.flatnonzero(known)]] = wins
         self.counts.ignored += int((~keep).sum())
         return changes.filter(pa.array(keep)), kinds[keep]
+
+    @property
+    def _delete_ordering(self) -> tuple[str, ...]:
+        """The columns whose values decide whether a logged delete wins."""
+        merger = self.context.merger
+        return merger.logged_ordering if deletes_are_ordered(merger, self.options.read.schema) else ()
 
     def _stored(self, keys: pa.StringArray) -> pa.Table:
         """Return the keys and ordering values of the stored records with these keys that can win against a delete."""

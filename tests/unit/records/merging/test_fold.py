@@ -63,22 +63,37 @@ def versions(*, is_partial: bool, by_order: bool) -> st.SearchStrategy[list[tupl
     return st.lists(st.tuples(st.sampled_from("xyz"), st.one_of(rows, rows, rows, *kinds)), max_size=14)
 
 
-RULES = [
-    pytest.param(rule_of(mode, is_partial=is_partial), id=f"{mode.value}{'-partial' if is_partial else ''}")
-    for mode in (EVENT, COMMIT, CUSTOM)
-    for is_partial in (False, True)
-] + [
-    pytest.param(rule_of(mode, update_mode=update_mode), id=f"{mode.value}-{update_mode.value}")
-    for mode in (EVENT, COMMIT)
-    for update_mode in PartialUpdateMode
-]
+RULES = (
+    [
+        pytest.param(rule_of(mode, is_partial=is_partial), id=f"{mode.value}{'-partial' if is_partial else ''}")
+        for mode in (EVENT, COMMIT, CUSTOM)
+        for is_partial in (False, True)
+    ]
+    + [
+        pytest.param(rule_of(mode, update_mode=update_mode), id=f"{mode.value}-{update_mode.value}")
+        for mode in (EVENT, COMMIT)
+        for update_mode in PartialUpdateMode
+    ]
+    + [
+        pytest.param(
+            rule_of(mode, update_mode=update_mode, pre_combines=True, newest_meta_fields=mixes),
+            id=f"0.x-{mode.value}-{update_mode}-{mixes}",
+        )
+        for mode, update_mode, mixes in (
+            (EVENT, None, False),
+            (COMMIT, None, False),
+            (COMMIT, PartialUpdateMode.IGNORE_DEFAULTS, False),
+            (EVENT, PartialUpdateMode.IGNORE_DEFAULTS, True),
+        )
+    ]
+)
 
 
 @pytest.mark.parametrize("rule", RULES)
 @settings(max_examples=examples(40))
 @given(data=st.data())
 def test_the_fold_does_what_one_merge_after_the_other_does(rule: FoldRule, data: st.DataObject) -> None:
-    by_order = rule.merger.mode is EVENT
+    by_order = bool(rule.merger.logged_ordering)
     logged = data.draw(versions(is_partial=rule.is_partial, by_order=by_order))
     stored = data.draw(st.dictionaries(st.sampled_from("xyzw"), st.builds(Version, st.just(ROW), ORDERING, WHOLE)))
     assert_folds_as_the_model(
@@ -98,7 +113,7 @@ def test_many_records_at_once(rule: FoldRule, seed: int) -> None:
 
 def drawn(chooser: random.Random, rule: FoldRule) -> Version:
     """Any version; one in three is a delete."""
-    deletes = [DELETE, IN_ORDER, RECORD] if rule.decides_by_order else [DELETE]
+    deletes = [DELETE, IN_ORDER, RECORD] if rule.merger.logged_ordering else [DELETE]
     kind = chooser.choice([ROW] * 2 * len(deletes) + deletes)
     if kind is ROW:
         brought = {name: text for name, text in texts(chooser).items() if not rule.is_partial or chooser.random() < 0.6}
@@ -275,3 +290,28 @@ def test_mixed_rows_can_have_the_meta_fields_of_the_later_version(
     resolved = resolve(rows(("base", 9, None)).drop_columns([KIND]), logs.result(), rule)
     (row,) = resolved.rows.to_pylist()
     assert (row["_hoodie_commit_time"], row["ord"], row["a"]) == (expected, 9, "x")
+
+
+@pytest.mark.parametrize(
+    ("logged", "by_event", "by_commit"),
+    [
+        ([u(10)], 20, 10),
+        ([u(30), u(10)], 30, 30),
+        ([u(10), u(5)], 20, 10),
+        ([u(30), X10], 30, 30),
+        ([u(10), X10], None, None),
+        ([X10], None, None),
+        ([X30, u(25)], 25, 25),
+        ([X30, u(10)], 20, 10),
+        ([u(30), D, u(10), X10], None, None),
+        ([u(30), X10, X30, u(10), X10, u(5)], 20, 5),
+    ],
+)
+def test_what_hudi_0_15_does_with_a_stored_row_of_ordering_20(
+    logged: list[Version], by_event: int | None, by_commit: int | None
+) -> None:
+    for mode, expected in ((EVENT, by_event), (COMMIT, by_commit)):
+        rule = rule_of(mode, pre_combines=True)
+        found = fold(entries([("k", version) for version in logged], is_partial=False), rule)
+        (left,) = resolved_rows(found, {"k": Version(ROW, 20, {"a": "base", "b": None})}, rule).values()
+        assert (left and left[0]) == expected, mode
