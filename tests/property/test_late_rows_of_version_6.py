@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.records.merging.fold import VersionKind
 from hoodie.storage import MemoryStore
-from tests.support.record_versions import COMMIT, EVENT, Model, Version, VersionKind, rule_of, shown
+from tests.support.record_versions import COMMIT, EVENT, Model, Version, rule_of, shown
 from tests.support.seeds import seeded
 
 SCHEMA = pa.schema(
