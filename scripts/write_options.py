@@ -67,6 +67,12 @@ TABLE_PROPERTIES: dict[str, tuple[str, str, str, str]] = {
         "`partition_by`",
         "Columns of the partition path, with types for the custom key generator.",
     ),
+    keys.TYPED_PARTITION_FIELDS: (
+        "none",
+        "6",
+        "`partition_by`",
+        "The same with types, in a table of version 6 with the custom key generator; JVM Hudi ignores it.",
+    ),
     keys.ORDERING_FIELDS: (
         "none",
         "6",

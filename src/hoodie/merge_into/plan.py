@@ -203,9 +203,18 @@ def _refuse_unstored_keys(view: TableView, what: str) -> None:
 
 
 def _names_by_path(view: TableView, properties: Mapping[str, str]) -> bool:
-    """Return whether the partition path is part of what names a record: the index is not global."""
+    """Return whether the partition path is part of what names a record: the index is not global.
+
+    Raises: UnsupportedError if a merge cannot match by the columns of the path; as `expect_known_paths`.
+    """
     index = index_of(view, effective_options(view.config, properties))
-    return not index.is_global and bool(view.config.partition_fields)
+    by_path = not index.is_global and bool(view.config.partition_fields)
+    if by_path and any(table_key_generator(view.config, properties).expect_known_paths()):
+        raise UnsupportedError(
+            "merge: the partition paths are made from times, so that rows with other values share a partition; use "
+            "upsert, or a table with a global index"
+        )
+    return by_path
 
 
 def _naming_columns(view: TableView, *, by_path: bool) -> dict[str, None]:
@@ -219,11 +228,6 @@ def _naming_columns(view: TableView, *, by_path: bool) -> dict[str, None]:
     wanted = dict.fromkeys((*config.record_key_fields, *(config.partition_fields if by_path else ())))
     if any("." in name for name in wanted):
         raise UnsupportedError(f"merge: the record key or partition has nested columns, {list(wanted)}; use upsert")
-    if by_path and any(table_key_generator(config).time_formats):
-        raise UnsupportedError(
-            "merge: the partition paths are made from times, so that rows with other values share a partition; use "
-            "upsert, or a table with a global index"
-        )
     return wanted
 
 

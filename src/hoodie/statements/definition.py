@@ -176,6 +176,6 @@ def _delete_partition(table: Table, named: exp.Table, properties: Text | None) -
     row = pa.table(
         {name: pa.array([values[name.lower()]]).cast(view.schema().arrow.field(name).type) for name in fields}
     )
-    wanted = partitions_of(view, ArrowDataset(row))
+    wanted = partitions_of(view, ArrowDataset(row), properties)
     found = [path for path in wanted if path in list_files(view)]
     return table.delete_partitions(found, properties=properties) if found else None

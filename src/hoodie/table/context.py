@@ -157,7 +157,7 @@ class TableContext:
 
         return Clock() if session is None else Clock(lambda: spark_room().now(session))
 
-    def partition_paths(self, partitions: Partitions) -> Collection[str]:
+    def partition_paths(self, partitions: Partitions, properties: Text | None) -> Collection[str]:
         """Return partition paths, also of dicts of partition columns. Raises: as `partitions_of`."""
         rows = [found for found in partitions if not isinstance(found, str)]
         if not rows:
@@ -166,7 +166,7 @@ class TableContext:
         from hoodie.engine.inputs import table_in_memory
         from hoodie.write.delete_partitions import partitions_of
 
-        return partitions_of(self.view(), ArrowDataset(table_in_memory(rows)))
+        return partitions_of(self.view(), ArrowDataset(table_in_memory(rows)), properties)
 
     def planned(self, plan: Callable[[TableView], _T], view: TableView | None = None) -> _T:
         """Return `plan(view)`; it is called again with a new view if a clean took files of the first one.

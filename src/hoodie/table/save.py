@@ -93,7 +93,7 @@ class Save:
             table=replace(table, defaults=defaults or {}),
             operation=operation,
             overwrites=overwrites,
-            properties={name: value for name, value in rest.items() if name.startswith("hoodie.")},
+            properties=table.of_paths | {name: value for name, value in rest.items() if name.startswith("hoodie.")},
             partitions=None if partitions is None else tuple(part.strip() for part in partitions.split(",")),
             has_inline_services=bool(defaults),
         )
@@ -178,7 +178,7 @@ class Save:
     def _delete_partitions(self, table: Table, rows: Any) -> WriteResult | None:
         view = table.view()
         known = set(list_files(view))
-        wanted = set(partitions_of(view, rows) if self.partitions is None else self.partitions)
+        wanted = set(partitions_of(view, rows, self.properties) if self.partitions is None else self.partitions)
         if unknown := sorted(wanted - known):
             text = f"delete_partition: {table.path} has no partitions {unknown[:10]}; nothing was deleted of them"
             warnings.warn(text, HoodieWarning, stacklevel=4)

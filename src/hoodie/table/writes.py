@@ -279,7 +279,7 @@ class TableWrites:
 
         state = self._context.state.for_call(properties)
         call = Call(state=state, engine=LocalEngine(), extra_metadata=extra_metadata or {}, properties=properties or {})
-        return delete_partitions(call, self._context.partition_paths(partitions))
+        return delete_partitions(call, self._context.partition_paths(partitions, properties))
 
     def insert_overwrite(
         self,

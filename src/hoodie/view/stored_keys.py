@@ -1,23 +1,31 @@
-"""The key generator of a table whose properties do not tell how its keys are written: a stored row does.
+"""The key generator of a table whose properties do not tell how its keys or paths are written: stored rows do.
 
-On-disk format: docs/format/table.md §3.3 (COMPLEX keys of one field before table version 9).
+On-disk format: docs/format/table.md §3.3 (COMPLEX keys of one field before table version 9), §1.2 (options of paths).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.config.writes import NEW_KEY_ENCODING
 from hoodie.errors import InvalidConfigError
 from hoodie.files.merged_slice import read_file_slice
-from hoodie.records.change import RECORD_KEY
+from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.format.table.table_keys import PARTITION_FIELDS, TIMEBASED_PREFIX
+from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
+from hoodie.view.columns import whole_read
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
+
+_TIMED: Final = frozenset({KeyGeneratorType.TIMESTAMP, KeyGeneratorType.CUSTOM})
+_COMPARED_ROWS: Final = 1000
 
 
 def view_key_generator(view: TableView, properties: Mapping[str, str] | None = None) -> KeyGenerator:
@@ -44,15 +52,43 @@ def view_key_generator(view: TableView, properties: Mapping[str, str] | None = N
 def _names_stored_keys(view: TableView) -> bool | None:
     """Return whether the stored keys are `field:value`; None if the table has no row."""
     (field,) = view.config.record_key_fields
-    column = field.partition(".")[0]
-    read = replace(view.slice_read(), columns=(RECORD_KEY, column))
     bare = replace(table_key_generator(view.config), with_names=False)
+    if (rows := _first_rows(view, (RECORD_KEY, field), 1)) is None:
+        return None
+    return _is_named(view, rows, bare.record_keys(rows, stored=True)[0].as_py(), field)
+
+
+def check_given_paths(view: TableView, generator: KeyGenerator, properties: Mapping[str, str]) -> None:
+    """Refuse types and time formats of a write that make the partition path of no row of a stored file.
+
+    Nothing is read if the table stores them. Else this costs one listing of the table and a read of the first rows of a
+    file slice. Raises: InvalidConfigError, with both paths; as `KeyGenerator.partition_paths`.
+    """
+    config = view.config
+    stored = {*config.raw} - (set() if config.partition_field_types else {PARTITION_FIELDS})
+    options = [key for key in properties if key.startswith((PARTITION_FIELDS, TIMEBASED_PREFIX)) and key not in stored]
+    if config.key_generator not in _TIMED or generator.time_formats is None or not options:
+        return
+    if (rows := _first_rows(view, (PARTITION_PATH, *config.partition_fields), _COMPARED_ROWS)) is None:
+        return
+    paths, made = rows.column(PARTITION_PATH).cast(pa.string()), generator.partition_paths(rows)
+    if not pc.any(pc.equal(paths, made)).as_py():
+        given = ", ".join(f"{key}={properties[key]}" for key in options)
+        raise InvalidConfigError(
+            f"{view.store.uri('')}: expected options that make the partition paths of stored rows, such as "
+            f"{paths[0].as_py()!r}, found {given}, which make {made[0].as_py()!r}; pass the options with which the "
+            "table was written"
+        )
+
+
+def _first_rows(view: TableView, fields: Sequence[str], count: int) -> pa.RecordBatch | None:
+    """Return at most `count` rows of the smallest file slice that has rows, with the columns of these fields."""
+    read = replace(whole_read(view), columns=tuple(dict.fromkeys(field.partition(".")[0] for field in fields)))
     for file_slice in sorted(list_slices(view), key=lambda found: found.size_bytes):
         with closing(read_file_slice(view.store, file_slice, read)) as pieces:
             first = next((piece for piece in pieces if piece.num_rows), None)
         if first is not None:
-            row = first.slice(0, 1).combine_chunks().to_batches()[0]
-            return _is_named(view, row, bare.record_keys(row, stored=True)[0].as_py(), field)
+            return first.slice(0, count).combine_chunks().to_batches()[0]
     return None
 
 

@@ -159,8 +159,15 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             extra={**extra, **index, **merging},
         )
     )
+    if partition_types and config.key_generator is not KeyGeneratorType.CUSTOM:
+        raise InvalidConfigError(
+            f"partition_by={list(_names(wanted.partition_by))}: types of partition columns require "
+            f"key_generator='custom', found {config.key_generator.lower()!r}; pass it, or omit the types"
+        )
     check_features(config, name, "write")
-    table_key_generator(config).expect_known_encoding()
+    generator = table_key_generator(config)
+    generator.expect_known_encoding()
+    generator.expect_known_paths()
     return config
 
 

@@ -103,6 +103,14 @@ class TableOptions:
         properties = {name: rest.pop(name) for name in list(rest) if is_table_property(name)} if arguments else {}
         return cls(arguments, properties, known.idle), rest
 
+    @property
+    def of_paths(self) -> dict[str, str]:
+        """The options that writes need in tables that do not store them: types of partition fields, time formats."""
+        typed = [name for name in self.arguments.get("partition_by", ()) if ":" in name]
+        types = {keys.PARTITION_FIELDS: ",".join(self.arguments["partition_by"])} if typed else {}
+        times = {key: text for key, text in self.properties.items() if key.startswith(keys.TIMEBASED_PREFIX)}
+        return {**types, **times}
+
     def ensure(
         self, store: Store, schema: pa.Schema, call: Mapping[str, str], *, may_create: bool, compares: bool = True
     ) -> bool:
@@ -184,7 +192,11 @@ class TableOptions:
     def _compare(self, store: Store) -> None:
         config = read_table_config(store)
         own = {"type": config.table_type.value.lower(), "index": table_index(config).name}
-        check_same_table(config, CreateOptions(**{**own, **self.arguments}, properties=self.properties))
+        arguments, of_paths = {**own, **self.arguments}, self.of_paths
+        if of_paths.pop(keys.PARTITION_FIELDS, None) and not config.partition_field_types:
+            arguments["partition_by"] = tuple(name.partition(":")[0] for name in arguments["partition_by"])
+        properties = {key: text for key, text in self.properties.items() if key in config.raw or key not in of_paths}
+        check_same_table(config, CreateOptions(**arguments, properties=properties))
         name = self.arguments.get("name", config.name)
         if name != config.name:
             raise InvalidConfigError(f"the table exists with name={config.name}, but the call has {name}")

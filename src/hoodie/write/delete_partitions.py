@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from hoodie.commit.call import Call
@@ -43,12 +43,16 @@ def delete_partitions(call: Call, partition_paths: Collection[str]) -> WriteResu
     return result_of(setup, write, Written(), watch, replaced=count, after=after)
 
 
-def partitions_of(view: TableView, rows: ArrowDataset | RowFiles) -> list[str]:
+def partitions_of(
+    view: TableView, rows: ArrowDataset | RowFiles, properties: Mapping[str, str] | None = None
+) -> list[str]:
     """Return the partition paths of rows with the partition columns, sorted. Memory: one batch, and the paths.
+
+    `properties`: the options of the write.
 
     Raises: SchemaMismatchError if a partition column is missing; PartitionPathError.
     """
-    columns = KeyColumns(table_key_generator(view.config), view.schema().arrow)
+    columns = KeyColumns(table_key_generator(view.config, properties), view.schema().arrow)
     if missing := columns.missing_paths(rows.schema):
         raise SchemaMismatchError(f"delete_partition: the rows lack the partition columns {missing}")
     found: set[str] = set()

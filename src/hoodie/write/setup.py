@@ -46,6 +46,7 @@ from hoodie.index import (
     index_kind,
     index_of,
     lost_record_index,
+    partition_follows_columns,
 )
 from hoodie.index.record import EntryStage
 from hoodie.index.record.building.plan import pending_indexing
@@ -59,7 +60,7 @@ from hoodie.timeline import Action
 from hoodie.view.columns import stored_columns
 from hoodie.view.pending_plans import compactions_by_group
 from hoodie.view.slices import data_table
-from hoodie.view.stored_keys import view_key_generator
+from hoodie.view.stored_keys import check_given_paths, view_key_generator
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.files.context import CdcOptions, FileSizing, LogOptions, WriteContext
 from hoodie.write.options import (
@@ -135,11 +136,14 @@ class WriteSetup:
         schema, loose = (view.schema(), frozenset()) if data is None else evolved_schema(view, data, effective)
         check_columns_have_ids(view, schema.arrow)
         merger = fitted_merger(merger, schema.arrow, view.config)
+        key_generator = view_key_generator(view, call.properties)
+        if partition_follows_columns(view.config):
+            check_given_paths(view, key_generator, call.properties)
         return cls(
             call=call,
             view=view,
             schema=schema,
-            key_generator=replace(view_key_generator(view, call.properties), path_limits=view.store.spec.folder_limits),
+            key_generator=replace(key_generator, path_limits=view.store.spec.folder_limits),
             merger=merger,
             index=index,
             options=effective,
@@ -256,7 +260,8 @@ class WriteSetup:
     def preparation(
         self, *, key_source: KeySource = KeySource.COLUMNS, keys_only: bool = False, buckets: int = 0
     ) -> Preparation:
-        """Return the preparation of this write's data, its first step."""
+        """Return the preparation of this write's data, its first step. Raises: as `KeyGenerator.expect_known_paths`."""
+        self.key_generator.expect_known_paths()
         rule = self.view.config.merge_rule
         return Preparation(
             schema=self.staged_schema,

@@ -312,10 +312,6 @@ def test_a_metadata_table_whose_version_was_changed_alone_is_named_and_built_ane
 REFUSED = {
     "partitioned record index": ({"index": "partitioned_record"}, "tables of version 6 do not have it"),
     "statistics": ({"properties": {"hoodie.metadata.index.partition.stats.enable": "true"}}, "have no partition_stats"),
-    "custom keys": (
-        {"partition_by": ["city:SIMPLE", "ts:TIMESTAMP"], "key_generator": "custom"},
-        "does not store the types of the partition fields",
-    ),
     "several ordering columns": ({"ordering": ["ts", "id"]}, "one column"),
 }
 

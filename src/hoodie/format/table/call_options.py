@@ -10,11 +10,15 @@ from hoodie.config.option import checked_text
 from hoodie.config.writes import DURABLE_KEY, PYTHON_MERGER_KEY
 from hoodie.errors import InvalidConfigError
 from hoodie.format.table import table_keys
-from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.format.table.table_config import TableConfig, split_items, split_types
 
 _TABLE_KEYS: Final = frozenset(
     value for name, value in vars(table_keys).items() if name.isupper() and isinstance(value, str)
 )
+_TYPES: Final = frozenset({"SIMPLE", "TIMESTAMP"})
+PARTITION_PATH_FIELD: Final = "hoodie.datasource.write.partitionpath.field"
+"""JVM Hudi's name of the option that is `table_keys.PARTITION_FIELDS` here."""
 
 
 def is_table_property(name: str) -> bool:
@@ -32,8 +36,30 @@ def check_call_options(properties: Mapping[str, str], config: TableConfig | None
     check_texts("properties", properties)
     times = [key for key in properties if key.startswith(table_keys.TIMEBASED_PREFIX)]
     if config is not None:
-        _check_stored(properties, config.raw, times)
+        partition_types(config, properties)
+        _check_stored(properties, config, times)
     check_options(properties, also_known=(*_TABLE_KEYS, *times))
+
+
+def partition_types(config: TableConfig, properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the types of the partition fields of a custom key generator: the stored ones, else those of a call.
+
+    They are empty if neither has types. Raises: InvalidConfigError if the call names other fields or types.
+    """
+    stored, text = config.partition_field_types, properties.get(table_keys.PARTITION_FIELDS)
+    if text is None or config.key_generator is not KeyGeneratorType.CUSTOM:
+        return stored
+    if text == config.raw.get(table_keys.PARTITION_FIELDS):
+        return stored
+    names, types = split_types(split_items(text))
+    if names == config.partition_fields and set(types) <= _TYPES and types and types == (stored or types):
+        return types
+    wanted = stored or ("SIMPLE or TIMESTAMP",) * len(config.partition_fields)
+    raise InvalidConfigError(
+        f"{config.name}: {PARTITION_PATH_FIELD}: expected "
+        f"{','.join(f'{name}:{kind}' for name, kind in zip(config.partition_fields, wanted, strict=True))}, as the "
+        f"table has these partition fields, found {text!r}"
+    )
 
 
 def check_texts(name: str, given: Mapping[str, str]) -> None:
@@ -50,8 +76,11 @@ def check_texts(name: str, given: Mapping[str, str]) -> None:
         checked_text(f"{name}[{checked_text(name, key)!r}]", value)
 
 
-def _check_stored(properties: Mapping[str, str], stored: Mapping[str, str], times: list[str]) -> None:
+def _check_stored(properties: Mapping[str, str], config: TableConfig, times: list[str]) -> None:
+    stored = config.raw
     fixed = [key for key in properties if key in _TABLE_KEYS or key in (PYTHON_MERGER_KEY, DURABLE_KEY)]
+    if config.key_generator is KeyGeneratorType.CUSTOM:
+        fixed = [key for key in fixed if key != table_keys.PARTITION_FIELDS]
     contradicting = [key for key in fixed if stored.get(key) != properties[key]]
     contradicting += [key for key in times if stored.get(key, properties[key]) != properties[key]]
     if contradicting:

@@ -77,7 +77,8 @@ class TableConfig:
     partition_fields: tuple[str, ...]
     """Without the types; empty if the table is not partitioned."""
     partition_field_types: tuple[str, ...]
-    """`SIMPLE` or `TIMESTAMP` for each partition field of a CUSTOM key generator; empty if no types are stored."""
+    """`SIMPLE` or `TIMESTAMP` for each partition field of a CUSTOM key generator; empty if no types are stored.
+    The types in `TYPED_PARTITION_FIELDS` count if that property names the same fields."""
     ordering_fields: tuple[str, ...]
     key_generator: KeyGeneratorType
     key_generator_class: str | None
@@ -143,7 +144,10 @@ class TableConfig:
         values.expect_layout(version)
         initial = values.number(keys.INITIAL_VERSION) if raw.get(keys.INITIAL_VERSION) else None
         record_key_fields = values.items(keys.RECORD_KEY_FIELDS)
-        partition_fields, partition_field_types = _split_types(values.items(keys.PARTITION_FIELDS))
+        partition_fields, partition_field_types = split_types(values.items(keys.PARTITION_FIELDS))
+        typed_fields, own_types = split_types(values.items(keys.TYPED_PARTITION_FIELDS))
+        if not partition_field_types and typed_fields == partition_fields:
+            partition_field_types = own_types
         ordering_fields = values.items(keys.ORDERING_FIELDS) or values.items(keys.PRECOMBINE_FIELD)
         merge_mode = stored_merge_mode(version, raw, has_ordering=bool(ordering_fields), path=path)
         return cls(
@@ -283,7 +287,7 @@ class _Values:
         return text == "true" if text else default
 
     def items(self, key: str) -> tuple[str, ...]:
-        return tuple(item.strip() for item in self.raw.get(key, "").split(",") if item.strip())
+        return split_items(self.raw.get(key, ""))
 
     def folder_names(self, key: str) -> tuple[str, ...]:
         """Return names of folders: they are deleted with all their content when a metadata partition is dropped."""
@@ -322,7 +326,12 @@ class _Values:
             raise InvalidConfigError(f"{self.path}: {expected}, found {found}; {advice}")
 
 
-def _split_types(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def split_items(text: str) -> tuple[str, ...]:
+    """Split a list of fields at its commas."""
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def split_types(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Split `field:TYPE` items; the types are empty unless every field has one."""
     split = [item.partition(":") for item in fields]
     types = tuple(kind.strip().upper() for _, _, kind in split)

@@ -143,11 +143,15 @@ def _field_lists(table: NewTable) -> dict[str, str]:
     kind = table.key_generator or inferred_key_generator(table.record_key_fields, table.partition_fields)
     raw = key_generator_properties(kind, with_class=table.version.stores_key_generator_class) | {
         # Unlike the other field lists, stored even if empty: that is how the JVM marks a table without partitions.
-        keys.PARTITION_FIELDS: ",".join(_typed_partition_fields(table)),
+        keys.PARTITION_FIELDS: ",".join(
+            _typed_partition_fields(table) if table.version.stores_partition_field_types else table.partition_fields
+        ),
         keys.PARTITION_EXTRACTOR_CLASS: _extractor_class(table),
     }
     if table.key_generator_class is not None:
         raw[keys.KEY_GENERATOR_CLASS] = table.key_generator_class
+    if table.partition_field_types and not table.version.stores_partition_field_types:
+        raw[keys.TYPED_PARTITION_FIELDS] = ",".join(_typed_partition_fields(table))
     if table.record_key_fields:
         raw[keys.RECORD_KEY_FIELDS] = ",".join(table.record_key_fields)
     if table.ordering_fields:
@@ -156,7 +160,7 @@ def _field_lists(table: NewTable) -> dict[str, str]:
 
 
 def _typed_partition_fields(table: NewTable) -> tuple[str, ...]:
-    if not (table.partition_field_types and table.version.stores_partition_field_types):
+    if not table.partition_field_types:
         return table.partition_fields
     typed = zip(table.partition_fields, table.partition_field_types, strict=True)
     return tuple(f"{name}:{kind}" for name, kind in typed)

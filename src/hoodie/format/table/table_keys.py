@@ -18,6 +18,8 @@ TABLE_FORMAT: Final = "hoodie.table.format"
 
 RECORD_KEY_FIELDS: Final = "hoodie.table.recordkey.fields"
 PARTITION_FIELDS: Final = "hoodie.table.partition.fields"
+TYPED_PARTITION_FIELDS: Final = "hoodie.python.partition.fields"
+"""The partition fields of a custom key generator as `field:TYPE`, in versions whose `PARTITION_FIELDS` has no types."""
 ORDERING_FIELDS: Final = "hoodie.table.ordering.fields"
 PRECOMBINE_FIELD: Final = "hoodie.table.precombine.field"
 KEY_GENERATOR_TYPE: Final = "hoodie.table.keygenerator.type"

@@ -10,6 +10,7 @@ from typing import Final
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table import table_keys as keys
+from hoodie.format.table.call_options import PARTITION_PATH_FIELD, partition_types
 from hoodie.format.table.key_generator import KeyGeneratorType, key_generator_properties
 from hoodie.format.table.merge_config import (
     MergeMode,
@@ -71,22 +72,20 @@ def _ordering(config: TableConfig, version: TableVersion) -> dict[str, str | Non
 
 
 def _partition_fields(config: TableConfig, version: TableVersion, options: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the partition fields of a custom key generator: with types, or without in versions that store none."""
+    """Return the properties of the partition fields of a custom key generator; older versions have no types in one."""
     if config.key_generator is not KeyGeneratorType.CUSTOM:
         return {}
-    fields = config.partition_fields
+    fields, types = config.partition_fields, partition_types(config, options)
+    typed = ",".join(f"{name}:{kind}" for name, kind in zip(fields, types, strict=True)) if types else None
     if not version.stores_partition_field_types:
-        return {keys.PARTITION_FIELDS: ",".join(fields)}
-    if config.partition_field_types:
-        return {}
-    given = [item.strip() for item in options.get(keys.PARTITION_FIELDS, "").split(",") if item.strip()]
-    if tuple(item.partition(":")[0] for item in given) != fields or not all(":" in item for item in given):
+        return {keys.PARTITION_FIELDS: ",".join(fields), keys.TYPED_PARTITION_FIELDS: typed}
+    if typed is None:
         raise InvalidConfigError(
             f"{config.name}: version {version.value} stores the types of the partition fields of a custom key "
-            f"generator, which version {config.version.value} does not; name them in the option "
-            f"{keys.PARTITION_FIELDS}, for example {','.join(f'{name}:SIMPLE' for name in fields)}"
+            f"generator, and the table does not; name them in the option {PARTITION_PATH_FIELD}, for example "
+            f"{','.join(f'{name}:SIMPLE' for name in fields)}"
         )
-    return {keys.PARTITION_FIELDS: ",".join(given)}
+    return {keys.PARTITION_FIELDS: typed, keys.TYPED_PARTITION_FIELDS: None}
 
 
 def _merging(config: TableConfig, version: TableVersion) -> dict[str, str | None]:

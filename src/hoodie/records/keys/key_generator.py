@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from hoodie.config.writes import NEW_KEY_ENCODING
 from hoodie.errors import InvalidConfigError, PartitionPathError, RecordKeyError, UnsupportedError
 from hoodie.format.schema.java_text import java_text
+from hoodie.format.table.call_options import PARTITION_PATH_FIELD, partition_types
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_keys import TIMEBASED_PREFIX
@@ -49,8 +50,9 @@ class KeyGenerator:
     tell it (`view.stored_keys`)."""
     has_two_encodings: bool
     """Whether tables of this version have keys of either kind, so that stored rows decide `with_names`."""
-    time_formats: tuple[TimestampFormat | None, ...] = field(repr=False)
-    """Per partition field, the time format; None: the field is written as the value's text."""
+    time_formats: tuple[TimestampFormat | None, ...] | None = field(repr=False)
+    """Per partition field, the time format; None: the field is written as the value's text. None for all: the table
+    does not store which fields are times, and the caller did not name their types."""
     hive_style: bool
     url_encode: bool
     slash_separated_dates: bool
@@ -84,12 +86,24 @@ class KeyGenerator:
             )
         return self.with_names
 
+    def expect_known_paths(self) -> tuple[TimestampFormat | None, ...]:
+        """Return `time_formats`. Raises: InvalidConfigError if the types of the partition fields are not known."""
+        if self.time_formats is None:
+            raise InvalidConfigError(
+                f"expected the type SIMPLE or TIMESTAMP of each partition field ({', '.join(self.partition_fields)}) "
+                f"of a custom key generator, found none in the table; writes take them in the option "
+                f"{PARTITION_PATH_FIELD}, for example "
+                f"{','.join(f'{name}:SIMPLE' for name in self.partition_fields)}, and new tables in partition_by="
+            )
+        return self.time_formats
+
     def partition_paths(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the partition path of every row, never null: `""` in tables without partitions.
 
         Each distinct value is converted to text once.
 
         Raises:
+            InvalidConfigError: as `expect_known_paths`.
             PartitionPathError: a partition field is missing or its type has no text, or a path is outside the table's
                 folder or longer than the limits.
         """
@@ -97,7 +111,7 @@ class KeyGenerator:
             return pa.repeat(pa.scalar("", pa.string()), batch.num_rows)
         encoded = [
             self._component(batch, name, time_format)
-            for name, time_format in zip(self.partition_fields, self.time_formats, strict=True)
+            for name, time_format in zip(self.partition_fields, self.expect_known_paths(), strict=True)
         ]
         if len(encoded) == 1:
             check_paths(encoded[0].dictionary, limits=self.path_limits, url_encode=self.url_encode)
@@ -111,12 +125,13 @@ class KeyGenerator:
         """Return the text of each partition column in a partition path, for pruning.
 
         A text of None means null or empty. Fields written as formatted times are left out: their text is not the
-        column's value. The whole result is None if the values cannot be read from the path (slashes inside values).
+        column's value. The whole result is None if the values cannot be read from the path: slashes inside values, or
+        types that are not known.
         """
         if not self.partition_fields:
             return {} if path == "" else None
         texts = component_texts(path, self.partition_fields, hive_style=self.hive_style, url_encode=self.url_encode)
-        if texts is None:
+        if texts is None or self.time_formats is None:
             return None
         kept = [name for name, written in zip(self.partition_fields, self.time_formats, strict=True) if written is None]
         values = {name: texts[name] for name in kept}
@@ -198,12 +213,6 @@ def key_generator_for(
     if kind in (KeyGeneratorType.NON_PARTITION, KeyGeneratorType.GLOBAL_DELETE, KeyGeneratorType.TABLE_METADATA):
         partitions = ()
     _check_fields(kind, keys, partitions)
-    if kind == KeyGeneratorType.CUSTOM and not (partition_field_types or table_version.stores_partition_field_types):
-        raise UnsupportedError(
-            f"a table of version {table_version.value} does not store the types of the partition fields "
-            f"({', '.join(partitions)}) of a CUSTOM key generator: write to it with JVM Hudi, or choose table "
-            "version 8 or later"
-        )
     types = _field_types(kind, partitions, partition_field_types)
     times = timestamp_format(timestamp_options or {}) if "TIMESTAMP" in types else None
     return KeyGenerator(
@@ -222,7 +231,8 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
     """Return the key generator of a table.
 
     If the table does not store `hoodie.keygen.timebased.*`, these options are taken from `properties`, the options of a
-    write. The JVM stores them for the timestamp key generator, but not for the custom key generator.
+    write. The JVM stores them for the timestamp key generator, but not for the custom key generator. So are the types
+    of the partition fields of a custom key generator, which tables of version 6 do not store.
 
     In tables of version 8, the encoding of keys can be unknown: use `view.stored_keys.view_key_generator` to make
     record keys.
@@ -232,11 +242,13 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
     """
     prefix = TIMEBASED_PREFIX
     given = {key.removeprefix(prefix): text for key, text in (properties or {}).items() if key.startswith(prefix)}
+    types = partition_types(config, properties or {})
+    is_typed = bool(types) or not config.partition_fields or config.key_generator is not KeyGeneratorType.CUSTOM
     generator = key_generator_for(
         kind=config.key_generator,
         record_key_fields=config.record_key_fields,
         partition_fields=config.partition_fields,
-        partition_field_types=config.partition_field_types,
+        partition_field_types=types if is_typed else ["SIMPLE"] * len(config.partition_fields),
         hive_style=config.is_hive_style,
         url_encode=config.is_url_encoded,
         slash_separated_dates=config.has_slash_separated_dates,
@@ -244,6 +256,8 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
         timestamp_options={**given, **config.timestamp_options},
         bare_single_complex_key=_told_encoding(properties or {}, config.raw),
     )
+    if not is_typed:
+        generator = replace(generator, time_formats=None)
     if generator.with_names is None and not config.populates_meta_fields:
         return replace(generator, with_names=True)  # no file stores the keys
     return generator

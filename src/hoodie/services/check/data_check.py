@@ -138,7 +138,8 @@ def _partition_generator(config: TableConfig) -> KeyGenerator | None:
     if not config.partition_fields:
         return None
     try:
-        return table_key_generator(config)
+        generator = table_key_generator(config)
+        return None if generator.time_formats is None else generator
     except HoodieError:
         return None
 

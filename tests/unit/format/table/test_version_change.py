@@ -144,8 +144,10 @@ def test_types_of_partition_fields() -> None:
     of_nine = table(NINE, key_generator=KeyGeneratorType.CUSTOM, partition_field_types=("SIMPLE",))
     six = moved(of_nine, SIX)
     assert six.raw["hoodie.table.partition.fields"] == "city"
+    assert moved(six, EIGHT).raw["hoodie.table.partition.fields"] == "city:SIMPLE"
+    six = six.with_changes(**{"hoodie.python.partition.fields": None})
     with pytest.raises(InvalidConfigError, match="for example city:SIMPLE"):
         properties_for(six, EIGHT)
-    with pytest.raises(InvalidConfigError, match="for example city:SIMPLE"):
+    with pytest.raises(InvalidConfigError, match="found 'town:SIMPLE'"):
         properties_for(six, EIGHT, {"hoodie.table.partition.fields": "town:SIMPLE"})
     assert moved(six, EIGHT, **{"hoodie.table.partition.fields": "city:SIMPLE"}).partition_field_types == ("SIMPLE",)

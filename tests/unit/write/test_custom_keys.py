@@ -1,0 +1,185 @@
+"""Tables of version 6 with a custom key generator: they store no types of their partition fields for the JVM."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.engine import ArrowDataset
+from hoodie.files.table_properties import update_table_config
+from hoodie.records.change import PARTITION_PATH
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.table.save import Save
+from hoodie.write.create_by_options import JVM_DEFAULTS
+
+TIME = "hoodie.keygen.timebased."
+DAYS = {TIME + "timestamp.type": "EPOCHMILLISECONDS", TIME + "output.dateformat": "yyyy/MM/dd"}
+WRITE = "hoodie.datasource.write"
+FIELDS = f"{WRITE}.partitionpath.field"
+TYPED = ["city:SIMPLE", "at:TIMESTAMP"]
+TYPES = {FIELDS: ",".join(TYPED)}
+DAY = 86_400_000
+OWN = "hoodie.python.partition.fields"
+
+
+def rows(**places: tuple[str | None, int]) -> pa.Table:
+    """One row for each key: its city, and its day as a number."""
+    columns = {
+        "id": pa.array(places, pa.string()),
+        "city": pa.array([city for city, _ in places.values()], pa.string()),
+        "at": pa.array([day * DAY + 5 for _, day in places.values()], pa.int64()),
+    }
+    return pa.table({**columns, "ts": pa.array([1] * len(places), pa.int64())})
+
+
+ROWS = rows(a=("sf", 1), b=("la", 1), c=(None, 40))
+PATHS = ["city=__HIVE_DEFAULT_PARTITION__/at=1970/02/10", "city=la/at=1970/01/02", "city=sf/at=1970/01/02"]
+
+
+def own_table(table_type: str = "copy_on_write", version: int = 6) -> Table:
+    return hoodie.create(
+        MemoryStore().uri(""), ROWS.schema, record_key="id", partition_by=TYPED, key_generator="custom", ordering="ts",
+        type=table_type, table_version=version, properties=DAYS, index="simple", spark=False,
+    )  # fmt: skip
+
+
+def table_of_the_jvm(table_type: str = "copy_on_write") -> Table:
+    """A table as Hudi 0.15 stores it, with rows: neither types nor time formats."""
+    table = own_table(table_type)
+    table.upsert(ROWS)
+    update_table_config(table.view().store, dict.fromkeys([OWN, "hoodie.table.keygenerator.type", *DAYS]))
+    return hoodie.open(table.path, spark=False)
+
+
+def paths_of(table: Table) -> list[str]:
+    return sorted(table.to_arrow(columns=[PARTITION_PATH])[PARTITION_PATH].to_pylist())
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_a_table_of_ours_stores_the_types_and_needs_no_option(table_type: str) -> None:
+    table = own_table(table_type)
+    raw = table.view().config.raw
+    assert (raw["hoodie.table.partition.fields"], raw[OWN]) == ("city,at", ",".join(TYPED))
+    assert raw["hoodie.table.keygenerator.class"] == "org.apache.hudi.keygen.CustomKeyGenerator"
+    table.upsert(ROWS)
+    assert table.upsert(ROWS, properties=TYPES).updated == 3
+    assert paths_of(table) == PATHS
+    assert table.delete(ROWS.slice(2).select(["id", "city", "at"])).deleted == 1
+    assert table.count("city = 'sf'") == table.count(f"at = {DAY + 5} AND city = 'sf'") == 1
+    assert table.explain("city = 'sf'").file_slices == 2  # a null or empty text can be in the default partition
+    with pytest.raises(hoodie.InvalidConfigError, match=f"{OWN} is fixed when the table is created"):
+        table.upsert(ROWS, properties={OWN: "city:SIMPLE,at:SIMPLE"})
+
+
+@pytest.mark.parametrize(
+    "text", ["city:SIMPLE,at:SIMPLE", "city:SIMPLE", "town:SIMPLE,at:TIMESTAMP", "city,at:TIMESTAMP", "city:A,at:B"]
+)
+def test_other_fields_and_types_are_refused(text: str) -> None:
+    expected = rf"expected city:SIMPLE,at:TIMESTAMP, as the table has these partition fields, found '{text}'"
+    with pytest.raises(hoodie.InvalidConfigError, match=expected):
+        own_table().upsert(ROWS, properties={FIELDS: text})
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_writes_into_a_table_of_the_jvm_take_the_types(table_type: str) -> None:
+    table, given = table_of_the_jvm(table_type), {**TYPES, **DAYS}
+    wanted = r"SIMPLE or TIMESTAMP of each .*\(city, at\).* option hoodie\.datasource\.write\.partitionpath\.field"
+    for write in (table.upsert, table.insert, table.bulk_insert, table.insert_overwrite, table.delete):
+        with pytest.raises(hoodie.InvalidConfigError, match=wanted):
+            write(ROWS)
+    with pytest.raises(hoodie.InvalidConfigError, match=wanted):
+        table.delete_where("id = 'a'")
+    with pytest.raises(hoodie.InvalidConfigError, match="expected city:SIMPLE or TIMESTAMP,at:SIMPLE or TIMESTAMP"):
+        table.upsert(ROWS, properties={FIELDS: "at:TIMESTAMP,city:SIMPLE"})
+    assert table.upsert(ROWS, properties=given).updated == 3
+    assert table.update({"ts": "ts + 1"}, "id = 'a'", properties=given).updated == 1
+    assert table.delete_where("id = 'c'", properties=given).deleted == 1
+    assert table.insert(rows(d=("sf", 1)), properties=given).inserted == 1
+    assert table.insert_overwrite(rows(b=("la", 1)), properties=given).inserted == 1
+    assert table.delete_partitions([{"city": "la", "at": DAY}], properties=given).deleted == 1
+    assert table.delete(rows(d=("sf", 1)).select(["id", "city", "at"]), properties=given).deleted == 1
+    assert paths_of(table) == ["city=sf/at=1970/01/02"]
+    assert table.verify(full=True).ok
+
+
+def test_types_and_formats_that_do_not_make_the_stored_paths_are_refused() -> None:
+    table = table_of_the_jvm()
+    for wrong, path in (
+        ({FIELDS: "city:SIMPLE,at:SIMPLE"}, "at=86400005"),
+        ({**TYPES, **DAYS, TIME + "output.dateformat": "yyyyMMdd"}, "at=19700102"),
+    ):
+        with pytest.raises(hoodie.InvalidConfigError, match=rf"stored rows, such as 'city=.*/at=1970/.*{path}"):
+            table.upsert(rows(a=("sf", 1)), properties=wrong)
+    assert paths_of(table) == PATHS
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_reads_and_services_need_no_types(table_type: str) -> None:
+    table = table_of_the_jvm(table_type)
+    table.upsert(ROWS, properties={**TYPES, **DAYS})
+    assert table.count("city = 'sf'") == table.count(f"at = {DAY + 5} AND city = 'sf'") == 1
+    assert table.read_keys(["a"])["id"].to_pylist() == ["a"]
+    assert table.record_locations(["b"])["partition_path"].to_pylist() == ["city=la/at=1970/01/02"]
+    if table_type == "merge_on_read":
+        assert table.schedule_compaction("unbounded")
+        assert table.compact().instant
+    assert table.cluster("id").instant
+    assert table.index.build("record").counts["entries"] == 3
+    assert table.delete_partitions(["city=la/at=1970/01/02"]).deleted == 1
+    assert paths_of(table) == [PATHS[0], PATHS[2]]
+    assert table.verify(full=True).ok
+
+
+def test_a_move_between_versions_keeps_the_types() -> None:
+    table = own_table(version=9)
+    table.upsert(ROWS)
+    for version, own in ((6, True), (8, False), (9, False)):
+        (table.downgrade if version == 6 else table.upgrade)(to=version, dry_run=False)
+        raw = table.view().config.raw
+        assert raw["hoodie.table.partition.fields"] == ("city,at" if own else ",".join(TYPED))
+        assert raw.get(OWN) == (",".join(TYPED) if own else None)
+        assert table.upsert(ROWS).updated == 3
+
+
+def test_an_upgrade_needs_types_that_nothing_stores() -> None:
+    table = table_of_the_jvm()
+    (reason,) = table.upgrade(to=9).in_the_way
+    assert f"name them in the option {FIELDS}, for example city:SIMPLE,at:SIMPLE" in reason
+    (reason,) = table.upgrade(to=9, properties={FIELDS: "city:DAY,at:TIMESTAMP"}).in_the_way
+    assert "found 'city:DAY,at:TIMESTAMP'" in reason
+    table.upgrade(to=9, dry_run=False, properties=TYPES)
+    assert table.upsert(ROWS, properties=DAYS).updated == 3
+
+
+def test_the_data_source_takes_the_options_of_hudi_0_15() -> None:
+    options = {
+        "hoodie.table.name": "t", f"{WRITE}.recordkey.field": "id", f"{WRITE}.precombine.field": "ts", **TYPES, **DAYS,
+        f"{WRITE}.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        f"{WRITE}.hive_style_partitioning": "true", "hoodie.write.table.version": "6",
+    }  # fmt: skip
+
+    def save(table: Table, given: dict[str, str]) -> None:
+        wanted = Save.of(given, overwrites=False, defaults=JVM_DEFAULTS)
+        wanted.checked(table.view().store, ROWS.schema, ArrowDataset(ROWS.slice(0, 0))).run(table, ROWS)
+
+    jvm = table_of_the_jvm()
+    update_table_config(jvm.view().store, {"hoodie.table.name": "t", "hoodie.table.checksum": None})
+    jvm = hoodie.open(jvm.path, spark=False)
+    for table in (own_table(), jvm):
+        named = {**options, "hoodie.table.name": table.view().config.name}
+        save(table, named)
+        save(table, {**TYPES, **DAYS})
+        assert paths_of(table) == PATHS
+        with pytest.raises(hoodie.InvalidConfigError, match="partition"):
+            save(table, {**named, FIELDS: "city:SIMPLE,ts:TIMESTAMP"})
+
+
+def test_types_require_a_custom_key_generator() -> None:
+    with pytest.raises(hoodie.InvalidConfigError, match="require key_generator='custom', found 'complex'"):
+        hoodie.create("memory://typed", ROWS.schema, record_key="id", partition_by=TYPED, spark=False)
+    with pytest.raises(hoodie.InvalidConfigError, match="new tables in partition_by="):
+        hoodie.create(
+            "memory://untyped", ROWS.schema, record_key="id", partition_by=["city", "at"], key_generator="custom"
+        )
