@@ -26,6 +26,7 @@ from hoodie.records.expression import assigned_values, columns_of
 from hoodie.records.sql.columns import Columns
 from hoodie.records.sql.translate import Translator
 from hoodie.view.table_view import TableView
+from hoodie.write.options import check_sets_nulls
 
 
 def plan_matching_keys(view: TableView, where: Condition) -> ScanPlan:
@@ -59,9 +60,10 @@ def plan_update(
     """Plan an update; `properties` are the options of the call. The case of names does not matter, as in conditions.
 
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError for record key and partition columns, and for a
-    column that is set twice.
+    column that is set twice; UnsupportedError as `check_sets_nulls`.
     """
     config, schema = view.config, view.schema().arrow
+    check_sets_nulls(config, "update")
     spelling = dict(zip(assignments, spelled(assignments, schema), strict=True))
     if None in spelling.values() or not assignments:
         raise SchemaMismatchError(f"update sets {list(assignments)}: expected columns of the table, {schema.names}")

@@ -260,8 +260,8 @@ def _stage(
     """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine
     is_indexed = setup.merges(operation)
-    # A merge function gets whole rows. So rows with the same key are merged first, even if the index does not need it.
-    meets = is_indexed and (index.needs_exchange or (index.is_global and setup.merger.function is not None))
+    # Some merges need whole rows. So rows with the same key are merged first, even if the index does not need it.
+    meets = is_indexed and (index.needs_exchange or (index.is_global and setup.merger.merges_batches))
     preparation = setup.preparation(
         key_source=source,
         keys_only=operation is WriteOperation.DELETE,

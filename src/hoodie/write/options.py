@@ -18,6 +18,7 @@ from hoodie.format.schema.evolution import evolve, schema_changes
 from hoodie.format.schema.required import Paths, loosened, paths_with_null, with_required
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro
 from hoodie.format.table.call_options import check_call_options
+from hoodie.format.table.merge_config import PartialUpdateMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index import (
     INDEXES,
@@ -72,14 +73,29 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
 
 
 def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: RecordMerger) -> None:
-    """Refuse a merge function if records may move between partitions.
+    """Refuse a merge function, and a rule that mixes fields, if records may move between partitions.
 
     The task of the new partition does not read the stored version of a moved record. Raises: UnsupportedError.
     """
-    if merger.function is not None and index.moves_option is not None and index.moves_records(properties):
+    merges = merger.function is not None or merger.overlay is not None
+    if merges and index.moves_option is not None and index.moves_records(properties):
+        rule = "a Python merger" if merger.overlay is None else f"partial update mode {merger.overlay.mode}"
         raise UnsupportedError(
-            f"index={index.name!r} moves records between partitions, which is not supported with a Python merger; use "
+            f"index={index.name!r} moves records between partitions, which is not supported with {rule}; use "
             f"index='simple', or create the table with {index.moves_option.key}=false"
+        )
+
+
+def check_sets_nulls(config: TableConfig, call: str) -> None:
+    """Refuse a call that sets columns of stored rows, if the merge rule keeps a stored value where a row has a null.
+
+    Raises: UnsupportedError.
+    """
+    if config.partial_update_mode is PartialUpdateMode.IGNORE_DEFAULTS:
+        raise UnsupportedError(
+            f"{call}: table {config.name!r} keeps the stored value where a row has a null (partial update mode "
+            f"{config.partial_update_mode}), so a column cannot be set to null; upsert rows instead, with null in the "
+            "columns to keep"
         )
 
 

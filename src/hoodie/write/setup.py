@@ -119,16 +119,12 @@ class WriteSetup:
         """Collect the facts; nothing is changed. Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError."""
         view = TableView.load(call.state)
         check_writable(view, reads_skeletons=True)
-        if view.config.partial_update_mode is not None:
-            raise UnsupportedError(
-                f"{view.store.uri('')}: this release does not write partial update mode "
-                f"{view.config.partial_update_mode}; write to it with JVM Hudi"
-            )
         check_texts("extra_metadata", call.extra_metadata)
         effective = effective_options(view.config, call.properties)
         merger = table_merger(view.config)
         index = index_of(view, effective)
-        check_moves_merge(index_kind(index.name), effective, merger)
+        if view.config.partition_fields:
+            check_moves_merge(index_kind(index.name), effective, merger)
         check_concurrency(view, index, effective)
         if isinstance(data, UntypedDataset):
             key_fields = (*view.config.record_key_fields, *view.config.partition_fields)

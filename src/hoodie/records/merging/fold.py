@@ -58,8 +58,8 @@ class FoldRule:
         """How fields of two versions are mixed; None if they are not mixed. `is_partial` overrides the update mode."""
         if self.is_partial:
             return Overlay()
-        if self.partial_update_mode is None:
-            return None
+        if self.partial_update_mode is None or self.merger.overlay is not None:
+            return self.merger.overlay
         return Overlay(self.partial_update_mode, self.unavailable_value)
 
     @property
@@ -68,6 +68,11 @@ class FoldRule:
         if self.merger.pre_combines and self.partial_update_mode is not None and not self.newest_meta_fields:
             return None
         return self.overlay
+
+    @property
+    def deletes_win(self) -> bool:
+        """Whether every delete wins against the stored row; in logs of version 8, also against logged rows."""
+        return self.merger.overlay is not None and self.merger.overlay.is_payload
 
     @property
     def mixes(self) -> bool:
@@ -113,7 +118,8 @@ def fold(versions: pa.Table, rule: FoldRule) -> pa.Table:
         alive = (places > last_delete[codes]) & ~_in_delete_blocks(kinds)
     else:
         last_delete = np.full(key_count, -1)
-        wiping = np.flatnonzero(kinds == VersionKind.DELETE if ordering else ~is_row(kinds))
+        by_order = ordering and not rule.deletes_win
+        wiping = np.flatnonzero(kinds == VersionKind.DELETE if by_order else ~is_row(kinds))
         last_delete[codes[wiping]] = wiping
         alive = places > last_delete[codes]
         if ordering:
@@ -148,14 +154,15 @@ def resolve(stored: pa.Table, versions: pa.Table, rule: FoldRule) -> Resolved:
         return _resolve_custom(stored, versions, kinds, rule)
     are_rows = kinds == VersionKind.ROW
     wins = _in_delete_blocks(kinds) if rule.merger.pre_combines else kinds == VersionKind.DELETE
+    wins |= ~are_rows & rule.deletes_win
     wins |= rule.merger.newer_wins(stored, versions) if rule.decides_by_order else True
     overlay = rule.overlay
     if overlay is None:
         replaced = wins & are_rows
         return Resolved(replaced, wins & ~are_rows, versions if replaced.all() else versions.filter(pa.array(replaced)))
     # A stored row brings all fields, so partial versions change nothing where it wins. In the other modes a version can
-    # fill its nulls or unavailable values.
-    replaced = are_rows & wins if rule.is_partial else are_rows
+    # fill its nulls or unavailable values, except with PostgresDebeziumAvroPayload.
+    replaced = are_rows & wins if rule.is_partial or not overlay.losers_fill else are_rows
     mask = pa.array(replaced)
     newer = versions.filter(mask)
     rows = overlay.over(_as_versions(stored.filter(mask), versions.schema), newer, wins[replaced])
@@ -276,7 +283,7 @@ def _fold_mixing(
             columns.append(plain[name])
             continue
         source = winner.copy()
-        losers = order[~wins & has[order]][::-1]
+        losers = order[~wins & has[order]][::-1] if overlay.losers_fill else order[:0]
         source[codes[losers]] = losers
         winners = order[wins & has[order]]
         source[codes[winners]] = winners

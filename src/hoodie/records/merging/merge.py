@@ -18,7 +18,7 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.format.table.table_config import TableConfig
-from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.records.change import IS_DELETED, KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind, flags_deletes
 from hoodie.records.merging.mergers import MergeFunction, registered_merger
 
 Mask = npt.NDArray[np.bool_]
@@ -42,12 +42,14 @@ class RecordMerger:
     """The merge rule of one table. Picklable if the function is picklable.
 
     `pre_combines`: the ordering fields decide among versions in logs, as in Hudi 0.x (docs/format/table.md §6.6).
+    `overlay`: how fields of two versions are mixed; None if they are not mixed.
     """
 
     mode: MergeMode
     ordering_fields: tuple[str, ...] = ()
     function: MergeFunction | None = None
     pre_combines: bool = False
+    overlay: Overlay | None = None
 
     @property
     def ordering_columns(self) -> tuple[str, ...]:
@@ -64,15 +66,26 @@ class RecordMerger:
         """The columns that decide which of two logged versions wins; empty if the later one always wins."""
         return self.ordering_fields if self.pre_combines else self.ordering_columns
 
+    @property
+    def merges_batches(self) -> bool:
+        """Whether records of a batch with the same key are merged one after the other, so that whole rows must meet."""
+        return self.function is not None or (self.overlay is not None and self.overlay.mixes_batches)
+
     def merge(self, older: pa.Table, newer: pa.Table) -> Merged:
         """Merge aligned rows: `older` has the table's data columns, `newer` is a change table with as many rows.
 
         Event time: the newer row wins if its ordering value is equal or higher; a commit-time delete always wins.
         """
         kinds = np.asarray(newer[KIND].combine_chunks())
-        wins = self.newer_wins(older, newer) | (kinds == Kind.DELETE)
+        deletes_win = self.overlay is not None and self.overlay.is_payload
+        wins = self.newer_wins(older, newer) | (kinds != Kind.ROW if deletes_win else kinds == Kind.DELETE)
         deleted = wins & (kinds != Kind.ROW)
         replaced = wins & (kinds == Kind.ROW)
+        if self.overlay is not None:
+            replaced |= (kinds == Kind.ROW) & self.overlay.fills(older, newer)
+            mask = pa.array(replaced)
+            rows = _mixed(older.filter(mask), newer.filter(mask), wins[replaced], self.overlay)
+            return Merged(replaced, deleted, rows)
         if self.function is None or not replaced.any():
             return Merged(replaced, deleted, newer if replaced.all() else newer.filter(pa.array(replaced)))
         return self._merge_custom(older, newer, replaced, deleted)
@@ -88,8 +101,8 @@ class RecordMerger:
         lengths = np.diff(starts, append=len(order))
         if len(starts) == len(order):
             return changes
-        if self.function is not None:
-            return self._reduce_custom(changes, order, starts, lengths)
+        if self.merges_batches:
+            return self._reduce_in_turns(changes, order, starts, lengths)
         if self.batch_ordering:
             order = _order_by(changes, codes, self.batch_ordering)
         winners = np.sort(order[starts + lengths - 1])
@@ -126,24 +139,78 @@ class RecordMerger:
         deleted[positions[gone_mask]] = True
         return Merged(replaced, deleted, rows.filter(pa.array(~gone_mask)))
 
-    def _reduce_custom(self, changes: pa.Table, order: Rows, starts: Rows, lengths: Rows) -> pa.Table:
+    def _reduce_in_turns(self, changes: pa.Table, order: Rows, starts: Rows, lengths: Rows) -> pa.Table:
         """Merge duplicates pairwise, all keys at once: round n merges the n-th duplicate of each key."""
+        single = changes.take(pa.array(order[starts[lengths == 1]]))
+        starts, lengths = starts[lengths > 1], lengths[lengths > 1]
         current = changes.take(pa.array(order[starts]))
         for turn in range(1, int(lengths.max())):
-            active = lengths > turn
+            active = np.flatnonzero(lengths > turn)
             newer = changes.take(pa.array(order[starts[active] + turn]))
-            older = current.filter(pa.array(active))
-            both_rows = (np.asarray(older[KIND].combine_chunks()) == Kind.ROW) & (
-                np.asarray(newer[KIND].combine_chunks()) == Kind.ROW
-            )
-            merged = self.merge(older.filter(pa.array(both_rows)), newer.filter(pa.array(both_rows)))
-            folded = pa.concat_tables([newer.filter(pa.array(~both_rows)), _folded(newer, both_rows, merged)])
-            places = np.flatnonzero(active)
-            places = np.concatenate([places[~both_rows], places[both_rows]])
-            where = np.arange(current.num_rows)
-            where[places] = current.num_rows + np.arange(len(places))
-            current = pa.concat_tables([current, folded]).take(pa.array(where))
-        return current
+            older = current.take(pa.array(active))
+            folded = self._mix(older, newer) if self.overlay is not None else self._call(older, newer)
+            current = _replaced(current, active, folded)
+        return pa.concat_tables([single, current])
+
+    def _call(self, older: pa.Table, newer: pa.Table) -> pa.Table:
+        """Merge aligned changes with the caller's function where both are rows; otherwise the newer change is kept."""
+        both_rows = _are_rows(older) & _are_rows(newer)
+        merged = self.merge(older.filter(pa.array(both_rows)), newer.filter(pa.array(both_rows)))
+        return _replaced(newer, np.flatnonzero(both_rows), _folded(newer, both_rows, merged))
+
+    def _mix(self, older: pa.Table, newer: pa.Table) -> pa.Table:
+        """Merge aligned changes; fields are mixed where both are rows.
+
+        `PartialUpdateAvroPayload` (docs/format/table.md §6.5): a losing delete fills fields too, and a winning row is
+        mixed with a delete. A delete that outranks a later row is dropped.
+        """
+        assert self.overlay is not None
+        by_order = not_outranked(older, newer, self.batch_ordering)
+        older_rows, newer_rows = _are_rows(older), _are_rows(newer)
+        unconditional = (_kinds(older) == Kind.DELETE) | (_kinds(newer) == Kind.DELETE)
+        wins = by_order | unconditional
+        mixes = older_rows & newer_rows
+        if self.overlay.is_payload:
+            mixes = ~unconditional & np.where(by_order, newer_rows, older_rows)
+            wins |= ~older_rows
+        plain = _pick_rows(older, newer, wins)
+        mask = pa.array(mixes)
+        mixed = _mixed(older.filter(mask), newer.filter(mask), wins[mixes], self.overlay)
+        if self.overlay.is_payload and flags_deletes(mixed.schema):
+            # A row without a mark gets the mark of the delete.
+            kinds = np.where(_mask(mixed[IS_DELETED]), np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW))
+            mixed = mixed.set_column(0, mixed.schema.field(0), pa.array(kinds))
+        return _replaced(plain, np.flatnonzero(mixes), mixed)
+
+
+def _kinds(changes: pa.Table) -> npt.NDArray[np.int8]:
+    return np.asarray(changes[KIND].combine_chunks())
+
+
+def _are_rows(changes: pa.Table) -> Mask:
+    rows: Mask = _kinds(changes) == Kind.ROW
+    return rows
+
+
+def _replaced(rows: pa.Table, places: Rows, others: pa.Table) -> pa.Table:
+    """Return the rows with `others` at these places."""
+    where = np.arange(rows.num_rows)
+    where[places] = rows.num_rows + np.arange(len(places))
+    return pa.concat_tables([rows, others]).take(pa.array(where))
+
+
+def _pick_rows(older: pa.Table, newer: pa.Table, wins: Mask) -> pa.Table:
+    """Return the newer row where it wins, else the older row."""
+    return _replaced(older, np.flatnonzero(wins), newer.filter(pa.array(wins)))
+
+
+def _mixed(older: pa.Table, newer: pa.Table, wins: Mask, overlay: Overlay) -> pa.Table:
+    """Return aligned rows with mixed data columns, as changes; stored rows lack the leading columns of changes."""
+    data = [name for name in newer.column_names if name not in LEADING]
+    fields = overlay.over(older.select(data), newer.select(data), wins)
+    plain = newer if older.schema.get_field_index(KIND) < 0 else _pick_rows(older, newer, wins)
+    columns = [fields[name] if name not in LEADING else plain[name] for name in newer.column_names]
+    return pa.Table.from_arrays(columns, schema=newer.schema)
 
 
 def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
@@ -307,7 +374,8 @@ def table_merger(config: TableConfig) -> RecordMerger:
         # Hudi 0.x reads only this name. Later releases, which choose otherwise, store another one.
         pre_combines = config.version.pre_combines and bool(config.raw.get(keys.PRECOMBINE_FIELD)) and not nested
         by_order = mode is MergeMode.EVENT_TIME_ORDERING or pre_combines or (by_payload and not nested)
-        return RecordMerger(mode, config.ordering_fields if by_order else (), pre_combines=pre_combines)
+        ordering = config.ordering_fields if by_order else ()
+        return RecordMerger(mode, ordering, pre_combines=pre_combines, overlay=_overlay_of(config))
     name = PYTHON_MERGER.get(config.raw)
     if not name:
         raise UnsupportedError(
@@ -315,6 +383,20 @@ def table_merger(config: TableConfig) -> RecordMerger:
             "only in JVM Hudi; write to the table with JVM Hudi, or create a table with a Python merger"
         )
     return RecordMerger(mode, config.ordering_fields, registered_merger(name))
+
+
+def _overlay_of(config: TableConfig) -> Overlay | None:
+    """Return how the table mixes fields of two versions; None if it does not."""
+    rule, has_payload = config.merge_rule, config.version.stores_payload_class
+    if rule.partial_update_mode is None:
+        return None
+    return Overlay(
+        rule.partial_update_mode,
+        rule.unavailable_value,
+        losers_fill=not has_payload or rule.partial_update_mode is PartialUpdateMode.IGNORE_DEFAULTS,
+        mixes_batches=not has_payload or rule.newest_meta_fields,
+        is_payload=rule.newest_meta_fields,
+    )
 
 
 def fitted_merger(merger: RecordMerger, schema: pa.Schema, config: TableConfig) -> RecordMerger:
@@ -343,10 +425,17 @@ class Overlay:
 
     With IGNORE_DEFAULTS a row does not bring a null: null is the default of every nullable column. With
     FILL_UNAVAILABLE a row does not bring a text or byte string that equals `unavailable_value`.
+
+    `losers_fill`: a version that loses against the stored row fills the fields that the stored row does not bring.
+    `mixes_batches`: records of a batch with the same key are mixed too. `is_payload`: the rule is that of
+    `PartialUpdateAvroPayload`, in which every delete wins against the stored row.
     """
 
     mode: PartialUpdateMode | None = None
     unavailable_value: str | None = None
+    losers_fill: bool = True
+    mixes_batches: bool = False
+    is_payload: bool = False
 
     def brings(self, rows: pa.Table, name: str) -> Mask | None:
         """Mark the rows that bring the field; return None if all rows do."""
@@ -362,6 +451,15 @@ class Overlay:
             return None
         marker = pa.scalar(self.unavailable_value).cast(column.type)
         return np.asarray(pc.fill_null(pc.not_equal(column, marker), True))
+
+    def fills(self, older: pa.Table, newer: pa.Table) -> Mask:
+        """Mark the aligned rows whose newer version fills a field of the older one, even if it loses."""
+        found = np.zeros(older.num_rows, np.bool_)
+        for name in older.column_names if self.losers_fill else ():
+            older_has, newer_has = self.brings(older, name), self.brings(newer, name)
+            if older_has is not None:
+                found |= ~older_has & (True if newer_has is None else newer_has)
+        return found
 
     def over(self, older: pa.Table, newer: pa.Table, wins: Mask) -> pa.Table:
         """Mix aligned rows: each field gets the winner's value, or the loser's if only the loser brings the field.

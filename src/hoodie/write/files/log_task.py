@@ -167,11 +167,11 @@ class _Append:
         Logged rows are at least as new as those of the base file, unless a log file deletes the record. With a record
         index, the keys of `changes` are not deleted.
         """
-        base_file, read = self.file_slice.base_file, self.options.read
+        base_file = self.file_slice.base_file
         is_known = self.entries is not None or not self.file_slice.log_files
         has_deletes = bool((np.asarray(changes[KIND].combine_chunks()) != Kind.ROW).any())
-        mixes = self.options.is_partial or read.partial_update_mode is not None
-        if base_file is None or not is_known or mixes or has_deletes or not may_all_lose(self.context, changes):
+        is_partial = self.options.is_partial
+        if base_file is None or not is_known or is_partial or has_deletes or not may_all_lose(self.context, changes):
             return False
         bytes_max = _LOOK_BYTES + _LOOK_SHARE * changes.nbytes
         with open_base_file(self.store, base_file) as (parquet, _):
@@ -324,8 +324,9 @@ class _Append:
             return changes, kinds
         kinds = kinds.copy()
         kinds[in_order] = Kind.DELETE
-        ordering = self._delete_ordering
-        if not ordering:
+        merger, ordering = self.context.merger, self._delete_ordering
+        deletes_win = merger.overlay is not None and merger.overlay.is_payload and not merger.pre_combines
+        if not ordering or deletes_win:
             return changes, kinds
         deletes = changes.take(pa.array(in_order))
         stored = self._stored(deletes[RECORD_KEY].combine_chunks())
@@ -338,7 +339,7 @@ class _Append:
             wins |= np.asarray(deletes[ordering[0]].is_null())
         keep = np.ones(len(kinds), np.bool_)
         # Hudi 0.x deletes the row of the base file in any case.
-        keep[in_order] = self.context.merger.pre_combines
+        keep[in_order] = merger.pre_combines
         keep[in_order[np.flatnonzero(known)]] = wins
         self.counts.ignored += int((~keep).sum())
         return changes.filter(pa.array(keep)), kinds[keep]
@@ -365,9 +366,10 @@ class _Append:
     def _returning(self, rows: pa.Table) -> npt.NDArray[np.bool_] | None:
         """Return a mask of the new records whose delete is logged in the file group; None if there are none.
 
-        Only if ordering values decide; otherwise the later version, the row, wins.
+        Only if ordering values decide or fields are mixed; otherwise the later version, the row, wins.
         """
-        if not self.context.merger.ordering_columns or not self.file_slice.log_files:
+        merger = self.context.merger
+        if not self.file_slice.log_files or not (merger.ordering_columns or merger.overlay is not None):
             return None
         if self._deleted_before is None:
             self._deleted_before = deleted_keys(self.store, self.file_slice, self.options.read)

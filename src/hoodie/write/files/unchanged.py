@@ -180,9 +180,10 @@ def all_lose(
 
 
 def may_all_lose(context: WriteContext, changes: pa.Table) -> bool:
-    """Return whether ordering columns decide, and no change is a delete that always wins."""
-    kinds = np.asarray(changes[KIND].combine_chunks())
-    return bool(context.merger.ordering_columns) and not bool((kinds == Kind.DELETE).any())
+    """Return whether ordering columns decide, no fields are mixed, and no change is a delete that always wins."""
+    kinds, merger = np.asarray(changes[KIND].combine_chunks()), context.merger
+    decides = bool(merger.ordering_columns) and merger.overlay is None
+    return decides and not bool((kinds == Kind.DELETE).any())
 
 
 def _greatest(group: pq.RowGroupMetaData, name: str) -> int | None:
