@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +97,12 @@ def test_what_cannot_be_merged_is_refused_before_anything_is_written(tmp_path: P
     table.upsert(rows)
     table.upsert(rows_of([("k", 2, None, "c", None, False)], PARTIAL))
     assert shown(table.to_arrow(), PARTIAL) == {"k": ("k", 2, "a", "c", 1, False)}
-    for write in (
+    refused: list[Callable[[], object]] = [
         lambda: table.update({"a": "NULL"}),
         lambda: table.merge(rows, on="t.id = s.id").when_matched_update_all().execute(),
         lambda: table.upsert(rows.select(["id", "ord", "b", "a"]), partial=True),
-    ):
+    ]
+    for write in refused:
         with pytest.raises(hoodie.UnsupportedError, match="keeps the stored value where a row has a null"):
             write()
     table.delete_where("a = 'a'")
