@@ -94,13 +94,15 @@ def _properties(table: Table) -> dict[str, str]:
 
 
 def _timeline(table: Table) -> Mapping[tuple[str, str], object]:
-    """The completed instants, archived ones too, with their completion times (of version 8 on), and what they wrote."""
+    """The completed instants, archived ones too, with their completion times, and what they wrote."""
     view = table.view()
     has_times = view.config.version.has_completion_time_in_name
     found: dict[tuple[str, str], object] = {}
     for instant in view.timeline.completed():
-        content = _stats(view, instant) if instant.action.writes_data else None
-        found[instant.requested_time, instant.action] = (instant.completion_time if has_times else "", content)
+        writes = instant.action.writes_data
+        # Its downgrade to 6 sets the change times of commits only.
+        end = instant.completion_time if has_times or writes else ""
+        found[instant.requested_time, instant.action] = (end, _stats(view, instant) if writes else None)
     for instant in view.archive().completed():
         found[instant.requested_time, instant.action] = instant.completion_time if has_times else ""
     return found

@@ -132,6 +132,9 @@ class FaultStore:
             raise self._error("refresh", path)
         return self.inner.refresh(path, expected)
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._change("set_modified_ms", path, lambda: self.inner.set_modified_ms(path, modified_ms))
+
     def read_version(self, path: str) -> tuple[bytes, FileVersion]:
         return self._read("read_version", path, lambda: self.inner.read_version(path))
 

@@ -18,7 +18,6 @@ from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
 _DOUBLES = "a double for tests"
 ALLOWED = {
     "hoodie.commit.steps.watching": "tests interleave writers by it",
-    "hoodie.storage.memory.MemoryStore.set_modified_ms": _DOUBLES,
     "hoodie.storage.opening.register_store": _DOUBLES,
     "hoodie.storage.objects._RangedInput.seekable": "pyarrow asks the files that it is given",
     "hoodie.spark.takeover._Writer.insertInto": "users call it, as a method of PySpark's writer",

@@ -170,6 +170,10 @@ class Store(Protocol):
         """
         ...
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Set the change time of a file (epoch milliseconds). In object stores it cannot be set; nothing is done."""
+        ...
+
     def read_version(self, path: str) -> tuple[bytes, FileVersion]:
         """Return the content of the file and the version that was read. Raises: UnsupportedError on local disks."""
         ...

@@ -178,6 +178,10 @@ class LocalStore:
             return False
         return True
 
+    @_explained
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        os.utime(self._changeable(path), ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
     def read_version(self, path: str) -> tuple[bytes, FileVersion]:
         """Refuse: files have no versions. Raises: UnsupportedError."""
         raise self._without_versions(path)

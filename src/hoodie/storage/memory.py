@@ -161,7 +161,7 @@ class MemoryStore:
         """Do nothing: files are created in one step."""
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Set the change time of the file to `modified_ms` (epoch milliseconds); for tests."""
+        """Set the change time of the file."""
         with self._content.lock:
             self._content.files[path] = (self.read(path), modified_ms)
 

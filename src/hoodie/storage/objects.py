@@ -141,6 +141,9 @@ class ObjectStore:
             return False
         return found == expected and self._put_if(path, expected, _if_unchanged(version)) is not None
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Do nothing: the services set the time of each change."""
+
     def read_version(self, path: str) -> tuple[bytes, FileVersion]:
         with self._translated(path):
             found = self._backend.get(checked_path(path))

@@ -6,6 +6,7 @@ versions in `.hoodie/timeline`. A copy can be repeated. docs/format/table.md §2
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from hoodie.files.table_properties import KEEP_FOLDER
 from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
-from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.table_config import TableConfig, TimelineZone
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import (
     Action,
@@ -86,6 +87,8 @@ def copy_timeline(view: TableView, target: TableConfig, fence: Fence) -> Copied:
     def copied(item: tuple[FileInfo, Instant]) -> tuple[str, int]:
         path, content = _in_form_of(store, *item, target, ends)
         store.replace(path, content)
+        if item[1].is_completed and not target.version.has_completion_time_in_name:
+            _set_completion_time(store, path, ends[item[1].requested_time, item[1].action], layout.zone)
         return path, zlib.crc32(content)
 
     checksums: dict[str, int] = dict(_side_by_side(copied, files))
@@ -93,6 +96,12 @@ def copy_timeline(view: TableView, target: TableConfig, fence: Fence) -> Copied:
     forget_timeline(store, target, keep=checksums)
     store.replace(f"{archive_folder(target)}/{KEEP_FOLDER}", b"")
     return Copied(checksums=checksums, instants=len(view.timeline), archived=_copy_archive(view, target, fence))
+
+
+def _set_completion_time(store: Store, path: str, completion_time: str, zone: TimelineZone) -> None:
+    """Let the change time of a completed file of version 6 be its completion time, where the storage can set one."""
+    with contextlib.suppress(InvalidConfigError):  # the reserved times of bootstraps
+        store.set_modified_ms(path, ms_of_instant_time(completion_time, zone))
 
 
 def check_files(store: Store, copied: Copied) -> None:
@@ -110,7 +119,7 @@ def check_files(store: Store, copied: Copied) -> None:
 def completion_times(view: TableView) -> dict[tuple[str, Action], str]:
     """Return the completion times of the completed instants, by requested time and action.
 
-    In version 6 it is the change time of the completed file, which a copy of the table does not keep, and readers go by
+    In version 6 it is the change time of the completed file, which most copies of a table lose, and readers go by
     requested times. So a change time counts only if it is before the request of the next write. Else the instant
     counts as completed a millisecond after its request: the order of the writes stays, and so does each snapshot.
     """

@@ -27,10 +27,11 @@ KINDS = ("copy_on_write", "merge_on_read")
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 
 
-def new(version: int, table_type: str = "merge_on_read", **options: Any) -> Table:
+def new(version: int, table_type: str = "merge_on_read", where: Path | None = None, **options: Any) -> Table:
     wanted = {"record_key": "id", "partition_by": "city", "ordering": "ts", **options}
     schema = trips({}).schema
-    return hoodie.create(MemoryStore().uri(""), schema, type=table_type, table_version=version, spark=False, **wanted)
+    path = where or MemoryStore().uri("")
+    return hoodie.create(path, schema, type=table_type, table_version=version, spark=False, **wanted)
 
 
 def written(table: Table, numbers: range, city: str = "sf") -> str:
@@ -155,6 +156,22 @@ def test_the_archive_savepoints_and_checkpoints_move() -> None:
         assert table.verify(full=True).ok
     written(table, range(2))
     table.archive(properties=OFTEN)
+
+
+@pytest.mark.parametrize("storage", ["memory", "local"])
+def test_completion_times_go_to_version_6_and_back(tmp_path: Path, storage: str) -> None:
+    """A local file, as one in memory, keeps its completion time as its change time."""
+    table = new(9, where=tmp_path if storage == "local" else None)
+    for number in range(3):
+        written(table, range(number, number + 2))
+    ends = completions(table)
+    for version in (6, 9):
+        move(table, version)
+        assert ends.items() <= completions(table).items(), version
+
+
+def completions(table: Table) -> dict[str, str | None]:
+    return {found.requested_time: found.completion_time for found in table.timeline.completed()}
 
 
 def test_a_plan_in_the_archive_moves() -> None:
