@@ -135,7 +135,9 @@ class Save:
     def _check(self, store: Store, rows: Dataset) -> None:
         state = TableState(store).for_call(self.properties)
         call = Call(state=state, engine=LocalEngine(), properties=self.properties)
-        WriteSetup.without_repair(call, None if self.operation in _DELETES else rows)
+        setup = WriteSetup.without_repair(call, None if self.operation in _DELETES else rows)
+        if self.operation != "delete_partition":
+            setup.preparation()
 
     @property
     def all_properties(self) -> dict[str, str]:

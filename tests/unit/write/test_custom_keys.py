@@ -167,6 +167,8 @@ def test_the_data_source_takes_the_options_of_hudi_0_15() -> None:
     jvm = table_of_the_jvm()
     update_table_config(jvm.view().store, {"hoodie.table.name": "t", "hoodie.table.checksum": None})
     jvm = hoodie.open(jvm.path, spark=False)
+    with pytest.raises(hoodie.InvalidConfigError, match="writes take them in the option"):
+        Save.of({}, overwrites=False).checked(jvm.view().store, ROWS.schema, ArrowDataset(ROWS.slice(0, 0)))
     for table in (own_table(), jvm):
         named = {**options, "hoodie.table.name": table.view().config.name}
         save(table, named)
