@@ -172,7 +172,7 @@ def new_life(
     chosen = rng.choice(
         ["record", "record", "global_simple", "partitioned_record", "simple", "bucket", "bloom", "global_bloom"]
     )
-    if version == 6 and chosen == "partitioned_record":
+    if version < 9 and chosen == "partitioned_record":
         chosen = "record"
     index = chosen if index is None else index
     properties |= more or {}

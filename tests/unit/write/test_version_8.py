@@ -200,6 +200,19 @@ def test_a_table_of_version_9_has_one_encoding() -> None:
         )
 
 
+def test_the_partitioned_record_index_is_refused() -> None:
+    """Hudi 1.0 does not know it, and would look keys up in the wrong file groups."""
+    with pytest.raises(hoodie.UnsupportedError, match="tables of version 8 do not have it"):
+        hoodie.create(
+            "memory://v8-index",
+            SCHEMA,
+            record_key="id",
+            partition_by="city",
+            index="partitioned_record",
+            table_version=8,
+        )
+
+
 @pytest.mark.parametrize(
     ("payload", "delete"), [("AWSDmsAvroPayload", {"Op": "D"}), ("debezium.MySqlDebeziumAvroPayload", None)]
 )

@@ -57,7 +57,7 @@ class RecordIndexKind(PartitionKind):
 
     def is_written_in(self, version: TableVersion) -> bool:
         """Return whether the version has the index, global or partitioned as it is."""
-        return not self.is_partitioned or version.has_index_definitions
+        return not self.is_partitioned or version.has_partitioned_record_index
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the least number of file groups that the properties allow: a new partition is empty."""
