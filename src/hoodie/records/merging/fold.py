@@ -70,11 +70,6 @@ class FoldRule:
         return self.overlay
 
     @property
-    def deletes_win(self) -> bool:
-        """Whether every delete wins against the stored row; in logs of version 8, also against logged rows."""
-        return self.merger.overlay is not None and self.merger.overlay.is_payload
-
-    @property
     def mixes(self) -> bool:
         """Whether a winning row may have values of both versions: fields are mixed, or a function merges."""
         return self.overlay is not None or self.merger.function is not None
@@ -118,8 +113,7 @@ def fold(versions: pa.Table, rule: FoldRule) -> pa.Table:
         alive = (places > last_delete[codes]) & ~_in_delete_blocks(kinds)
     else:
         last_delete = np.full(key_count, -1)
-        by_order = ordering and not rule.deletes_win
-        wiping = np.flatnonzero(kinds == VersionKind.DELETE if by_order else ~is_row(kinds))
+        wiping = np.flatnonzero(kinds == VersionKind.DELETE if ordering else ~is_row(kinds))
         last_delete[codes[wiping]] = wiping
         alive = places > last_delete[codes]
         if ordering:
@@ -154,7 +148,6 @@ def resolve(stored: pa.Table, versions: pa.Table, rule: FoldRule) -> Resolved:
         return _resolve_custom(stored, versions, kinds, rule)
     are_rows = kinds == VersionKind.ROW
     wins = _in_delete_blocks(kinds) if rule.merger.pre_combines else kinds == VersionKind.DELETE
-    wins |= ~are_rows & rule.deletes_win
     wins |= rule.merger.newer_wins(stored, versions) if rule.decides_by_order else True
     overlay = rule.overlay
     if overlay is None:

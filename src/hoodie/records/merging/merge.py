@@ -428,7 +428,7 @@ class Overlay:
 
     `losers_fill`: a version that loses against the stored row fills the fields that the stored row does not bring.
     `mixes_batches`: records of a batch with the same key are mixed too. `is_payload`: the rule is that of
-    `PartialUpdateAvroPayload`, in which every delete wins against the stored row.
+    `PartialUpdateAvroPayload`, in which every delete wins against the row of a base file that is written anew.
     """
 
     mode: PartialUpdateMode | None = None

@@ -325,8 +325,7 @@ class _Append:
         kinds = kinds.copy()
         kinds[in_order] = Kind.DELETE
         merger, ordering = self.context.merger, self._delete_ordering
-        deletes_win = merger.overlay is not None and merger.overlay.is_payload and not merger.pre_combines
-        if not ordering or deletes_win:
+        if not ordering:
             return changes, kinds
         deletes = changes.take(pa.array(in_order))
         stored = self._stored(deletes[RECORD_KEY].combine_chunks())
