@@ -1,4 +1,7 @@
-"""Tables of versions 8 and 9 that mix the fields of two versions, in turns with JVM Hudi 1.2.0. 1.0.2 judges logs of version 8."""
+"""Tables of versions 8 and 9 that mix the fields of two versions, in turns with JVM Hudi 1.2.0.
+
+Judge of the logs of version 8 is 1.0.2 (tests/interop/older/test_mixed_fields_of_older_releases.py).
+"""
 
 from __future__ import annotations
 
