@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import (
+    adopting,
     automatic_keys,
     bloom,
     commit_requests,
@@ -33,6 +34,7 @@ from bench import (
     wide,
 )
 from bench.settings import (
+    ADOPTING,
     ALL_MEASURED,
     AUTOMATIC_KEYS,
     BLOOM,
@@ -93,6 +95,7 @@ PARTS = (
     Part("tagging", 8, _one(tagging.run), tagging.render, MEASURED),
     Part("crossing", 3, _one(crossing.run), crossing.render, MEASURED),
     Part("versions", 4, _one(versions.run), versions.render, VERSIONS),
+    Part("adopting", 4, _one(adopting.run), adopting.render, ADOPTING),
     Part("durable", 2, _one(durable.run), durable.render, STORAGE),
     Part("life", 12, _one(life.run), life.render, OPERATIONS),
     Part("many-files", 4, _one(many_files.run), many_files.render, MANY_FILES),

@@ -19,6 +19,7 @@ ALL_MEASURED = ROOT / "docs" / "measured.md"
 MERGE_ON_READ = ROOT / "docs" / "merge-on-read" / "measured.md"
 STATISTICS = ROOT / "docs" / "operations" / "statistics.md"
 MANY_FILES = ROOT / "docs" / "many-files.md"
+ADOPTING = ROOT / "docs" / "adopt.md"
 VERSIONS = ROOT / "docs" / "table-versions.md"
 OPERATIONS = ROOT / "docs" / "operations" / "measured.md"
 SUMMARY = ROOT / "docs" / "measured.svg"
@@ -86,6 +87,8 @@ class Settings:
     durable_rows: int = 1_000_000
     durable_commits: int = 10
     durable_repeats: int = 7
+    adopting_rows: int = 10_000_000
+    adopting_repeats: int = 3
     version_rows: int = 500_000
     version_upserts: int = 3
     version_repeats: int = 5
@@ -146,6 +149,8 @@ TINY: dict[str, Any] = {
     "durable_rows": 20_000,
     "durable_commits": 3,
     "durable_repeats": 2,
+    "adopting_rows": 5_000,
+    "adopting_repeats": 1,
     "version_rows": 5_000,
     "version_upserts": 1,
     "version_repeats": 1,

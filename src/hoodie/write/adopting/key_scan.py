@@ -1,7 +1,7 @@
 """Count the keys of rows that are to be adopted, before anything is written: partitions, duplicates, wrong keys.
 
-Only key and partition columns are read. Keys are compared by a hash of 32 bits first. The keys whose hash occurs twice
-are read again, and compared themselves.
+Only key and partition columns are read. Keys are compared by a hash of 64 bits first. If a hash occurs twice, the keys
+are read again, and those with such a hash are compared themselves.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from hoodie.storage import open_store
 from hoodie.write.adopting.source_files import SourceFile
 from hoodie.write.adopting.source_rows import SourceRows
 
-_Hashes = npt.NDArray[np.uint32]
+_Hashes = npt.NDArray[np.uint64]
 _EXAMPLES: Final = 3
-_HASHES_AT_ONCE: Final = 64 * 1024 * 1024
-"""Rows whose hashes are held in memory, four bytes each; a pass over the key columns serves so many rows."""
+_HASHES_AT_ONCE: Final = 32 * 1024 * 1024
+"""Rows whose hashes are held in memory, eight bytes each; a pass over the key columns serves so many rows."""
 _KEYS_AT_ONCE: Final = 4 * 1024 * 1024
 """Hashes that occur twice and whose keys are held in memory; each pass over the key columns serves so many."""
 _REFUSED_MAX: Final = 20
@@ -84,7 +84,7 @@ def _count(reader: _Reader, twice: _Hashes) -> tuple[int, tuple[str, ...]]:
 
 def _repeated(hashes: Sequence[_Hashes]) -> _Hashes:
     if not hashes:
-        return np.empty(0, np.uint32)
+        return np.empty(0, np.uint64)
     ordered = np.sort(np.concatenate(hashes))
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
@@ -157,13 +157,13 @@ class _Reader:
     def _of_file(self, file: SourceFile, number: int, ranges: int) -> tuple[Counter[str], list[_Hashes]]:
         partitions: Counter[str] = Counter()
         found: list[_Hashes] = []
-        width = -(-(1 << 32) // ranges)
+        width = -(-(1 << 64) // ranges)
         for keys, paths in self._keys(file):
             counts: Mapping[str, int] = {row["values"]: row["counts"] for row in pc.value_counts(paths).to_pylist()}
             partitions.update(counts)
             if keys is not None:
                 hashes = self._hash(keys, paths)
-                found.append(hashes if ranges == 1 else hashes[hashes // np.uint32(width) == number])
+                found.append(hashes if ranges == 1 else hashes[hashes // np.uint64(width) == number])
         return partitions, found
 
     def _keys(self, file: SourceFile) -> Iterator[tuple[Any, pa.StringArray]]:
@@ -177,17 +177,28 @@ class _Reader:
             yield keys, self.generator.partition_paths(batch)
 
     def _hash(self, keys: pa.StringArray, paths: pa.StringArray) -> _Hashes:
+        hashes = _spread64(keys)
         if self.is_global or not self.generator.partition_fields:
-            return spread(keys)
+            return hashes
         coded = paths.dictionary_encode()
-        of_paths: _Hashes = spread(coded.dictionary) * np.uint32(0x9E3779B1)
-        mixed: _Hashes = spread(keys) ^ of_paths[np.asarray(coded.indices)]
+        of_paths: _Hashes = _spread64(coded.dictionary) * np.uint64(0x9E3779B97F4A7C15)
+        mixed: _Hashes = hashes ^ of_paths[np.asarray(coded.indices)]
         return mixed
 
     def _text(self, keys: pa.StringArray, paths: pa.StringArray) -> pa.StringArray:
         if self.is_global or not self.generator.partition_fields:
             return keys
         return pc.binary_join_element_wise(paths, keys, _JOINT)
+
+
+def _spread64(keys: pa.StringArray) -> _Hashes:
+    """Return a hash of 64 bits per key: the hashes of its characters forwards and backwards."""
+    try:
+        backwards = pc.ascii_reverse(keys)
+    except pa.ArrowInvalid:  # not ASCII
+        backwards = pc.utf8_reverse(keys)
+    hashes: _Hashes = spread(keys).astype(np.uint64) << np.uint64(32) | spread(backwards)
+    return hashes
 
 
 def _rows_by_key(keys: pa.StringArray) -> pa.Table:
