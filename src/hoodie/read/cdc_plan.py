@@ -24,7 +24,8 @@ from hoodie.format.log.cdc_block import CdcMode
 from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.format.schema.table_schema import with_meta_fields, without_meta_fields
-from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.merge_config import MergeMode
+from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.read.changes import BEGINNING, Columns, check_no_write_between, check_not_taken_back, span_of
 from hoodie.read.chosen_columns import Path, chosen_columns, picked_schema
 from hoodie.read.local import SliceScan
@@ -210,13 +211,14 @@ def plan_cdc(
 
     Driver work: for each commit two listings of the partitions that it wrote.
 
-    Raises: UnsupportedError for a table without meta fields, and for a pending write before the end of the span in a
-        table of version 6; HistoryLostError if a clean deleted files of the state
+    Raises: UnsupportedError for a table without meta fields, for a pending write before the end of the span in a
+        table of version 6, and as `_check_late_rows`; HistoryLostError if a clean deleted files of the state
         after a commit, or before a commit that did not log its changes, or a restore took a commit back;
         ViewOvertakenError if the read must be planned again; InvalidConfigError for a span that ends before it begins;
         CorruptFileError; SchemaMismatchError for unknown columns.
     """
     check_readable(view, by_meta_columns=True)
+    _check_late_rows(view.config)
     start, end = span_of(view, since, until)
     at_end = view if end is None else view.as_completed_by(end)
     schema = with_meta_fields(at_end.schema().arrow)
@@ -243,6 +245,21 @@ def plan_cdc(
         where=where,
         changes=tuple(changes if where is None else _that_can_match(changes, at_end, where, images)),
     )
+
+
+def _check_late_rows(config: TableConfig) -> None:
+    """Refuse a table in which a late row can change a stored row that keeps its commit time. Raises: UnsupportedError.
+
+    The rows that a commit changed are found by their commit time (docs/format/table.md §6.5).
+    """
+    rule = config.merge_rule
+    is_merged = config.table_type is TableType.MERGE_ON_READ and rule.mode is MergeMode.EVENT_TIME_ORDERING
+    if is_merged and rule.partial_update_mode is not None and not config.version.stores_payload_class:
+        raise UnsupportedError(
+            f"table {config.name!r}: change data of a merge-on-read table with event time and partial update mode "
+            f"{rule.partial_update_mode} is not supported: a late row that fills fields of a stored row would be "
+            "missed. Use a copy-on-write table, or merge mode COMMIT_TIME_ORDERING"
+        )
 
 
 def _compared(where: Condition, images: pa.Schema) -> Collection[str]:
