@@ -240,7 +240,7 @@ def new_run(rules: Rules, seed: int) -> Run:
         ordering="ts" if rules.event_time else None,
         type="merge_on_read" if rules.is_merge_on_read else "copy_on_write",
         index=rules.index,
-        table_version=rules.version or (8, 9)[seed // 2 % 2],
+        table_version=rules.version or (9 if rules.index == "partitioned_record" else (8, 9)[seed // 2 % 2]),
         properties={
             **MOVES[rules.index](rules.moves),
             "hoodie.python.partial.updates": partial_updates,
