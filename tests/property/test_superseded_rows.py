@@ -18,7 +18,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows, split_slice, superseded_positions
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
-from hoodie.records.merging.merge import RecordMerger
+from hoodie.records.merging.merge import Overlay, RecordMerger
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, State, Timeline
 from tests.support.logged_slices import SliceBuilder
@@ -95,7 +95,7 @@ def a_read(chooser: random.Random, built: SliceBuilder) -> SliceRead:
     read = SliceRead(schema=schema, columns=tuple(columns), merger=merger)
     if merger.mode is not MergeMode.CUSTOM and chooser.random() < 0.3:
         mode = chooser.choice(list(PartialUpdateMode))
-        read = replace(read, partial_update_mode=mode, unavailable_value="?")
+        read = replace(read, merger=replace(merger, overlay=Overlay(mode, "?")))
     if chooser.random() < 0.3:
         read = replace(read, memory_bytes=chooser.choice([0, 500]))
     if chooser.random() < 0.3:

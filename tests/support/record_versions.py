@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.merging.fold import FoldRule, VersionKind
-from hoodie.records.merging.merge import RecordMerger
+from hoodie.records.merging.merge import Overlay, RecordMerger
 
 EVENT, COMMIT, CUSTOM = MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING, MergeMode.CUSTOM
 ROW, DELETE, IN_ORDER, RECORD, ROW_ALONE = VersionKind
@@ -37,8 +37,9 @@ def rule_of(
 ) -> FoldRule:
     """The rule of a table ordered by `ord`; a custom merge joins texts."""
     function = joined if mode is CUSTOM else None
-    merger = RecordMerger(mode, ("ord",) if mode is EVENT or pre_combines else (), function, pre_combines)
-    return FoldRule(merger, update_mode, UNAVAILABLE, is_partial, newest_meta_fields)
+    overlay = None if update_mode is None else Overlay(update_mode, UNAVAILABLE, is_payload=newest_meta_fields)
+    ordering = ("ord",) if mode is EVENT or pre_combines else ()
+    return FoldRule(RecordMerger(mode, ordering, function, pre_combines, overlay), is_partial)
 
 
 def joined(older: pa.Table, newer: pa.Table) -> tuple[pa.Table, pa.BooleanArray]:
@@ -57,6 +58,7 @@ class Model:
     def __init__(self, rule: FoldRule, *, null_rank: int = -1) -> None:
         self._rule = rule
         self._null_rank = null_rank
+        self._mode = None if rule.overlay is None else rule.overlay.mode
 
     def fold(self, versions: Sequence[Version]) -> Version:
         """Merge the logged versions of one record, oldest first."""
@@ -122,7 +124,7 @@ class Model:
         }
         rest = {name: winner.fields.get(name) for name in FIELDS if name not in fields and name in winner.fields}
         ordering = winner.ordering
-        if ordering is None and self._rule.partial_update_mode is PartialUpdateMode.IGNORE_DEFAULTS:
+        if ordering is None and self._mode is PartialUpdateMode.IGNORE_DEFAULTS:
             ordering = loser.ordering
         return Version(ROW, ordering, fields | rest)
 
@@ -137,7 +139,7 @@ class Model:
     def _brings(self, version: Version, name: str) -> bool:
         if self._rule.is_partial:
             return name in version.fields
-        if self._rule.partial_update_mode is PartialUpdateMode.IGNORE_DEFAULTS:
+        if self._mode is PartialUpdateMode.IGNORE_DEFAULTS:
             return version.fields[name] is not None
         return version.fields[name] != UNAVAILABLE
 

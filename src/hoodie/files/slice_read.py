@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hoodie.files.logs.log_scan import CommitRecords, ScanRule
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.avro.schema import OPERATION_FIELD
-from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
+from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.change import IS_DELETED, RECORD_KEY
 from hoodie.records.merging.fold import FoldRule
@@ -47,9 +47,6 @@ class SliceRead:
     stored: StoredColumns = SAME_COLUMNS
     delete_field: str | None = None
     delete_marker: str | None = None
-    partial_update_mode: PartialUpdateMode | None = None
-    unavailable_value: str | None = None
-    newest_meta_fields: bool = False
     latest_instant: str | None = None
     timeline: Timeline | None = None
     older: Timeline | None = None
@@ -78,12 +75,7 @@ class SliceRead:
     @property
     def fold_rule(self) -> FoldRule:
         """The rule by which versions are folded; it ignores that blocks may have only some of the columns."""
-        return FoldRule(
-            self.merger,
-            self.partial_update_mode,
-            self.unavailable_value,
-            newest_meta_fields=self.newest_meta_fields,
-        )
+        return FoldRule(self.merger)
 
     @property
     def merged_columns(self) -> tuple[str, ...]:
@@ -122,10 +114,7 @@ def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | No
         merger=merger,
         delete_field=rule.delete_field,
         delete_marker=rule.delete_marker,
-        partial_update_mode=rule.partial_update_mode,
-        unavailable_value=rule.unavailable_value,
         commits=_commit_records(config),
-        newest_meta_fields=rule.newest_meta_fields,
     )
 
 

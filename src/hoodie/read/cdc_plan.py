@@ -33,6 +33,7 @@ from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.plan import ScanPlan, check_formats, check_readable
 from hoodie.read.times import When
 from hoodie.records.change import RECORD_KEY
+from hoodie.records.merging.merge import overlay_of
 from hoodie.storage import Store
 from hoodie.timeline import Instant
 from hoodie.view.columns import stored_columns
@@ -252,12 +253,12 @@ def _check_late_rows(config: TableConfig) -> None:
 
     The rows that a commit changed are found by their commit time (docs/format/table.md §6.5).
     """
-    rule = config.merge_rule
-    is_merged = config.table_type is TableType.MERGE_ON_READ and rule.mode is MergeMode.EVENT_TIME_ORDERING
-    if is_merged and rule.partial_update_mode is not None and not config.version.stores_payload_class:
+    overlay, by_order = overlay_of(config), config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING
+    is_merged = config.table_type is TableType.MERGE_ON_READ and by_order
+    if is_merged and overlay is not None and overlay.losers_fill and not overlay.is_payload:
         raise UnsupportedError(
             f"table {config.name!r}: change data of a merge-on-read table with event time and partial update mode "
-            f"{rule.partial_update_mode} is not supported: a late row that fills fields of a stored row would be "
+            f"{overlay.mode} is not supported: a late row that fills fields of a stored row would be "
             "missed. Use a copy-on-write table, or merge mode COMMIT_TIME_ORDERING"
         )
 

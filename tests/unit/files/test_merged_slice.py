@@ -19,7 +19,7 @@ from hoodie.files.slices import latest_slices
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.schema.table_schema import META_FIELDS, with_meta_fields
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
-from hoodie.records.merging.merge import RecordMerger, table_merger
+from hoodie.records.merging.merge import Overlay, RecordMerger, table_merger
 from hoodie.storage import LocalStore, MemoryStore, open_store
 from hoodie.timeline import Action, Instant, State, Timeline
 from hoodie.view.slices import list_from_storage
@@ -168,10 +168,10 @@ def test_partial_blocks(built: SliceBuilder) -> None:
 def test_partial_update_modes(built: SliceBuilder) -> None:
     built.base([row(0, 10, "base"), row(1, 10, None), row(2, 10, "base")])
     built.log([row(0, 11, None, tags=None), row(1, 9, "late"), row(2, 11, "?")])
-    ignoring = read(built, columns=["id", "name"], partial_update_mode=PartialUpdateMode.IGNORE_DEFAULTS)
+    ignores, fills = Overlay(PartialUpdateMode.IGNORE_DEFAULTS), Overlay(PartialUpdateMode.FILL_UNAVAILABLE, "?")
+    ignoring = read(built, replace(EVENT, overlay=ignores), ["id", "name"])
     assert named(ignoring) == {0: "base", 1: "late", 2: "?"}
-    filling: dict[str, Any] = {"partial_update_mode": PartialUpdateMode.FILL_UNAVAILABLE, "unavailable_value": "?"}
-    assert named(read(built, **filling)) == {0: None, 1: None, 2: "base"}
+    assert named(read(built, replace(EVENT, overlay=fills))) == {0: None, 1: None, 2: "base"}
 
 
 def add_ts(older: pa.Table, newer: pa.Table) -> pa.Table:

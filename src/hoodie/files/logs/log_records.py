@@ -20,7 +20,7 @@ from hoodie.format.schema.arrow_types import blanks
 from hoodie.format.schema.conform import conform
 from hoodie.records.change import IS_DELETED, KIND, RECORD_KEY
 from hoodie.records.merging.fold import VersionKind
-from hoodie.records.merging.merge import HAS, Mask, deletes_are_ordered
+from hoodie.records.merging.merge import HAS, Mask, delete_ordering
 from hoodie.storage import Store
 
 _DELETING_OPERATIONS = ("D", "-U")
@@ -35,7 +35,7 @@ class VersionReader:
         self._read = read
         self._ordering = read.merger.logged_ordering
         self._row_schema = pa.schema([read.schema.field(name).with_nullable(True) for name in read.merged_columns])
-        self._orders_deletes = deletes_are_ordered(read.merger, self._row_schema)
+        self._delete_ordering = delete_ordering(read.merger, self._row_schema)
         self._optional = [name for name in self._row_schema.names if name not in META_FIELDS] if is_partial else []
         has = [pa.field(HAS + name, pa.bool_()) for name in self._optional]
         self.schema = pa.schema([pa.field(KIND, pa.int8()), *self._row_schema, *has])
@@ -116,13 +116,13 @@ class VersionReader:
         was written: values of these types are widened, like the rows of data blocks.
         """
         ordering = deletes.ordering
-        if not self._ordering or not self._orders_deletes or ordering.null_count == len(ordering):
+        if not self._delete_ordering or ordering.null_count == len(ordering):
             return None
         parts: Sequence[pa.Array] = ordering.flatten() if pa.types.is_struct(ordering.type) else [ordering]
-        if len(parts) != len(self._ordering):
+        if len(parts) != len(self._delete_ordering):
             return None
         values: dict[str, pa.Array] = {}
-        for name, part in zip(self._ordering, parts, strict=True):
+        for name, part in zip(self._delete_ordering, parts, strict=True):
             wanted = self._row_schema.field(name).type
             if not _is_comparable(part, wanted) and not _was_widened(part, wanted, name, block_schema):
                 return None

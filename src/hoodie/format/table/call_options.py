@@ -11,12 +11,13 @@ from hoodie.config.writes import DURABLE_KEY, PYTHON_MERGER_KEY
 from hoodie.errors import InvalidConfigError
 from hoodie.format.table import table_keys
 from hoodie.format.table.key_generator import KeyGeneratorType
-from hoodie.format.table.table_config import TableConfig, split_items, split_types
+from hoodie.format.table.table_config import TableConfig, split_items, split_types, typed_items
 
 _TABLE_KEYS: Final = frozenset(
     value for name, value in vars(table_keys).items() if name.isupper() and isinstance(value, str)
 )
-_TYPES: Final = frozenset({"SIMPLE", "TIMESTAMP"})
+PATH_TYPES: Final = frozenset({"SIMPLE", "TIMESTAMP"})
+"""How a partition field of a custom key generator makes its part of the path."""
 PARTITION_PATH_FIELD: Final = "hoodie.datasource.write.partitionpath.field"
 """JVM Hudi's name of the option that is `table_keys.PARTITION_FIELDS` here."""
 
@@ -52,13 +53,13 @@ def partition_types(config: TableConfig, properties: Mapping[str, str]) -> tuple
     if text == config.raw.get(table_keys.PARTITION_FIELDS):
         return stored
     names, types = split_types(split_items(text))
-    if names == config.partition_fields and set(types) <= _TYPES and types and types == (stored or types):
+    if names == config.partition_fields and set(types) <= PATH_TYPES and types and types == (stored or types):
         return types
     wanted = stored or ("SIMPLE or TIMESTAMP",) * len(config.partition_fields)
     raise InvalidConfigError(
         f"{config.name}: {PARTITION_PATH_FIELD}: expected "
-        f"{','.join(f'{name}:{kind}' for name, kind in zip(config.partition_fields, wanted, strict=True))}, as the "
-        f"table has these partition fields, found {text!r}"
+        f"{','.join(typed_items(config.partition_fields, wanted))}, as the table has these partition fields, "
+        f"found {text!r}"
     )
 
 

@@ -5,7 +5,7 @@ On-disk format: docs/format/table.md §1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -336,6 +336,11 @@ def split_types(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ..
     split = [item.partition(":") for item in fields]
     types = tuple(kind.strip().upper() for _, _, kind in split)
     return tuple(name.strip() for name, _, _ in split), types if all(types) else ()
+
+
+def typed_items(names: Sequence[str], types: Sequence[str]) -> tuple[str, ...]:
+    """Return `field:TYPE` items, the opposite of `split_types`."""
+    return tuple(f"{name}:{kind}" for name, kind in zip(names, types, strict=True))
 
 
 def _timestamp_options(raw: Mapping[str, str]) -> dict[str, str]:

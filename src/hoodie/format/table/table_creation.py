@@ -13,7 +13,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator, key_generator_properties
 from hoodie.format.table.merge_config import METADATA_PAYLOAD_CLASS, PAYLOAD_STRATEGY_ID, MergeMode, merge_properties
 from hoodie.format.table.properties import table_checksum
-from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType, TimelineZone
+from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType, TimelineZone, typed_items
 from hoodie.format.table.versions import TableVersion
 
 _HIVE = "org.apache.hudi.hive."
@@ -162,8 +162,7 @@ def _field_lists(table: NewTable) -> dict[str, str]:
 def _typed_partition_fields(table: NewTable) -> tuple[str, ...]:
     if not table.partition_field_types:
         return table.partition_fields
-    typed = zip(table.partition_fields, table.partition_field_types, strict=True)
-    return tuple(f"{name}:{kind}" for name, kind in typed)
+    return typed_items(table.partition_fields, table.partition_field_types)
 
 
 def _extractor_class(table: NewTable) -> str:

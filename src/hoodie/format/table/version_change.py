@@ -18,7 +18,7 @@ from hoodie.format.table.merge_config import (
     ordering_of_payload,
     rule_of_payload,
 )
-from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.table_config import TableConfig, typed_items
 from hoodie.format.table.versions import TableVersion
 
 _OF_MERGES: Final = (
@@ -76,7 +76,7 @@ def _partition_fields(config: TableConfig, version: TableVersion, options: Mappi
     if config.key_generator is not KeyGeneratorType.CUSTOM:
         return {}
     fields, types = config.partition_fields, partition_types(config, options)
-    typed = ",".join(f"{name}:{kind}" for name, kind in zip(fields, types, strict=True)) if types else None
+    typed = ",".join(typed_items(fields, types)) if types else None
     if not version.stores_partition_field_types:
         return {keys.PARTITION_FIELDS: ",".join(fields), keys.TYPED_PARTITION_FIELDS: typed}
     if typed is None:

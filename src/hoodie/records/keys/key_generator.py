@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hoodie.config.writes import NEW_KEY_ENCODING
 from hoodie.errors import InvalidConfigError, PartitionPathError, RecordKeyError, UnsupportedError
 from hoodie.format.schema.java_text import java_text
-from hoodie.format.table.call_options import PARTITION_PATH_FIELD, partition_types
+from hoodie.format.table.call_options import PARTITION_PATH_FIELD, PATH_TYPES, partition_types
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_keys import TIMEBASED_PREFIX
@@ -288,7 +288,7 @@ def _field_types(kind: KeyGeneratorType, partitions: tuple[str, ...], given: Seq
     if kind != KeyGeneratorType.CUSTOM:
         return ("SIMPLE",) * len(partitions)
     types = tuple(name.upper() for name in given)
-    if len(types) != len(partitions) or not set(types) <= {"SIMPLE", "TIMESTAMP"}:
+    if len(types) != len(partitions) or not set(types) <= PATH_TYPES:
         raise InvalidConfigError(
             f"a CUSTOM key generator needs SIMPLE or TIMESTAMP for each partition field ({', '.join(partitions)}), "
             f"found {', '.join(types) or 'none'}: write them as field:SIMPLE,field2:TIMESTAMP"

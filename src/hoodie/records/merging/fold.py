@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.format.avro.schema import META_FIELDS
-from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
+from hoodie.format.table.merge_config import MergeMode
 from hoodie.records.change import KIND, RECORD_KEY
-from hoodie.records.merging.merge import HAS, Overlay, RecordMerger, ordering_ranks
+from hoodie.records.merging.merge import HAS, Overlay, RecordMerger, ordering_ranks, with_rows
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -43,31 +43,28 @@ class VersionKind(IntEnum):
 class FoldRule:
     """The rule for folding versions.
 
-    `is_partial`: some versions bring only some fields, marked by HAS columns. `newest_meta_fields`: rows with mixed
-    fields have the meta fields of the later version, even if it loses.
+    `is_partial`: some versions bring only some fields, marked by HAS columns.
     """
 
     merger: RecordMerger
-    partial_update_mode: PartialUpdateMode | None = None
-    unavailable_value: str | None = None
     is_partial: bool = False
-    newest_meta_fields: bool = False
 
     @property
     def overlay(self) -> Overlay | None:
         """How fields of two versions are mixed; None if they are not mixed. `is_partial` overrides the update mode."""
-        if self.is_partial:
-            return Overlay()
-        if self.partial_update_mode is None or self.merger.overlay is not None:
-            return self.merger.overlay
-        return Overlay(self.partial_update_mode, self.unavailable_value)
+        return Overlay() if self.is_partial else self.merger.overlay
 
     @property
     def logged_overlay(self) -> Overlay | None:
         """As `overlay`, for two logged versions: of the payloads of Hudi 0.x, one mixes their fields."""
-        if self.merger.pre_combines and self.partial_update_mode is not None and not self.newest_meta_fields:
+        if self.merger.pre_combines and self.merger.overlay is not None and not self.newest_meta_fields:
             return None
         return self.overlay
+
+    @property
+    def newest_meta_fields(self) -> bool:
+        """Whether rows with mixed fields have the meta fields of the later version, even if it loses."""
+        return self.merger.overlay is not None and self.merger.overlay.is_payload
 
     @property
     def mixes(self) -> bool:
@@ -313,9 +310,7 @@ def _fold_custom(versions: pa.Table, living: Rows, codes: Rows, last_delete: Row
         active = lengths > turn
         newer = versions.take(pa.array(order[starts[active] + turn]))
         folded = _combine(current.take(pa.array(slots[active])), newer, rule)
-        where = np.arange(current.num_rows)
-        where[slots[active]] = current.num_rows + np.arange(folded.num_rows)
-        current = pa.concat_tables([current, folded]).take(pa.array(where))
+        current = with_rows(current, slots[active], folded)
     return current
 
 
@@ -328,9 +323,7 @@ def _combine(older: pa.Table, newer: pa.Table, rule: FoldRule) -> pa.Table:
         np.int8
     )
     kinds[np.flatnonzero(merges)[gone]] = VersionKind.DELETE
-    where = np.arange(newer.num_rows)
-    where[merges] = newer.num_rows + np.arange(rows.num_rows)
-    combined = pa.concat_tables([newer, rows]).take(pa.array(where))
+    combined = with_rows(newer, merges, rows)
     return combined.set_column(0, combined.schema.field(0), pa.array(kinds))
 
 

@@ -149,14 +149,14 @@ class RecordMerger:
             newer = changes.take(pa.array(order[starts[active] + turn]))
             older = current.take(pa.array(active))
             folded = self._mix(older, newer) if self.overlay is not None else self._call(older, newer)
-            current = _replaced(current, active, folded)
+            current = with_rows(current, active, folded)
         return pa.concat_tables([single, current])
 
     def _call(self, older: pa.Table, newer: pa.Table) -> pa.Table:
         """Merge aligned changes with the caller's function where both are rows; otherwise the newer change is kept."""
         both_rows = _are_rows(older) & _are_rows(newer)
         merged = self.merge(older.filter(pa.array(both_rows)), newer.filter(pa.array(both_rows)))
-        return _replaced(newer, np.flatnonzero(both_rows), _folded(newer, both_rows, merged))
+        return with_rows(newer, both_rows, _folded(newer, both_rows, merged))
 
     def _mix(self, older: pa.Table, newer: pa.Table) -> pa.Table:
         """Merge aligned changes; fields are mixed where both are rows.
@@ -180,7 +180,7 @@ class RecordMerger:
             # A row without a mark gets the mark of the delete.
             kinds = np.where(_mask(mixed[IS_DELETED]), np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW))
             mixed = mixed.set_column(0, mixed.schema.field(0), pa.array(kinds))
-        return _replaced(plain, np.flatnonzero(mixes), mixed)
+        return with_rows(plain, mixes, mixed)
 
 
 def _kinds(changes: pa.Table) -> npt.NDArray[np.int8]:
@@ -192,16 +192,16 @@ def _are_rows(changes: pa.Table) -> Mask:
     return rows
 
 
-def _replaced(rows: pa.Table, places: Rows, others: pa.Table) -> pa.Table:
-    """Return the rows with `others` at these places."""
+def with_rows(rows: pa.Table, places: Rows | Mask, others: pa.Table) -> pa.Table:
+    """Return the rows with `others` at these places: their numbers, or a mask of them."""
     where = np.arange(rows.num_rows)
-    where[places] = rows.num_rows + np.arange(len(places))
+    where[places] = rows.num_rows + np.arange(others.num_rows)
     return pa.concat_tables([rows, others]).take(pa.array(where))
 
 
 def _pick_rows(older: pa.Table, newer: pa.Table, wins: Mask) -> pa.Table:
     """Return the newer row where it wins, else the older row."""
-    return _replaced(older, np.flatnonzero(wins), newer.filter(pa.array(wins)))
+    return with_rows(older, wins, newer.filter(pa.array(wins)))
 
 
 def _mixed(older: pa.Table, newer: pa.Table, wins: Mask, overlay: Overlay) -> pa.Table:
@@ -217,9 +217,7 @@ def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
     """Return the outcome of one round as changes: merged rows where replaced, deletes where deleted."""
     rows = newer.filter(pa.array(both_rows))
     kinds = np.where(merged.deleted, np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW)).astype(np.int8)
-    where = np.arange(rows.num_rows)
-    where[merged.replaced] = rows.num_rows + np.arange(merged.rows.num_rows)
-    folded = pa.concat_tables([rows, merged.rows]).take(pa.array(where))
+    folded = with_rows(rows, merged.replaced, merged.rows)
     return folded.set_column(0, folded.schema.field(0), pa.array(kinds))
 
 
@@ -235,14 +233,16 @@ def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
     return both
 
 
-def deletes_are_ordered(merger: RecordMerger, schema: pa.Schema) -> bool:
-    """Return whether the ordering values of logged deletes count.
+def delete_ordering(merger: RecordMerger, schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns whose values decide whether a logged delete wins; empty if it always wins.
 
     Hudi 0.x ignores a value whose Java class is not that of the row's value: a string, date, decimal or binary.
     """
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_timestamp, pa.types.is_boolean)
-    types = [schema.field(name).type for name in merger.logged_ordering]
-    return not merger.pre_combines or all(any(is_kind(found) for is_kind in kinds) for found in types)
+    ordering = merger.logged_ordering
+    types = [schema.field(name).type for name in ordering]
+    counts = not merger.pre_combines or all(any(is_kind(found) for is_kind in kinds) for found in types)
+    return ordering if counts else ()
 
 
 def not_outranked(older: pa.Table, newer: pa.Table, ordering: tuple[str, ...]) -> Mask:
@@ -375,7 +375,7 @@ def table_merger(config: TableConfig) -> RecordMerger:
         pre_combines = config.version.pre_combines and bool(config.raw.get(keys.PRECOMBINE_FIELD)) and not nested
         by_order = mode is MergeMode.EVENT_TIME_ORDERING or pre_combines or (by_payload and not nested)
         ordering = config.ordering_fields if by_order else ()
-        return RecordMerger(mode, ordering, pre_combines=pre_combines, overlay=_overlay_of(config))
+        return RecordMerger(mode, ordering, pre_combines=pre_combines, overlay=overlay_of(config))
     name = PYTHON_MERGER.get(config.raw)
     if not name:
         raise UnsupportedError(
@@ -385,7 +385,7 @@ def table_merger(config: TableConfig) -> RecordMerger:
     return RecordMerger(mode, config.ordering_fields, registered_merger(name))
 
 
-def _overlay_of(config: TableConfig) -> Overlay | None:
+def overlay_of(config: TableConfig) -> Overlay | None:
     """Return how the table mixes fields of two versions; None if it does not."""
     rule, has_payload = config.merge_rule, config.version.stores_payload_class
     if rule.partial_update_mode is None:

@@ -85,10 +85,11 @@ def copy_timeline(view: TableView, target: TableConfig, fence: Fence) -> Copied:
     files = ((info, found) for info in instant_files(store, view.config) if (found := layout.parse_name(info.name)))
 
     def copied(item: tuple[FileInfo, Instant]) -> tuple[str, int]:
-        path, content = _in_form_of(store, *item, target, ends)
+        info, found = item
+        path, content = _in_form_of(store, info, found, target, ends)
         store.replace(path, content)
-        if item[1].is_completed and not target.version.has_completion_time_in_name:
-            _set_completion_time(store, path, ends[item[1].requested_time, item[1].action], layout.zone)
+        if found.is_completed and not target.version.has_completion_time_in_name:
+            _set_completion_time(store, path, ends[found.requested_time, found.action], layout.zone)
         return path, zlib.crc32(content)
 
     checksums: dict[str, int] = dict(_side_by_side(copied, files))

@@ -37,7 +37,7 @@ from hoodie.format.log.log_block import HeaderKey
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
-from hoodie.records.merging.merge import deletes_are_ordered, not_outranked
+from hoodie.records.merging.merge import delete_ordering, not_outranked
 from hoodie.storage import Store, explained, open_store
 from hoodie.write.files.context import LogOptions, RowCounts, WriteContext, Written
 from hoodie.write.files.file_task import Locations, NewBaseFile, rewrite
@@ -346,8 +346,7 @@ class _Append:
     @property
     def _delete_ordering(self) -> tuple[str, ...]:
         """The columns whose values decide whether a logged delete wins."""
-        merger = self.context.merger
-        return merger.logged_ordering if deletes_are_ordered(merger, self.options.read.schema) else ()
+        return delete_ordering(self.context.merger, self.options.read.schema)
 
     def _stored(self, keys: pa.StringArray) -> pa.Table:
         """Return the keys and ordering values of the stored records with these keys that can win against a delete."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hoodie.format.table.merge_config import PartialUpdateMode
 from hoodie.records.change import KIND, RECORD_KEY
 from hoodie.records.merging.fold import FoldRule, LogFold, VersionKind, fold, resolve
-from hoodie.records.merging.merge import HAS, RecordMerger
+from hoodie.records.merging.merge import HAS, Overlay, RecordMerger
 from tests.support.record_versions import (
     COMMIT,
     CUSTOM,
@@ -280,9 +280,8 @@ def test_mixed_rows_can_have_the_meta_fields_of_the_later_version(
             }
         )
 
-    rule = FoldRule(
-        RecordMerger(EVENT, ("ord",)), PartialUpdateMode.IGNORE_DEFAULTS, newest_meta_fields=newest_meta_fields
-    )
+    overlay = Overlay(PartialUpdateMode.IGNORE_DEFAULTS, is_payload=newest_meta_fields)
+    rule = FoldRule(RecordMerger(EVENT, ("ord",), overlay=overlay))
     logged = rows(("t1", 5, None), ("t2", 7, "x"), ("t3", 6, "y"))
     logs = LogFold(logged.schema, rule, pending_bytes=0 if in_steps else 1 << 20)
     for number in range(3):
