@@ -2,7 +2,7 @@
 
 from hoodie.engine.api import Consume, Dataset, Engine, EngineFor, Exchange, Prepare, TaskContext
 from hoodie.engine.inputs import UntypedDataset
-from hoodie.engine.local import ArrowDataset, LocalEngine, local_engine
+from hoodie.engine.local import ArrowDataset, LocalEngine, PartedDataset, local_engine
 
 __all__ = [
     "ArrowDataset",
@@ -12,6 +12,7 @@ __all__ = [
     "EngineFor",
     "Exchange",
     "LocalEngine",
+    "PartedDataset",
     "Prepare",
     "TaskContext",
     "UntypedDataset",

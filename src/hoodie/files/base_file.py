@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFileError, StorageError
 from hoodie.files.column_ranges import RangeObserver
 from hoodie.files.damage import check_length, damaged_file, expected_file
+from hoodie.files.encoding_threads import EncodingThreads
 from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import BloomFilter, FilterBuilder, FilterOptions, footer_entries
 from hoodie.format.metadata_table.column_stats import ColumnRange
@@ -28,6 +30,8 @@ from hoodie.storage import Store
 
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 """Arrow bytes per row group: bounds the memory of a writer, and of a reader of one row group."""
+_ENCODED_SHARE = 0.25
+"""The guess of a file's bytes for each Arrow byte, until the first row group is encoded."""
 _SAMPLE_ROWS = 4096
 _REPEATED_SHARE = 0.5
 """A column gets a dictionary if at most this share of a sample's values are distinct: otherwise it saves no space."""
@@ -61,6 +65,9 @@ class BaseFileWriter:
     `schema` has all columns, meta columns included. `same` are text columns with the same value in each row: rows come
     without them, or with values that do not count. Memory: one row group, and the bloom filter. Use as a context
     manager: after an error in it, an unfinished file remains, which is found by its marker.
+
+    `threads`: encode full row groups while the caller goes on, one at a time for each file. An error of one is raised
+    by a later call.
     """
 
     def __init__(
@@ -70,6 +77,7 @@ class BaseFileWriter:
         schema: pa.Schema,
         options: ParquetOptions,
         same: Mapping[str, str] | None = None,
+        threads: EncodingThreads | None = None,
     ) -> None:
         self.path = path
         self.rows = 0
@@ -90,6 +98,11 @@ class BaseFileWriter:
         self._metadata: list[pq.FileMetaData] = []
         self._nan_chunks: set[tuple[int, int]] = set()
         self._row_groups = 0
+        self._threads = threads
+        self._encoding: Future[None] | None = None
+        self._encoding_bytes = 0
+        self._encoded_bytes = 0
+        self._file_bytes = 0
         self._sink = store.open_output(path)
         self._writer: pq.ParquetWriter | None = None
 
@@ -110,12 +123,14 @@ class BaseFileWriter:
 
     @property
     def written_bytes(self) -> int:
-        """Bytes of the finished row groups in the file."""
-        return int(self._sink.tell())
+        """Bytes of the row groups in the file; one that a thread still encodes counts by the size of those before."""
+        share = self._file_bytes / self._encoded_bytes if self._encoded_bytes else _ENCODED_SHARE
+        return self._file_bytes + int(share * self._encoding_bytes)
 
     def close(self) -> None:
         """Write the remaining rows and the footer; sets `size_bytes`."""
         self.flush()
+        self._settle()
         writer = self._writer or self._start(self._same.added(self._same.other_schema.empty_table()))
         if self._options.has_meta:
             writer.add_key_value_metadata(self._footer())
@@ -139,6 +154,8 @@ class BaseFileWriter:
 
     def abandon(self) -> None:
         """Stop writing: the file stays unfinished, and is found by its marker. Never fails."""
+        if self._encoding is not None:
+            wait((self._encoding,))
         # Otherwise pyarrow finishes the file when the writer is garbage-collected, after its sink is closed.
         if self._writer is not None:
             self._writer.is_open = False
@@ -146,11 +163,27 @@ class BaseFileWriter:
             self._sink.close()
 
     def flush(self) -> None:
-        """Write the held rows as one row group."""
+        """Write the held rows as one row group, or let a thread do it."""
         if not self._buffer:
             return
-        rows = pa.concat_tables(self._buffer)
+        self._settle()
+        rows, self._encoding_bytes = pa.concat_tables(self._buffer), self._buffered_bytes
         self._buffer, self._buffered_bytes = [], 0
+        if self._threads is None:
+            self._encode(rows)
+            self._settle()
+        else:
+            self._encoding = self._threads.submit(lambda: self._encode(rows))
+
+    def _settle(self) -> None:
+        """Wait for the row group that a thread encodes. Raises: its error."""
+        if self._encoding is not None:
+            encoding, self._encoding = self._encoding, None
+            encoding.result()
+        self._file_bytes = int(self._sink.tell())
+        self._encoded_bytes, self._encoding_bytes = self._encoded_bytes + self._encoding_bytes, 0
+
+    def _encode(self, rows: pa.Table) -> None:
         if self._options.has_meta:
             low, high = key_bounds(rows[RECORD_KEY])
             self._min_key = low if self._min_key is None else min(self._min_key, low, key=_utf16)

@@ -10,7 +10,7 @@ from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.config import writes
-from hoodie.engine import ArrowDataset, Dataset, Exchange
+from hoodie.engine import Dataset, Exchange, PartedDataset
 from hoodie.engine.api import Consume
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.staging.staged import stage_folder
@@ -151,7 +151,8 @@ def _write(
     preparation = setup.preparation(key_source=source, buckets=1 if numbers_rows else 0)
     exchange = _in_order_of_data(exchange) if numbers_rows and exchange is not None else exchange
     with watch.phase("write"):
-        consume = consumer_of(source, BulkWrite(context), write.instant_time)
+        threads = setup.call.engine.parallelism if exchange is None and _reads_in_one_task(setup) else 1
+        consume = consumer_of(source, BulkWrite(context, threads), write.instant_time)
         parts, nulls = _process(setup, preparation, consume, exchange)
     reached(Step.WRITTEN)
     return replace(Written.together(parts), nulls=nulls)
@@ -275,7 +276,7 @@ def _spread(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: s
 def _reads_in_one_task(setup: WriteSetup) -> bool:
     """Whether one thread of this process reads all data: it makes one file for each partition path until it is full."""
     data = setup.data
-    return isinstance(data, ArrowDataset) and len(data.parts(setup.call.engine.parallelism)) == 1
+    return isinstance(data, PartedDataset) and len(data.parts(setup.call.engine.parallelism)) == 1
 
 
 def _exchange(setup: WriteSetup, sort: str | Sequence[str] | None) -> Exchange | None:

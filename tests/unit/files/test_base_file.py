@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import io
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,7 @@ import pytest
 
 from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.files.base_file import BaseFileWriter, ParquetOptions, key_bounds, read_base_file
+from hoodie.files.encoding_threads import EncodingThreads
 from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import (
     FOOTER_KEY,
@@ -214,3 +217,47 @@ def test_values_of_the_rows_do_not_count_beside_the_one_text() -> None:
         "city": ["é"] * 2,
         "n": [1, 2],
     }
+
+
+def test_row_groups_that_threads_encode_give_the_same_files() -> None:
+    options = ParquetOptions(row_group_bytes=4000, bloom=FilterOptions(entries=300))
+    tables = [rows([f"k{number}-{start + at:05}" for at in range(97)]) for number, start in ((0, 0), (1, 500))] * 30
+
+    def written(threads: EncodingThreads | None) -> tuple[list[bytes], list[tuple[int, int]]]:
+        store, paths = MemoryStore(), [f"p/{name}.parquet" for name in "abc"]
+        writers = [BaseFileWriter(store, path, SCHEMA, options, threads=threads) for path in paths]
+        for found in tables:
+            for writer in writers:
+                writer.write(found)
+        for writer in writers:
+            writer.close()
+        return [store.read(path) for path in paths], [(writer.rows, writer.size_bytes) for writer in writers]
+
+    with EncodingThreads(2) as threads:
+        assert written(threads) == written(None)
+
+
+class _FullDisk(io.BytesIO):
+    def write(self, data: Any) -> int:
+        if self.tell() > 1000:
+            raise OSError("the disk is full")
+        return super().write(data)
+
+
+class _SmallStore(MemoryStore):
+    def open_output(self, path: str) -> pa.NativeFile:
+        return pa.PythonFile(_FullDisk(), mode="w")
+
+
+def write_all(writer: BaseFileWriter) -> None:
+    with writer:
+        for number in range(20):
+            writer.write(rows([f"{number}"]))
+
+
+def test_an_error_of_a_thread_that_encodes_is_raised_by_a_later_call() -> None:
+    with EncodingThreads(1) as threads:
+        writer = BaseFileWriter(_SmallStore(), PATH, SCHEMA, ParquetOptions(row_group_bytes=1), threads=threads)
+        with pytest.raises(OSError, match="the disk is full"):
+            write_all(writer)
+    assert 2 < writer.rows < 20

@@ -54,7 +54,7 @@ _HOLD_ALL_ROWS: Final = frozenset({"global_simple", "global_bloom"})
 """Indexes by which an upsert gathers the rows of a key of all partitions in memory (`Index.needs_exchange`)."""
 _SHOWN: Final = 5
 _CORES_MAX: Final = 4
-"""With more cores, streams that stage their rows are faster than one stream that writes them at once."""
+"""With more cores, streams that stage their rows are faster than one that reads while threads encode row groups."""
 _OPEN_PARTITIONS_MAX: Final = 64
 """One stream holds at most 256 MiB of rows of its open files: of more partitions, row groups would be small."""
 
@@ -218,7 +218,7 @@ def _rewrite(rows: SourceRows, target: Store, plan: Adoption, extra: Mapping[str
     is_small = len(plan.partitions) <= _OPEN_PARTITIONS_MAX and LocalEngine().parallelism <= _CORES_MAX
     if is_small and not is_placed:
         # One stream fills one file of each partition after the other, and needs no staged copy of the rows.
-        return bulk_insert(call, replace(rows, streams_max=1), distribution="none")
+        return bulk_insert(call, replace(rows, streams_max=1))
     return bulk_insert(call, rows)
 
 

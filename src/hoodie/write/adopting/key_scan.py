@@ -83,10 +83,21 @@ def _count(reader: _Reader, twice: _Hashes) -> tuple[int, tuple[str, ...]]:
 
 
 def _repeated(hashes: Sequence[_Hashes]) -> _Hashes:
-    if not hashes:
-        return np.empty(0, np.uint64)
-    ordered = np.sort(np.concatenate(hashes))
-    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    """Return the hashes that occur twice. Each thread sorts a range of them."""
+
+    def work(number: int, _context: TaskContext) -> _Hashes:
+        ordered = np.concatenate([np.empty(0, np.uint64), *(_in_range(found, number, count) for found in hashes)])
+        ordered.sort()
+        return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+    count = LocalEngine().parallelism
+    return np.concatenate(LocalEngine().run(work, range(count)))
+
+
+def _in_range(hashes: _Hashes, number: int, count: int) -> _Hashes:
+    """Return the hashes in one of `count` equal ranges of all hashes."""
+    width = -(-(1 << 64) // count)
+    return hashes if count == 1 else hashes[hashes // np.uint64(width) == number]
 
 
 def _counted(keys: Sequence[pa.Table]) -> pa.Table:
@@ -157,13 +168,12 @@ class _Reader:
     def _of_file(self, file: SourceFile, number: int, ranges: int) -> tuple[Counter[str], list[_Hashes]]:
         partitions: Counter[str] = Counter()
         found: list[_Hashes] = []
-        width = -(-(1 << 64) // ranges)
         for keys, paths in self._keys(file):
             counts: Mapping[str, int] = {row["values"]: row["counts"] for row in pc.value_counts(paths).to_pylist()}
             partitions.update(counts)
             if keys is not None:
                 hashes = self._hash(keys, paths)
-                found.append(hashes if ranges == 1 else hashes[hashes // np.uint64(width) == number])
+                found.append(_in_range(hashes, number, ranges))
         return partitions, found
 
     def _keys(self, file: SourceFile) -> Iterator[tuple[Any, pa.StringArray]]:

@@ -10,6 +10,7 @@ import itertools
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
 from hoodie.files.base_file import BaseFileWriter
+from hoodie.files.encoding_threads import EncodingThreads
 from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import join_path
@@ -42,14 +44,21 @@ class BulkWrite:
 
     Each task has one open file per partition, and starts the next file when it is full. Memory: 256 MiB for all open
     files. If one task writes to hundreds of partitions, this limit makes row groups small; then sort by partition.
+
+    `threads`: above 1, so many threads encode row groups, and the task reads and prepares rows; for a write of one task
+    in this process. Memory: a row group more for each thread, and one.
     """
 
     context: WriteContext
+    threads: int = 1
 
     def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[Written]:
         """Write all rows; deletes are skipped, because there are no stored rows to delete."""
         counts = RowCounts()
-        with _BulkFiles(open_store(self.context.store), self.context, attempt, counts) as files:
+        with (
+            EncodingThreads(self.threads) if self.threads > 1 else nullcontext() as threads,
+            _BulkFiles(open_store(self.context.store), self.context, attempt, counts, threads=threads) as files,
+        ):
             schema = change_schema(self.context.schema)
             gathered: list[pa.RecordBatch] = []
             gathered_bytes = 0
@@ -81,8 +90,10 @@ class _BulkFiles:
         counts: RowCounts,
         *,
         numbers: int | None = None,
+        threads: EncodingThreads | None = None,
     ) -> None:
         self._store = store
+        self._threads = threads
         self._counts = counts
         self._context = context
         self._attempt = attempt
@@ -109,12 +120,16 @@ class _BulkFiles:
             if current.writer.written_bytes >= self._context.sizing.max_file_bytes:
                 self._finish(partition_path)
         held = sum(file.writer.held_bytes for file in self._open.values())
-        if held > _HELD_BYTES_MAX:
-            for file in self._open.values():
-                file.writer.flush()
+        while held > _HELD_BYTES_MAX:
+            # The largest row groups: small ones may still become larger.
+            largest = max((file.writer for file in self._open.values()), key=lambda writer: writer.held_bytes)
+            held -= largest.held_bytes
+            largest.flush()
 
     def finish(self) -> None:
         """Finish all open files: rows that follow are written to new files."""
+        for file in self._open.values():
+            file.writer.flush()
         for partition_path in list(self._open):
             self._finish(partition_path)
 
@@ -133,7 +148,7 @@ class _BulkFiles:
         write_marker(self._store, instant_time, path, IoType.CREATE)
         schema = with_meta_fields(self._context.schema)
         same = {COMMIT_TIME: instant_time, PARTITION_PATH: partition_path, FILE_NAME: name}
-        writer = BaseFileWriter(self._store, path, schema, self._context.parquet, same)
+        writer = BaseFileWriter(self._store, path, schema, self._context.parquet, same, self._threads)
         stamper = Stamper(self._context.schema, self._numbers, {})
         return _OpenFile(partition_path, file_id, writer, stamper, time.monotonic())
 
