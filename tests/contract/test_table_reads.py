@@ -146,6 +146,17 @@ def test_change_data_has_the_images_of_each_change(story: Story) -> None:
         table.changes(mode="all")
 
 
+def test_change_data_has_rows_that_keep_their_commit_time(lane: Lane) -> None:
+    """A late row makes the deleted row of the base file visible again."""
+    table = lane.create(type="mor", index="simple", ordering="ts")
+    table.upsert(lane.data(trips(("a", 9, 1.0, "sf"), ("b", 9, 1.0, "sf"))))
+    since = table.delete(["a"]).instant
+    table.upsert(lane.data(trips(("a", 3, 2.0, "sf"), ("b", 3, 2.0, "sf"))))
+    (change,) = lane.arrow(table.changes(since, mode="cdc")).to_pylist()
+    row = {"id": "a", "ts": 9, "fare": 1.0, "city": "sf"}
+    assert (change["op"], change["before"], change["after"]) == ("i", None, row)
+
+
 @pytest.mark.parametrize(
     ("where", "expected"),
     [

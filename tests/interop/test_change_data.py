@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import hoodie
 from hoodie.read.cdc_plan import logged_rows, plan_cdc
 from tests.interop.judges import Jvm, to_arrow
+from tests.support.mixing_tables import MODEL, PARTIAL, Row, create, rows_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CDC = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
@@ -24,11 +26,12 @@ def trips(*rows: tuple[str, int, float | None, str]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 
 
-def jvm_changes(jvm: Jvm, path: Path, since: str) -> Counter[str]:
+def jvm_changes(jvm: Jvm, path: Path, since: str, names: Sequence[str] = SCHEMA.names) -> Counter[str]:
     """The events that the JVM's change data query returns after a completion time."""
     options = {**CDC, "hoodie.datasource.read.begin.instanttime": since}
     found = to_arrow(jvm.spark.read.format("hudi").options(**options).load(str(path))).to_pylist()
-    return Counter(_event(row["op"], row["ts_ms"], _image(row["before"]), _image(row["after"])) for row in found)
+    images = [[_image(row[side], names) for side in ("before", "after")] for row in found]
+    return Counter(_event(row["op"], row["ts_ms"], *pair) for row, pair in zip(found, images, strict=True))
 
 
 def our_changes(path: Path, since: str | None) -> Counter[str]:
@@ -40,12 +43,12 @@ def _event(op: str, ts_ms: str, before: dict[str, Any] | None, after: dict[str, 
     return json.dumps([op, ts_ms, before, after], sort_keys=True)
 
 
-def _image(text: str | None) -> dict[str, Any] | None:
+def _image(text: str | None, names: Sequence[str]) -> dict[str, Any] | None:
     """An image of the JVM: JSON text, `null` too; null columns may be missing."""
     values = None if text is None else json.loads(text)
     if values is None:
         return None
-    return dict.fromkeys(SCHEMA.names) | {k: v for k, v in values.items() if not k.startswith("_hoodie_")}
+    return dict.fromkeys(names) | {k: v for k, v in values.items() if k in names}
 
 
 @pytest.mark.matrix(keep=2)
@@ -122,3 +125,31 @@ def test_the_jvm_reads_the_changes_that_we_log_and_continues_the_table(
     assert our_changes(path, done[-1]) == jvm_changes(jvm, path, done[-1])
     assert sorted(our_changes(path, done[-1]).elements())[0].startswith('["i"')
     assert not table.verify(full=True).problems
+
+
+def test_rows_that_a_late_row_fills_are_changes_for_both(jvm: Jvm, tmp_path: Path) -> None:
+    """A late row that fills nothing is none, whether we or the JVM wrote it."""
+    path = tmp_path / "mixed"
+    cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.compact.inline": "false"}
+    table = create(path, PARTIAL, 9, index="simple", type="merge_on_read", name="mixed", properties=cdc)
+
+    def by_jvm(*rows: Row) -> None:
+        options = {
+            "hoodie.datasource.write.payload.class": MODEL + PARTIAL,
+            "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+            "hoodie.compact.inline": "false",
+        }
+        jvm.write(
+            rows_of(rows, PARTIAL), path, table_name="mixed", key="id", ordering="ord", table_type="MERGE_ON_READ",
+            options=options,
+        )  # fmt: skip
+
+    table.upsert(rows_of([("k", 9, None, "b", 1, None), ("m", 9, None, None, 1, None)], PARTIAL))
+    table.upsert(rows_of([("k", 3, "late", "no", 2, None), ("m", 9, None, None, 2, None)], PARTIAL))
+    by_jvm(("k", 2, "no", "no", 3, None), ("m", 5, "late", None, 3, None))
+    table.upsert(rows_of([("k", 1, "no", None, 4, None), ("m", 4, "no", "later", 4, None)], PARTIAL))
+    by_jvm(("k", 9, None, "new", 5, None))
+    since = table.timeline.completed().instants[0].completion_time or ""
+    found = our_changes(path, since)
+    assert [json.loads(event)[0] for event in found.elements()] == ["u"] * 5
+    assert found == jvm_changes(jvm, path, since, table.schema.names)

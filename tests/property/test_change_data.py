@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.records.change import IS_DELETED
 from hoodie.table import Table
 from hoodie.view.slices import list_files
+from tests.support.mixing_tables import PARTIAL, POSTGRES, create, drawn, rows_of
 from tests.support.seeds import seeded
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("value", pa.float64())])
@@ -52,6 +55,50 @@ def test_the_changes_of_each_commit_lead_from_its_rows_before_to_its_rows_after(
     later = table.changes(since=middle, mode="cdc", flat=True).to_pylist()
     wanted = [change for change in found if change["ts_ms"] > middle]
     assert sorted(map(_flat, wanted), key=repr) == sorted(later, key=repr)
+
+
+@pytest.mark.matrix(keep=3)
+@seeded(3, 4)
+@pytest.mark.parametrize("payload", [PARTIAL, POSTGRES])
+@pytest.mark.parametrize("index", ["record", "simple", "bucket"])
+def test_a_late_row_that_fills_fields_is_a_change(tmp_path: Path, payload: str, index: str, seed: int) -> None:
+    """Its row keeps the commit time of an earlier commit. Other rows that keep theirs are no changes."""
+    chance, options = random.Random(seed), {"hoodie.clean.automatic": "false", "hoodie.compact.inline": "false"}
+    table = create(tmp_path, payload, 9, index=index, type="merge_on_read", properties=options)
+    done = [_late_operation(table, chance, payload, number) for number in range(12)]
+    by_commit: dict[str, list[Row]] = {}
+    for change in table.changes(mode="cdc").to_pylist():
+        by_commit.setdefault(change["ts_ms"], []).append(change)
+    rows: dict[str, Row] = {}
+    for instant in filter(None, done):
+        after = {row["id"]: row for row in table.to_arrow(as_of=instant).to_pylist()}
+        for change in by_commit.get(instant, []):
+            key = (change["after"] or change["before"])["id"]
+            assert change["before"] == (_data(rows[key]) if key in rows else None)
+            assert change["after"] == (_data(after[key]) if key in after else None)
+            is_late = key in after and after[key]["_hoodie_commit_time"] != instant
+            assert not is_late or change["before"] != change["after"]
+        changed = {(change["after"] or change["before"])["id"] for change in by_commit.get(instant, [])}
+        assert len(changed) == len(by_commit.get(instant, []))
+        kept = {key: _data(row) for key, row in rows.items() if key not in changed}
+        assert kept == {key: _data(row) for key, row in after.items() if key not in changed}, f"commit {instant}"
+        rows = after
+
+
+def _late_operation(table: Table, chance: random.Random, payload: str, number: int) -> str:
+    """Commit random rows or deletes, and sometimes compact after it; return the instant."""
+    names = [f"k{place:02}" for place in range(20)]
+    rows = [drawn(chance, key, payload, 1000 * number + n) for n, key in enumerate(chance.choices(names, k=9))]
+    data = rows_of(rows, payload)
+    done = table.delete(data.select(["id"])) if number and chance.random() < 0.2 else table.upsert(data)
+    service = chance.random()
+    if service < 0.3 and (table.schedule_compaction() if service < 0.15 else table.schedule_log_compaction(2)):
+        table.compact()
+    return done.instant
+
+
+def _data(row: Row) -> Row:
+    return {name: value for name, value in row.items() if not name.startswith("_hoodie_") or name == IS_DELETED}
 
 
 def _operation(table: Table, chance: random.Random, number: int) -> str | None:

@@ -36,6 +36,7 @@ __all__ = [
     "read_logged_rows",
     "split_slice",
     "superseded_positions",
+    "written_keys",
 ]
 
 Int64Array = npt.NDArray[np.int64]
@@ -138,6 +139,18 @@ def logged_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.Stri
     """
     blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
     return _distinct(row_keys(store, blocks))
+
+
+def written_keys(store: Store, file_slice: FileSlice, read: SliceRead, instant_time: str) -> pa.StringArray:
+    """Return the distinct keys of the rows and deletes that an instant wrote into the slice's logs. Memory: the keys.
+
+    Raises: as `read_file_slice`.
+    """
+    # In version 6 a name has the base instant: all files are searched if none is named by the instant.
+    named = [log for log in file_slice.log_files if log.name.instant_time == instant_time]
+    found = scan_blocks(store, named or file_slice.log_files, read.scan_rule)
+    blocks = [block for block in found if block.instant_time == instant_time]
+    return _distinct(chain(row_keys(store, blocks), delete_keys(store, blocks, in_order=True)))
 
 
 def _distinct(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.StringArray:

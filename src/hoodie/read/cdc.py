@@ -6,6 +6,7 @@ Implements the output of Hudi's change data capture queries (RFC-51), with image
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.slices import FileSlice
 from hoodie.format.log.cdc_block import CdcOperation
 from hoodie.read.cdc_plan import CdcPlan, GroupChange, logged_rows
+from hoodie.read.late_rows import differing_rows, numbered_keys, scan_of_late_rows
 from hoodie.read.local import SliceScan
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.sorting import KeyLookup
@@ -110,7 +112,8 @@ def change_batches(store: Store, change: GroupChange, images: pa.Schema) -> Iter
 
     They are read from CDC log files if these have both images with the columns of the table; else computed from slices:
     a row that the commit wrote is an update if its key was in the file group before, otherwise an insert. A key that is
-    no longer in the file group is a delete. A record that moves to another partition is a delete and an insert.
+    no longer in the file group is a delete. A record that moves to another partition is a delete and an insert. A row
+    with another commit time is an update if the commit logged its key and its images differ (`CommitScans.late`).
 
     Memory: the rows that the commit wrote into the file group, the record keys of the file group, and a row group; or
     the CDC log files and the rows of a block.
@@ -131,31 +134,62 @@ def change_batches(store: Store, change: GroupChange, images: pa.Schema) -> Iter
 
 def _computed(store: Store, change: GroupChange, shape: _Shape) -> Iterator[pa.RecordBatch]:
     """Yield the changes from the slices before and after the commit."""
-    scans = change.scans
-    written = _rows(store, change.after, scans.after)
+    scans, after = change.scans, change.after
+    written = _rows(store, after, scans.after)
+    left = KeyLookup(_rows(store, after, scans.keys)[RECORD_KEY].combine_chunks())
+    yield from _compared(_batches(store, change.before, scans.before), written, left, scans.instant_time, shape)
+    if scans.late is None or after is None:
+        return
+    keys = written[RECORD_KEY].combine_chunks()
+    late = scan_of_late_rows(store, after, scans.late.after, scans.instant_time, keys, left)
+    if late is not None:
+        older = numbered_keys(_rows(store, change.before, replace(scans.late.before, keys=late.keys)))
+        newer = numbered_keys(_rows(store, after, late))
+        left = KeyLookup(newer[RECORD_KEY].combine_chunks())
+        yield from _compared(iter(older.to_batches()), newer, left, scans.instant_time, shape, only_differing=True)
+
+
+def _compared(
+    before: Iterator[pa.RecordBatch],
+    written: pa.Table,
+    left: KeyLookup,
+    instant_time: str,
+    shape: _Shape,
+    *,
+    only_differing: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the changes that lead from the rows before the commit to those that it wrote.
+
+    `left` are all keys after the commit. With `only_differing`, a row whose images are the same is no change.
+    """
     changed = KeyLookup(written[RECORD_KEY].combine_chunks())
-    left = KeyLookup(_rows(store, change.after, scans.keys)[RECORD_KEY].combine_chunks())
     met = np.zeros(written.num_rows, np.bool_)
-    for batch in () if change.before is None else scans.before.batches(store, change.before):
+    for batch in before:
         stored = pa.Table.from_batches([batch])
         here, places = changed.find(stored[RECORD_KEY])
         met[places] = True
-        yield from shape.rows(
-            CdcOperation.UPDATE, scans.instant_time, stored.take(pa.array(here)), written.take(pa.array(places))
-        )
+        older, newer = stored.take(pa.array(here)), written.take(pa.array(places))
+        if only_differing:
+            differs = pa.array(differing_rows(older, newer))
+            older, newer = older.filter(differs), newer.filter(differs)
+        yield from shape.rows(CdcOperation.UPDATE, instant_time, older, newer)
         stays, _ = left.find(stored[RECORD_KEY])
         is_gone = np.ones(stored.num_rows, np.bool_)
         is_gone[stays] = False
-        yield from shape.rows(CdcOperation.DELETE, scans.instant_time, stored.filter(pa.array(is_gone)), None)
+        yield from shape.rows(CdcOperation.DELETE, instant_time, stored.filter(pa.array(is_gone)), None)
     # Of several written rows with a key, one was met.
     keys = written[RECORD_KEY].combine_chunks()
     is_new = pc.invert(pc.is_in(keys, value_set=keys.filter(pa.array(met))))
-    yield from shape.rows(CdcOperation.INSERT, scans.instant_time, None, written.filter(is_new))
+    yield from shape.rows(CdcOperation.INSERT, instant_time, None, written.filter(is_new))
+
+
+def _batches(store: Store, found: FileSlice | None, scan: SliceScan) -> Iterator[pa.RecordBatch]:
+    return iter(()) if found is None else scan.batches(store, found)
 
 
 def _rows(store: Store, found: FileSlice | None, scan: SliceScan) -> pa.Table:
     schema = pa.schema([scan.schema.field(name) for name in scan.columns])
-    return pa.Table.from_batches(() if found is None else list(scan.batches(store, found)), schema)
+    return pa.Table.from_batches(list(_batches(store, found, scan)), schema)
 
 
 class _Shape:

@@ -24,8 +24,7 @@ from hoodie.format.log.cdc_block import CdcMode
 from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.format.schema.table_schema import with_meta_fields, without_meta_fields
-from hoodie.format.table.merge_config import MergeMode
-from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.format.table.table_config import TableConfig
 from hoodie.read.changes import BEGINNING, Columns, check_no_write_between, check_not_taken_back, span_of
 from hoodie.read.chosen_columns import Path, chosen_columns, picked_schema
 from hoodie.read.local import SliceScan
@@ -33,7 +32,6 @@ from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.plan import ScanPlan, check_formats, check_readable
 from hoodie.read.times import When
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.merging.merge import overlay_of
 from hoodie.storage import Store
 from hoodie.timeline import Instant
 from hoodie.view.columns import stored_columns
@@ -128,11 +126,20 @@ _UNCHANGING: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LateScans:
+    """How all columns of rows are read that keep their commit time, before and after a commit. Picklable."""
+
+    before: SliceScan
+    after: SliceScan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitScans:
     """How the file slices around one commit are read. Picklable.
 
     `before` reads all rows, `after` the rows that the commit wrote, `keys` all record keys after it. `logged` are the
-    columns that the images of logged changes must have.
+    columns that the images of logged changes must have. `late` is None if no late row can change a row that keeps its
+    commit time: no slice has logs, or the merge rule has no ordering columns.
     """
 
     instant_time: str
@@ -140,6 +147,7 @@ class CommitScans:
     after: SliceScan
     keys: SliceScan
     logged: pa.Schema
+    late: LateScans | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,14 +220,13 @@ def plan_cdc(
 
     Driver work: for each commit two listings of the partitions that it wrote.
 
-    Raises: UnsupportedError for a table without meta fields, for a pending write before the end of the span in a
-        table of version 6, and as `_check_late_rows`; HistoryLostError if a clean deleted files of the state
-        after a commit, or before a commit that did not log its changes, or a restore took a commit back;
-        ViewOvertakenError if the read must be planned again; InvalidConfigError for a span that ends before it begins;
-        CorruptFileError; SchemaMismatchError for unknown columns.
+    Raises: UnsupportedError for a table without meta fields, and for a pending write before the end of the span in a
+        table of version 6; HistoryLostError if a clean deleted files of the state after a commit, or before a commit
+        that did not log its changes, or a restore took a commit back; ViewOvertakenError if the read must be planned
+        again; InvalidConfigError for a span that ends before it begins; CorruptFileError; SchemaMismatchError for
+        unknown columns.
     """
     check_readable(view, by_meta_columns=True)
-    _check_late_rows(view.config)
     start, end = span_of(view, since, until)
     at_end = view if end is None else view.as_completed_by(end)
     schema = with_meta_fields(at_end.schema().arrow)
@@ -246,21 +253,6 @@ def plan_cdc(
         where=where,
         changes=tuple(changes if where is None else _that_can_match(changes, at_end, where, images)),
     )
-
-
-def _check_late_rows(config: TableConfig) -> None:
-    """Refuse a table in which a late row can change a stored row that keeps its commit time. Raises: UnsupportedError.
-
-    The rows that a commit changed are found by their commit time (docs/format/table.md §6.5).
-    """
-    overlay, by_order = overlay_of(config), config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING
-    is_merged = config.table_type is TableType.MERGE_ON_READ and by_order
-    if is_merged and overlay is not None and overlay.losers_fill and not overlay.is_payload:
-        raise UnsupportedError(
-            f"table {config.name!r}: change data of a merge-on-read table with event time and partial update mode "
-            f"{overlay.mode} is not supported: a late row that fills fields of a stored row would be "
-            "missed. Use a copy-on-write table, or merge mode COMMIT_TIME_ORDERING"
-        )
 
 
 def _compared(where: Condition, images: pa.Schema) -> Collection[str]:
@@ -334,6 +326,7 @@ def _of_commit(
         after=SliceScan.of(replace(new, instants=frozenset({instant.requested_time}))),
         keys=SliceScan.of(replace(new, columns=(RECORD_KEY,))),
         logged=without_meta_fields(schema),
+        late=_late_scans(schema, old, new),
     )
     for group in sorted(written | gone):
         files = {} if group in gone or after.get(group) is None else logged.files.get(group, {})
@@ -346,6 +339,14 @@ def _of_commit(
         )
         if change.before is not None or change.after is not None:
             yield change
+
+
+def _late_scans(schema: pa.Schema, old: ScanPlan, new: ScanPlan) -> LateScans | None:
+    columns = (RECORD_KEY, *without_meta_fields(schema).names)
+    after = SliceScan.of(replace(new, columns=columns))
+    if after.merge is None or not after.merge.merger.logged_ordering:
+        return None
+    return LateScans(before=SliceScan.of(replace(old, columns=columns)), after=after)
 
 
 def _slices(view: TableView, partitions: set[str]) -> dict[tuple[str, str], FileSlice]:

@@ -107,9 +107,3 @@ def test_what_cannot_be_merged_is_refused_before_anything_is_written(tmp_path: P
             write()
     table.delete_where("a = 'a'")
     assert table.count() == 0
-
-
-def test_change_data_that_would_lack_late_rows_is_refused(tmp_path: Path) -> None:
-    table = create(tmp_path, PARTIAL, 9, index="simple", type="merge_on_read")
-    with pytest.raises(hoodie.UnsupportedError, match="a late row that fills fields of a stored row would be missed"):
-        table.changes(since=None, mode="cdc")
