@@ -115,6 +115,20 @@ def test_rows_that_were_read_can_be_written_back_with_options(lane: Lane) -> Non
     ]
 
 
+def test_each_save_names_the_payload_class_as_scripts_for_jvm_hudi_do(lane: Lane) -> None:
+    payload = "org.apache.hudi.common.model.AWSDmsAvroPayload"
+    options = {"record_key": "id", "ordering": "ts", "hoodie.datasource.write.payload.class": payload}
+
+    def change(operation: str, *rows: tuple[Any, ...]) -> None:
+        data = trips(*rows)
+        save(lane, data.append_column("Op", pa.array([operation] * data.num_rows)), **options)
+
+    change("I", ("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"))
+    change("U", ("b", 0, 3.0, "nyc"))
+    change("D", ("a", 2, 1.0, "sf"))
+    assert found(hoodie.open(lane.path)) == [("b", 0, 3.0, "nyc")]
+
+
 def test_writes_that_cannot_be_are_refused_before_a_task_runs(lane: Lane) -> None:
     with pytest.raises(Exception, match=r"TableNotFoundError.*create a table with hoodie\.create"):
         save(lane, ROWS)

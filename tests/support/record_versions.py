@@ -39,7 +39,7 @@ def rule_of(
     function = joined if mode is CUSTOM else None
     overlay = None if update_mode is None else Overlay(update_mode, UNAVAILABLE, is_payload=newest_meta_fields)
     ordering = ("ord",) if mode is EVENT or pre_combines else ()
-    return FoldRule(RecordMerger(mode, ordering, function, pre_combines, overlay), is_partial)
+    return FoldRule(RecordMerger(mode, ordering, function, pre_combines, overlay=overlay), is_partial)
 
 
 def joined(older: pa.Table, newer: pa.Table) -> tuple[pa.Table, pa.BooleanArray]:

@@ -100,7 +100,7 @@ def test_what_has_no_notes_warns(trips: pa.Table, tmp_path: Path) -> None:
         ({"hoodie.datasource.write.operation": "delete"}, "call the method"),
         ({"hoodie.datasource.write.recordkey.field": "ts"}, "is fixed when the table is created: expected 'id'"),
         (
-            {"hoodie.datasource.write.payload.class": "a.b.AWSDmsAvroPayload"},
+            {"hoodie.datasource.write.payload.class": "a.b.OwnPayload"},
             "no counterpart here; expected one of Over",
         ),
         ({"hoodie.cleaner.policy": "X", "hoodie.clean.policy": "Y"}, r"are names of one option, hoodie\.clean\.policy"),

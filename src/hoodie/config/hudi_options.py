@@ -71,7 +71,6 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
     "hoodie.datasource.write.payload.class": {
         "OverwriteWithLatestAvroPayload": "COMMIT_TIME_ORDERING",
         "DefaultHoodieRecordPayload": "EVENT_TIME_ORDERING",
-        "EventTimeAvroPayload": "EVENT_TIME_ORDERING",
     },
     "hoodie.clustering.plan.strategy.class": {
         "SparkSizeBasedClusteringPlanStrategy": "",
@@ -81,6 +80,22 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
     "hoodie.datasource.write.insert.drop.duplicates": {"true": "drop", "false": "none"},
 }
 """Values of options by the simple names of Java classes, or by values of JVM Hudi; an empty one is the default."""
+_KEPT: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
+    "hoodie.datasource.write.payload.class": (
+        "hoodie.compaction.payload.class",
+        frozenset(
+            {
+                "AWSDmsAvroPayload",
+                "EventTimeAvroPayload",
+                "MySqlDebeziumAvroPayload",
+                "OverwriteNonDefaultsWithLatestAvroPayload",
+                "PartialUpdateAvroPayload",
+                "PostgresDebeziumAvroPayload",
+            }
+        ),
+    ),
+}
+"""Options with the key that has the same value here, if the value is one of these Java classes, by simple names."""
 _AS_HERE: Final[Mapping[str, tuple[str, ...]]] = {
     "hoodie.write.lock.conflict.resolution.strategy": (
         "SimpleConcurrentFileWritesConflictResolutionStrategy",
@@ -143,6 +158,9 @@ def _meaning(option: HudiOption, value: str) -> tuple[str | None, str]:
             target = hudi_options().get(option.text)
             return (option.text, value) if target is None else _meaning(target, value)
         case Fate.CLASS:
+            name, kept = _KEPT.get(option.key, ("", ()))
+            if value.strip().rpartition(".")[2] in kept:
+                return name, value.strip()
             meaning = _value_of_class(option, value)
             return (option.text, meaning) if meaning else (None, value)
         case Fate.CALL | Fate.REFUSED if not option.asks_for_nothing(value):
@@ -157,5 +175,6 @@ def _value_of_class(option: HudiOption, value: str) -> str:
     known = _CLASSES[option.key]
     name = value.strip().rpartition(".")[2]
     if name not in known:
-        raise InvalidConfigError(f"{option.key}={value!r} has no counterpart here; expected one of {', '.join(known)}")
+        names = ", ".join([*known, *sorted(_KEPT.get(option.key, ("", ()))[1])])
+        raise InvalidConfigError(f"{option.key}={value!r} has no counterpart here; expected one of {names}")
     return known[name]

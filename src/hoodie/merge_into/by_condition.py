@@ -63,7 +63,7 @@ def plan_update(
     column that is set twice; UnsupportedError as `check_sets_nulls`.
     """
     config, schema = view.config, view.schema().arrow
-    check_sets_nulls(config, "update")
+    check_sets_nulls(config, properties, "update")
     spelling = dict(zip(assignments, spelled(assignments, schema), strict=True))
     if None in spelling.values() or not assignments:
         raise SchemaMismatchError(f"update sets {list(assignments)}: expected columns of the table, {schema.names}")

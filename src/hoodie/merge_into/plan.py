@@ -139,7 +139,7 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
     if any(one.values is not None and one.group is not Group.NOT_MATCHED for one in merge.clauses):
         _refuse_merge_function(view, "merge with an update of some columns")
     if any(not one.deletes and one.group is not Group.NOT_MATCHED for one in merge.clauses):
-        check_sets_nulls(view.config, "merge with an update")
+        check_sets_nulls(view.config, properties, "merge with an update")
     found = _equalities(view, merge, source_names)
     names = _naming_columns(view, by_path=by_path)
     joins = len(found) != len(names) or {one.target for one in found} != names.keys()
@@ -169,7 +169,7 @@ def plan_partial_upsert(view: TableView, names: Sequence[str], properties: Mappi
     """
     schema, by_path = view.schema().arrow, _names_by_path(view, properties)
     _refuse_merge_function(view, "partial upsert")
-    check_sets_nulls(view.config, "partial upsert")
+    check_sets_nulls(view.config, properties, "partial upsert")
     _refuse_unstored_keys(view, "partial upsert")
     named = _naming_columns(view, by_path=by_path)
     given = [name for name in names if name not in (*META_FIELDS, OPERATION_FIELD)]

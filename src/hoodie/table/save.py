@@ -93,7 +93,7 @@ class Save:
             table=replace(table, defaults=defaults or {}),
             operation=operation,
             overwrites=overwrites,
-            properties=table.of_paths | {name: value for name, value in rest.items() if name.startswith("hoodie.")},
+            properties=table.of_calls | {name: value for name, value in rest.items() if name.startswith("hoodie.")},
             partitions=None if partitions is None else tuple(part.strip() for part in partitions.split(",")),
             has_inline_services=bool(defaults),
         )

@@ -20,9 +20,9 @@ from hoodie.format.log.cdc_block import CdcMode
 from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import new_table_avro, normalise, without_columns, without_meta_fields
 from hoodie.format.table import table_keys as keys
-from hoodie.format.table.call_options import check_texts
+from hoodie.format.table.call_options import MERGE_RULE, check_texts, is_merge_rule
 from hoodie.format.table.key_generator import KeyGeneratorType
-from hoodie.format.table.merge_config import MergeMode
+from hoodie.format.table.merge_config import MergeMode, MergeRule, rule_of_payload
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.versions import VERSIONS, TableVersion
@@ -30,7 +30,7 @@ from hoodie.index import INDEXES, RECORD, SIMPLE, IndexKind, index_kind, table_i
 from hoodie.metadata.kinds.bloom_filters import filter_options
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.records.keys.key_generator import table_key_generator
-from hoodie.records.merging.merge import RecordMerger
+from hoodie.records.merging.merge import table_merger
 from hoodie.records.merging.mergers import MergeFunction, register_merger
 from hoodie.storage import Store
 from hoodie.write.options import check_moves_merge, check_no_duplicates
@@ -68,7 +68,7 @@ _SET_BY_ARGUMENTS = frozenset(
 )
 _CREATION_KEYS = frozenset(
     {_HIVE_STYLE.key, _URL_ENCODE.key, _SLASHES.key, _TIMEZONE.key, _CDC.key, _CDC_MODE.key, keys.DATABASE}
-    | {_META_FIELDS.key, _DROPS.key}
+    | {_META_FIELDS.key, _DROPS.key, *MERGE_RULE}
     | _DELETE_KEYS
 )
 
@@ -121,10 +121,10 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
     mode, merging = _merging(wanted, ordering)
     properties = dict(wanted.properties)
     kind = _index(wanted, has_record_key=bool(record_key))
-    index = kind.stored_properties(properties, moves_by_default=mode is not MergeMode.CUSTOM, record_key=record_key)
+    payload = properties.get(keys.PAYLOAD_CLASS)
+    moves = mode is not MergeMode.CUSTOM and (payload is None or _rule_of(payload).partial_update_mode is None)
+    index = kind.stored_properties(properties, moves_by_default=moves, record_key=record_key)
     _check_index_options(kind, properties)
-    merger = RecordMerger(mode, function=wanted.merge_mode if callable(wanted.merge_mode) else None)
-    check_moves_merge(kind, {**properties, **index}, merger)
     if not record_key:
         check_no_duplicates(properties)
     filter_options(properties)
@@ -152,6 +152,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             populates_meta_fields=_META_FIELDS.get(properties),
             drops_partition_columns=drops,
             merge_mode=mode,
+            payload_class=payload,
             is_cdc_enabled=_CDC.get(properties),
             cdc_logging_mode=_CDC_MODE.get(properties).upper() if logs_changes else None,
             timezone=TimelineZone(_TIMEZONE.get(properties).upper()),
@@ -164,6 +165,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             f"partition_by={list(_names(wanted.partition_by))}: types of partition columns require "
             f"key_generator='custom', found {config.key_generator.lower()!r}; pass it, or omit the types"
         )
+    check_moves_merge(kind, {**properties, **index}, table_merger(config))
     check_features(config, name, "write")
     generator = table_key_generator(config)
     generator.expect_known_encoding()
@@ -197,12 +199,14 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
         asked["table_version"] = (wanted.table_version, config.version.value)
     if wanted.key_generator is not None:
         asked["key_generator"] = (_key_generator(wanted.key_generator), config.key_generator)
-    if wanted.merge_mode is not None:
+    if wanted.merge_mode is not None and not config.names_no_payload:
         mode, merging = _merging(wanted, config.ordering_fields)
         stored_name = config.raw.get(writes.PYTHON_MERGER_KEY)
         asked["merge_mode"] = ((mode, merging.get(writes.PYTHON_MERGER_KEY)), (config.merge_rule.mode, stored_name))
     _check_properties(dict(wanted.properties))
     for key, value in wanted.properties.items():
+        if key in MERGE_RULE and is_merge_rule(config, key, value):
+            continue
         stored = config.raw.get(key, config.raw.get(keys.MERGE_PROPERTY_PREFIX + key))
         asked[key] = (value.strip().lower(), None if stored is None else stored.strip().lower())
     for option, (given, found) in asked.items():
@@ -307,7 +311,7 @@ def _check_columns(schema: pa.Schema, option: str, names: tuple[str, ...]) -> No
 
 def _merging(wanted: CreateOptions, ordering: tuple[str, ...]) -> tuple[MergeMode, dict[str, str]]:
     """Return the merge mode, and the properties that identify a Python merger."""
-    mode = wanted.merge_mode
+    mode = _asked_mode(wanted)
     if mode is None:
         return _MERGE_MODES["event_time" if ordering else "commit_time"], {}
     if callable(mode):
@@ -320,6 +324,28 @@ def _merging(wanted: CreateOptions, ordering: tuple[str, ...]) -> tuple[MergeMod
     if mode == "event_time" and not ordering:
         raise InvalidConfigError("merge_mode='event_time' requires ordering=<column>; add it, or use 'commit_time'")
     return _MERGE_MODES[mode], {}
+
+
+def _asked_mode(wanted: CreateOptions) -> str | MergeFunction | None:
+    """Return the merge mode of the arguments, else of the properties. Raises: InvalidConfigError if they contradict."""
+    names = {key: wanted.properties[key] for key in MERGE_RULE if key in wanted.properties}
+    modes = [text if key == keys.MERGE_MODE else _rule_of(text).mode.value for key, text in names.items()]
+    asked = [*(() if wanted.merge_mode is None else (wanted.merge_mode,)), *(mode.strip().lower() for mode in modes)]
+    found = [mode.removesuffix("_ordering") if isinstance(mode, str) else mode for mode in asked]
+    if any(mode != found[0] for mode in found):
+        told = {} if wanted.merge_mode is None else {"merge_mode": wanted.merge_mode}
+        raise InvalidConfigError(f"{told | names} are different merge rules: omit all but one")
+    return found[0] if found else None
+
+
+def _rule_of(payload_class: str) -> MergeRule:
+    rule = rule_of_payload(payload_class)
+    if rule is None:
+        raise UnsupportedError(
+            f"{keys.PAYLOAD_CLASS}={payload_class!r} exists only in JVM Hudi; pass a Python function as merge_mode, or "
+            "create the table with JVM Hudi"
+        )
+    return rule
 
 
 def _key_generator(name: str) -> KeyGeneratorType:

@@ -104,12 +104,15 @@ class TableOptions:
         return cls(arguments, properties, known.idle), rest
 
     @property
-    def of_paths(self) -> dict[str, str]:
-        """The options that writes need in tables that do not store them: types of partition fields, time formats."""
+    def of_calls(self) -> dict[str, str]:
+        """The options that writes need in tables without them: types of partition fields, time formats, merge rule."""
         typed = [name for name in self.arguments.get("partition_by", ()) if ":" in name]
         types = {keys.PARTITION_FIELDS: ",".join(self.arguments["partition_by"])} if typed else {}
         times = {key: text for key, text in self.properties.items() if key.startswith(keys.TIMEBASED_PREFIX)}
-        return {**types, **times}
+        mode = self.arguments.get("merge_mode")
+        merging = {} if mode is None else {keys.MERGE_MODE: f"{mode}_ordering".upper()}
+        merging |= {key: text for key, text in self.properties.items() if key == keys.PAYLOAD_CLASS}
+        return {**types, **times, **merging}
 
     def ensure(
         self, store: Store, schema: pa.Schema, call: Mapping[str, str], *, may_create: bool, compares: bool = True
@@ -192,10 +195,11 @@ class TableOptions:
     def _compare(self, store: Store) -> None:
         config = read_table_config(store)
         own = {"type": config.table_type.value.lower(), "index": table_index(config).name}
-        arguments, of_paths = {**own, **self.arguments}, self.of_paths
-        if of_paths.pop(keys.PARTITION_FIELDS, None) and not config.partition_field_types:
+        arguments = {**own, **self.arguments}
+        if keys.PARTITION_FIELDS in self.of_calls and not config.partition_field_types:
             arguments["partition_by"] = tuple(name.partition(":")[0] for name in arguments["partition_by"])
-        properties = {key: text for key, text in self.properties.items() if key in config.raw or key not in of_paths}
+        times = {key for key in self.properties if key.startswith(keys.TIMEBASED_PREFIX)}
+        properties = {key: text for key, text in self.properties.items() if key in config.raw or key not in times}
         check_same_table(config, CreateOptions(**arguments, properties=properties))
         name = self.arguments.get("name", config.name)
         if name != config.name:

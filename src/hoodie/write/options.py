@@ -17,7 +17,7 @@ from hoodie.errors import (
 from hoodie.format.schema.evolution import evolve, schema_changes
 from hoodie.format.schema.required import Paths, loosened, paths_with_null, with_required
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro
-from hoodie.format.table.call_options import check_call_options
+from hoodie.format.table.call_options import check_call_options, config_of_call
 from hoodie.format.table.merge_config import PartialUpdateMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index import (
@@ -86,11 +86,12 @@ def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: R
         )
 
 
-def check_sets_nulls(config: TableConfig, call: str) -> None:
+def check_sets_nulls(config: TableConfig, properties: Mapping[str, str], call: str) -> None:
     """Refuse a call that sets columns of stored rows, if the merge rule keeps a stored value where a row has a null.
 
-    Raises: UnsupportedError.
+    `properties` are the options of the call. Raises: UnsupportedError.
     """
+    config = config_of_call(config, properties)
     if config.partial_update_mode is PartialUpdateMode.IGNORE_DEFAULTS:
         raise UnsupportedError(
             f"{call}: table {config.name!r} keeps the stored value where a row has a null (partial update mode "

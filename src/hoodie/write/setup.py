@@ -36,7 +36,7 @@ from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.evolution import schema_changes
 from hoodie.format.schema.required import Paths, with_required
 from hoodie.format.schema.table_schema import new_table_avro, with_meta_fields
-from hoodie.format.table.call_options import check_texts
+from hoodie.format.table.call_options import check_texts, config_of_call
 from hoodie.format.table.table_config import TableType
 from hoodie.index import (
     Index,
@@ -121,7 +121,7 @@ class WriteSetup:
         check_writable(view, reads_skeletons=True)
         check_texts("extra_metadata", call.extra_metadata)
         effective = effective_options(view.config, call.properties)
-        merger = table_merger(view.config)
+        merger = table_merger(config_of_call(view.config, call.properties))
         index = index_of(view, effective)
         if view.config.partition_fields:
             check_moves_merge(index_kind(index.name), effective, merger)
@@ -258,7 +258,7 @@ class WriteSetup:
     ) -> Preparation:
         """Return the preparation of this write's data, its first step. Raises: as `KeyGenerator.expect_known_paths`."""
         self.key_generator.expect_known_paths()
-        rule = self.view.config.merge_rule
+        rule = config_of_call(self.view.config, self.call.properties).merge_rule
         return Preparation(
             schema=self.staged_schema,
             key_generator=self.key_generator,

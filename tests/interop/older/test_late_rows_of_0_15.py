@@ -1,4 +1,4 @@
-"""Late rows and late deletes in merge-on-read tables of version 6: which versions count for JVM Hudi 0.15.0.
+"""Late rows and late deletes in tables of version 6: which versions count for JVM Hudi 0.15.0.
 
 Docs: docs/format/table.md §6.6. JVM Hudi 1.0 and later choose otherwise in the same tables.
 """
@@ -40,8 +40,16 @@ ORDERINGS: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
 class Turns:
     """A table that both write; the JVM, with these options, and we."""
 
-    def __init__(self, older: Jvm, path: Path, payload: str, ordering: pa.DataType, chooser: random.Random) -> None:
-        self.older, self.path, self.chooser = older, path, chooser
+    def __init__(
+        self,
+        older: Jvm,
+        path: Path,
+        payload: str,
+        ordering: pa.DataType,
+        chooser: random.Random,
+        table_type: str = "MERGE_ON_READ",
+    ) -> None:
+        self.older, self.path, self.chooser, self.table_type = older, path, chooser, table_type
         self.mark = ("Op", "U", "D") if payload.startswith("AWS") else ("_hoodie_is_deleted", False, True)
         marker = pa.field(self.mark[0], pa.string() if self.mark[0] == "Op" else pa.bool_())
         columns = [("id", pa.int32()), ("ts", ordering), ("v", pa.string()), ("w", pa.string())]
@@ -68,7 +76,7 @@ class Turns:
 
     def by_jvm(self, data: pa.Table, operation: str = "upsert") -> None:
         self.older.write(
-            data, self.path, table_name="late", key="id", ordering="ts", table_type="MERGE_ON_READ",
+            data, self.path, table_name="late", key="id", ordering="ts", table_type=self.table_type,
             operation=operation, options=self.options,
         )  # fmt: skip
 
@@ -109,6 +117,27 @@ def test_payloads_in_turns(older: Jvm, tmp_path: Path, payload: str, seed: int) 
     assert ours or payload in READ
     older.compact(turns.path)
     assert_same_rows(turns.table.to_arrow(), older.read(turns.path), meta=True)
+
+
+@pytest.mark.matrix(keep=3)
+@pytest.mark.parametrize("payload", WRITTEN + READ)
+@seeded(7)
+def test_copy_on_write_tables_store_no_payload(older: Jvm, tmp_path: Path, payload: str, seed: int) -> None:
+    """The options of each write name it. The JVM alone writes a twin, from the same data."""
+    chooser = random.Random(seed)
+    turns, twin = (
+        Turns(older, tmp_path / name, payload, pa.int64(), chooser, "COPY_ON_WRITE") for name in ("turns", "twin")
+    )
+    for step in range(6):
+        data = turns.data(chooser.choices(IDS, k=40), step, int, share_of_deletes=0.2 if step else 0)
+        twin.by_jvm(data)
+        if step % 2:
+            turns.table.upsert(data, properties=turns.options)
+        else:
+            turns.by_jvm(data)
+        assert turns.table.view().config.payload_class is None
+        assert_same_rows(turns.table.to_arrow(), older.read(twin.path))
+    assert_same_rows(older.read(turns.path), older.read(twin.path))
 
 
 @pytest.mark.matrix(keep=2)

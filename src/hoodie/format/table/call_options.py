@@ -11,6 +11,7 @@ from hoodie.config.writes import DURABLE_KEY, PYTHON_MERGER_KEY
 from hoodie.errors import InvalidConfigError
 from hoodie.format.table import table_keys
 from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.format.table.merge_config import MergeMode, current_class_name, payload_of_mode, rule_of_payload
 from hoodie.format.table.table_config import TableConfig, split_items, split_types, typed_items
 
 _TABLE_KEYS: Final = frozenset(
@@ -18,6 +19,9 @@ _TABLE_KEYS: Final = frozenset(
 )
 PATH_TYPES: Final = frozenset({"SIMPLE", "TIMESTAMP"})
 """How a partition field of a custom key generator makes its part of the path."""
+MERGE_RULE: Final = (table_keys.MERGE_MODE, table_keys.PAYLOAD_CLASS)
+"""Table properties by which a call of JVM Hudi names the merge rule."""
+_PLAIN_MODES: Final = frozenset({MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING})
 PARTITION_PATH_FIELD: Final = "hoodie.datasource.write.partitionpath.field"
 """JVM Hudi's name of the option that is `table_keys.PARTITION_FIELDS` here."""
 
@@ -63,6 +67,28 @@ def partition_types(config: TableConfig, properties: Mapping[str, str]) -> tuple
     )
 
 
+def is_merge_rule(config: TableConfig, key: str, text: str) -> bool:
+    """Return whether a merge mode or a payload class of a call is that of the table, or decides in the call."""
+    mode, name = text.strip().upper(), current_class_name(text.strip())
+    if key == table_keys.MERGE_MODE:
+        return mode == config.merge_mode.value or (config.names_no_payload and mode in _PLAIN_MODES)
+    if config.names_no_payload:
+        return rule_of_payload(name) is not None
+    stored = current_class_name(config.payload_class or config.legacy_payload_class or "")
+    return name == stored or (config.version.stores_merge_mode and rule_of_payload(name) == config.merge_rule)
+
+
+def config_of_call(config: TableConfig, properties: Mapping[str, str]) -> TableConfig:
+    """Return the table's properties; if they name no payload class, with that of a call."""
+    mode = properties.get(table_keys.MERGE_MODE, "").strip().upper()
+    name = properties.get(table_keys.PAYLOAD_CLASS, "").strip()
+    if not name and mode in _PLAIN_MODES:
+        name = payload_of_mode(MergeMode(mode))
+    if not name or not config.names_no_payload:
+        return config
+    return config.with_changes(**{table_keys.PAYLOAD_CLASS: name})
+
+
 def check_texts(name: str, given: Mapping[str, str]) -> None:
     """Refuse keys and values that are not texts that files can hold; `name` is the argument's name.
 
@@ -83,6 +109,9 @@ def _check_stored(properties: Mapping[str, str], config: TableConfig, times: lis
     if config.key_generator is KeyGeneratorType.CUSTOM:
         fixed = [key for key in fixed if key != table_keys.PARTITION_FIELDS]
     contradicting = [key for key in fixed if stored.get(key) != properties[key]]
+    contradicting = [
+        key for key in contradicting if key not in MERGE_RULE or not is_merge_rule(config, key, properties[key])
+    ]
     contradicting += [key for key in times if stored.get(key, properties[key]) != properties[key]]
     if contradicting:
         key = contradicting[0]

@@ -22,6 +22,7 @@ METADATA_PAYLOAD_CLASS: Final = "org.apache.hudi.metadata.HoodieMetadataPayload"
 
 _MODEL = "org.apache.hudi.common.model."
 DEFAULT_PAYLOAD_CLASS: Final = f"{_MODEL}DefaultHoodieRecordPayload"
+EVENT_TIME_PAYLOAD_CLASS: Final = f"{_MODEL}EventTimeAvroPayload"
 LATEST_PAYLOAD_CLASS: Final = f"{_MODEL}OverwriteWithLatestAvroPayload"
 
 
@@ -78,7 +79,7 @@ _COMMIT = MergeMode.COMMIT_TIME_ORDERING
 # The merge rule that is equal to each well-known payload class (§6.3).
 _RULE_OF_PAYLOAD: Final[Mapping[str, MergeRule]] = {
     DEFAULT_PAYLOAD_CLASS: MergeRule(mode=_EVENT),
-    f"{_MODEL}EventTimeAvroPayload": MergeRule(mode=_EVENT),
+    EVENT_TIME_PAYLOAD_CLASS: MergeRule(mode=_EVENT),
     LATEST_PAYLOAD_CLASS: MergeRule(mode=_COMMIT),
     f"{_MODEL}PartialUpdateAvroPayload": MergeRule(
         mode=_EVENT, partial_update_mode=PartialUpdateMode.IGNORE_DEFAULTS, newest_meta_fields=True
@@ -102,7 +103,7 @@ _ORDERING_OF_PAYLOAD: Final[Mapping[str, tuple[str, ...]]] = {
     f"{_MODEL}debezium.MySqlDebeziumAvroPayload": ("_event_bin_file", "_event_pos"),
 }
 # Before version 9 only these classes decide the stored mode; every other class counts as CUSTOM (§6.2).
-_BUILT_IN_PAYLOADS = frozenset({DEFAULT_PAYLOAD_CLASS, f"{_MODEL}EventTimeAvroPayload", LATEST_PAYLOAD_CLASS})
+_BUILT_IN_PAYLOADS = frozenset({DEFAULT_PAYLOAD_CLASS, EVENT_TIME_PAYLOAD_CLASS, LATEST_PAYLOAD_CLASS})
 _MODE_OF_STRATEGY: Final[Mapping[str, MergeMode]] = {
     EVENT_TIME_STRATEGY_ID: _EVENT,
     COMMIT_TIME_STRATEGY_ID: _COMMIT,
@@ -184,7 +185,7 @@ def merge_properties(
     if version.stores_payload_class:
         mode = _mode_of_payload_class(payload_class) if payload_class is not None else mode
         stored = {
-            keys.PAYLOAD_CLASS: payload_class or _default_payload(mode),
+            keys.PAYLOAD_CLASS: payload_class or payload_of_mode(mode),
             keys.MERGE_STRATEGY_ID: strategy_id or _STRATEGY_OF_MODE.get(mode, PAYLOAD_STRATEGY_ID),
         }
         return stored | ({keys.MERGE_MODE: mode.value} if version.stores_merge_mode else {})
@@ -201,7 +202,8 @@ def merge_properties(
     return stored
 
 
-def _default_payload(mode: MergeMode) -> str:
+def payload_of_mode(mode: MergeMode) -> str:
+    """Return the payload class that stands for a merge mode."""
     return LATEST_PAYLOAD_CLASS if mode is MergeMode.COMMIT_TIME_ORDERING else DEFAULT_PAYLOAD_CLASS
 
 

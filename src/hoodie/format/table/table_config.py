@@ -196,6 +196,12 @@ class TableConfig:
         return self.version.layout_version
 
     @property
+    def names_no_payload(self) -> bool:
+        """Whether writes name the payload class: Hudi 0.x stores none in copy-on-write tables (§6.2)."""
+        is_copied = self.table_type is TableType.COPY_ON_WRITE
+        return is_copied and self.payload_class is None and not self.version.stores_merge_mode
+
+    @property
     def path_fields(self) -> tuple[str, ...]:
         """The partition columns that data files do not have: their values are in the partition path only."""
         return self.partition_fields if self.drops_partition_columns else ()

@@ -16,7 +16,12 @@ import pyarrow.compute as pc
 from hoodie.config.writes import PYTHON_MERGER
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table import table_keys as keys
-from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
+from hoodie.format.table.merge_config import (
+    EVENT_TIME_PAYLOAD_CLASS,
+    MergeMode,
+    PartialUpdateMode,
+    current_class_name,
+)
 from hoodie.format.table.table_config import TableConfig
 from hoodie.records.change import IS_DELETED, KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind, flags_deletes
 from hoodie.records.merging.mergers import MergeFunction, registered_merger
@@ -42,13 +47,15 @@ class RecordMerger:
     """The merge rule of one table. Picklable if the function is picklable.
 
     `pre_combines`: the ordering fields decide among versions in logs, as in Hudi 0.x (docs/format/table.md §6.6).
-    `overlay`: how fields of two versions are mixed; None if they are not mixed.
+    `deletes_win`: a late delete deletes the stored row. `overlay`: how fields of two versions are mixed; None if they
+    are not mixed.
     """
 
     mode: MergeMode
     ordering_fields: tuple[str, ...] = ()
     function: MergeFunction | None = None
     pre_combines: bool = False
+    deletes_win: bool = False
     overlay: Overlay | None = None
 
     @property
@@ -77,8 +84,7 @@ class RecordMerger:
         Event time: the newer row wins if its ordering value is equal or higher; a commit-time delete always wins.
         """
         kinds = np.asarray(newer[KIND].combine_chunks())
-        deletes_win = self.overlay is not None and self.overlay.is_payload
-        wins = self.newer_wins(older, newer) | (kinds != Kind.ROW if deletes_win else kinds == Kind.DELETE)
+        wins = self.newer_wins(older, newer) | self.always_deletes(kinds)
         deleted = wins & (kinds != Kind.ROW)
         replaced = wins & (kinds == Kind.ROW)
         if self.overlay is not None:
@@ -111,6 +117,12 @@ class RecordMerger:
     def newer_wins(self, older: pa.Table, newer: pa.Table) -> Mask:
         """Mark the rows where the newer version wins against the stored row."""
         return not_outranked(older, newer, self.ordering_columns)
+
+    def always_deletes(self, kinds: npt.NDArray[np.int8]) -> Mask:
+        """Mark the changes of these kinds that delete the stored row, whatever its ordering value is."""
+        deletes_win = self.deletes_win or (self.overlay is not None and self.overlay.is_payload)
+        marks: Mask = kinds != Kind.ROW if deletes_win else kinds == Kind.DELETE
+        return marks
 
     def _merge_custom(self, older: pa.Table, newer: pa.Table, replaced: Mask, deleted: Mask) -> Merged:
         """Merge the rows that are replaced with the caller's function."""
@@ -375,7 +387,10 @@ def table_merger(config: TableConfig) -> RecordMerger:
         pre_combines = config.version.pre_combines and bool(config.raw.get(keys.PRECOMBINE_FIELD)) and not nested
         by_order = mode is MergeMode.EVENT_TIME_ORDERING or pre_combines or (by_payload and not nested)
         ordering = config.ordering_fields if by_order else ()
-        return RecordMerger(mode, ordering, pre_combines=pre_combines, overlay=overlay_of(config))
+        # The class of Hudi 0.x compares ordering values of rows only.
+        deletes_win = pre_combines and current_class_name(config.payload_class or "") == EVENT_TIME_PAYLOAD_CLASS
+        overlay = overlay_of(config)
+        return RecordMerger(mode, ordering, pre_combines=pre_combines, deletes_win=deletes_win, overlay=overlay)
     name = PYTHON_MERGER.get(config.raw)
     if not name:
         raise UnsupportedError(

@@ -59,7 +59,7 @@ class ChangeProbe:
         newer = self._changes.take(pa.array(incoming))
         wins = self._context.merger.newer_wins(stored.take(pa.array(here)), newer)
         self._lost[incoming[~wins]] = True
-        return bool((wins | (self._kinds[incoming] == Kind.DELETE)).any())
+        return bool((wins | self._context.merger.always_deletes(self._kinds[incoming])).any())
 
     @property
     def inserts_any(self) -> bool:
@@ -183,7 +183,7 @@ def may_all_lose(context: WriteContext, changes: pa.Table) -> bool:
     """Return whether ordering columns decide, no fields are mixed, and no change is a delete that always wins."""
     kinds, merger = np.asarray(changes[KIND].combine_chunks()), context.merger
     decides = bool(merger.ordering_columns) and merger.overlay is None
-    return decides and not bool((kinds == Kind.DELETE).any())
+    return decides and not bool(merger.always_deletes(kinds).any())
 
 
 def _greatest(group: pq.RowGroupMetaData, name: str) -> int | None:
