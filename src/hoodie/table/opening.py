@@ -102,7 +102,7 @@ def open(
     spark: Session = None,
     lock: Text | None = None,
 ) -> Table:
-    """Open a table of any writer; table versions 6, 8 and 9 can be read, 8 and 9 can be written.
+    """Open a table of any writer; table versions 6, 8 and 9 are read and written.
 
     `lock`: options `hoodie.write.lock.*` of all operations of this handle, where the other writers have them in their
     own options; better they are properties of the table (docs/operations/locks.md).
