@@ -136,11 +136,13 @@ def _pairs(keys: pa.BinaryArray, values: pa.BinaryArray, bounds: Int64Array, sch
     count = max(1, len(keys))
     value_bytes = int(pc.sum(pc.binary_length(values)).as_py() or 0)
     key_bytes = int(bounds[-1]) - value_bytes - 9 * len(keys)
+    # HBase's reader fails on a last key of zero bytes, which Hudi 1.x writes in a file without entries.
+    last = {LAST_KEY: _bare_key(keys[-1].as_py())} if len(keys) else {}
     return {
         ENTRY_VERSION: (1).to_bytes(4, "big"),
         MVCC_MAX: bytes(8),
         AVERAGE_KEY_BYTES: (key_bytes // count).to_bytes(4, "big"),
         AVERAGE_VALUE_BYTES: (value_bytes // count).to_bytes(4, "big"),
-        LAST_KEY: _bare_key(keys[-1].as_py()) if len(keys) else b"",
+        **last,
         SCHEMA: schema_json.encode(),
     }

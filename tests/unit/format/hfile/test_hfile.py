@@ -69,6 +69,7 @@ def test_an_empty_file_is_a_file(codec: Compression) -> None:
     assert (len(reader), reader.block_count, rows_in(reader)) == (0, 0, [])
     assert reader.get_many(pa.array(["a"])).to_pylist() == [None]
     assert reader.get_range(b"a")[0].to_pylist() == []
+    assert "hfile.LASTKEY" not in reader.file_info, "HBase's reader fails on a key of zero bytes"
 
 
 @seeded(7)
