@@ -53,7 +53,7 @@ def _pages_of(run: pytest.Session) -> list[str]:
 
 
 @pytest.mark.timeout(2700)  # the first test waits until the steps have run with hoodie
-@pytest.mark.matrix(keep=6)
+@pytest.mark.matrix(keep=5)
 @pytest.mark.parametrize("name", PAGES)
 def test_each_step_leaves_the_same_table(
     name: str, own: dict[str, list[dict[str, Any]]], jvm: Jvm, tmp_path: Path

@@ -7,7 +7,7 @@ outside a table that a read opens. On-disk format: docs/format/table.md §3.9.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,7 +55,7 @@ class BootstrapSource:
         """
         where = store.uri(file.path)
         folder = open_store(self.folder)
-        source = self._source_of(store, file)
+        (source,) = self._sources_of(store, [file])
         with open_base_file(folder, source) as (parquet, _):
             counts = (skeleton.metadata.num_rows, parquet.metadata.num_rows)
             if counts[0] != counts[1]:
@@ -76,23 +76,28 @@ class BootstrapSource:
                 columns |= {name: pa.repeat(value, rows.num_rows) for name, value in given.items()}
                 yield pa.table([columns[name] for name in schema.names], schema=schema)
 
-    def uri_of(self, store: Store, file: BaseFile) -> str | None:
-        """Return the source file of a skeleton; None of another file. Costs and errors as `rows`."""
-        return open_store(self.folder).uri(self._source_of(store, file).path) if self.is_of(file) else None
+    def uris_of(self, store: Store, skeletons: Sequence[BaseFile]) -> list[str]:
+        """Return the source file of each skeleton. Costs: the blocks of the index that name them. Errors: as `rows`."""
+        folder = open_store(self.folder)
+        return [folder.uri(file.path) for file in self._sources_of(store, skeletons)] if skeletons else []
 
-    def _source_of(self, store: Store, file: BaseFile) -> BaseFile:
-        """Find the source file of a skeleton in the bootstrap index."""
+    def _sources_of(self, store: Store, skeletons: Sequence[BaseFile]) -> list[BaseFile]:
+        """Find the source files of skeletons in the bootstrap index."""
         path = store.uri(BY_FILE_ID)
+        keys = [file_group_key(file.partition_path, file.file_id) for file in skeletons]
         with store.open_input(BY_FILE_ID) as stored:
-            key = file_group_key(file.partition_path, file.file_id)
-            found = HFileReader(_Ranges(stored), path=path).get(key)
-        if found is None:
+            values = HFileReader(_Ranges(stored), path=path).get_many(pa.array(keys, pa.binary()))
+        return [self._parsed(value.as_py(), file, path) for value, file in zip(values, skeletons, strict=True)]
+
+    def _parsed(self, value: bytes | None, skeleton: BaseFile, path: str) -> BaseFile:
+        """Return the source file that an entry of the index names; `path` is that of the index."""
+        if value is None:
             raise CorruptFileError(
-                f"an entry for the skeleton file {file.path!r} expected, found none; restore the bootstrap index from "
-                "a copy of the table",
+                f"an entry for the skeleton file {skeleton.path!r} expected, found none; restore the bootstrap index "
+                "from a copy of the table",
                 path=path,
             )
-        uri, length = parse_source(found, path=path)
+        uri, length = parse_source(value, path=path)
         base = _bare(self.folder.uri).rstrip("/") + "/"
         relative = _bare(uri).removeprefix(base)
         if not _bare(uri).startswith(base) or posixpath.normpath(relative) != relative or relative.startswith("../"):
@@ -100,7 +105,7 @@ class BootstrapSource:
                 f"a source file inside hoodie.bootstrap.base.path ({self.folder.uri}) expected, found {uri!r}",
                 path=path,
             )
-        return BaseFile("", relative, file.file_id, file.instant_time, length)
+        return BaseFile("", relative, skeleton.file_id, skeleton.instant_time, length)
 
 
 def beside(left: Iterator[pa.Table], right: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, pa.Table]]:

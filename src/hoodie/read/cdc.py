@@ -17,9 +17,10 @@ from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.slices import FileSlice
 from hoodie.format.log.cdc_block import CdcOperation
 from hoodie.read.cdc_plan import CdcPlan, GroupChange, logged_rows
-from hoodie.read.late_rows import differing_rows, numbered_keys, scan_of_late_rows
+from hoodie.read.late_rows import numbered_keys, scan_of_late_rows
 from hoodie.read.local import SliceScan
 from hoodie.records.change import RECORD_KEY
+from hoodie.records.differences import differing_rows
 from hoodie.records.keys.sorting import KeyLookup
 from hoodie.records.row_json import json_texts
 from hoodie.storage import Store

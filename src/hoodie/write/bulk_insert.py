@@ -134,10 +134,11 @@ def insert_overwrite(
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """Which rows come to one task: by a sort, or by a distribution."""
+    """Which rows come to one task: by a sort, or by a distribution. `threads`: those that encode files in a task."""
 
     exchange: Exchange | None
     distribution: Distribution
+    threads: int = 1
 
 
 def _write(
@@ -151,8 +152,7 @@ def _write(
     preparation = setup.preparation(key_source=source, buckets=1 if numbers_rows else 0)
     exchange = _in_order_of_data(exchange) if numbers_rows and exchange is not None else exchange
     with watch.phase("write"):
-        threads = setup.call.engine.parallelism if exchange is None and _reads_in_one_task(setup) else 1
-        consume = consumer_of(source, BulkWrite(context, threads), write.instant_time)
+        consume = consumer_of(source, BulkWrite(context, spread.threads), write.instant_time)
         parts, nulls = _process(setup, preparation, consume, exchange)
     reached(Step.WRITTEN)
     return replace(Written.together(parts), nulls=nulls)
@@ -268,8 +268,8 @@ def _spread(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: s
         raise InvalidConfigError(
             f"distribution={distribution!r} with sort={sort!r}: the sort decides which rows come together; omit one"
         )
-    if _reads_in_one_task(setup):
-        asked = Distribution.NONE
+    if exchange is None and _reads_in_one_task(setup):
+        return _Spread(None, Distribution.NONE, setup.call.engine.parallelism)
     return _Spread(exchange, asked)
 
 

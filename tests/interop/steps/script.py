@@ -60,6 +60,7 @@ class Script:
     def __init__(self, spark: Any, folder: Path, run_sql: Callable[[str], Any]) -> None:
         self.spark, self._folder, self.run_sql = spark, folder, run_sql
         self.table, self._managed = "t", False
+        self._last: tuple[object, dict[str, Any]] = (None, {})
 
     @property
     def path(self) -> str:
@@ -152,11 +153,19 @@ class Script:
         return found + Counter(f"{partition}: file groups" for partition, _ in groups)
 
     def state(self) -> dict[str, Any]:
-        """Return rows, schema and properties of the table; `{}` if there is none."""
+        """Return rows, schema and properties of the table; `{}` if there is none. It is read only if a file changed."""
         if not Path(self.path, ".hoodie", "hoodie.properties").is_file():
             return {}
-        frame = self.spark.read.format(FORMAT).load(self.path)
-        return {**contents(frame), "properties": self._properties()}
+        files = self._files()
+        if self._last[0] != files:
+            frame = self.spark.read.format(FORMAT).load(self.path)
+            self._last = files, {**contents(frame), "properties": self._properties()}
+        return self._last[1]
+
+    def _files(self) -> dict[str, tuple[int, int]]:
+        """Return size and time of each file of the table."""
+        found = ((path, path.stat()) for path in Path(self.path).rglob("*") if path.is_file())
+        return {str(path): (stat.st_size, stat.st_mtime_ns) for path, stat in found}
 
     def _properties(self) -> dict[str, str]:
         lines = Path(self.path, ".hoodie", "hoodie.properties").read_text("utf-8").splitlines()

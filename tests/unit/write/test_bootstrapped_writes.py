@@ -14,10 +14,13 @@ import pytest
 import hoodie
 from hoodie.errors import UnsupportedError
 from hoodie.format.avro.schema import META_FIELDS
-from hoodie.format.bootstrap_index import INSTANT
+from hoodie.format.bootstrap_index import BY_FILE_ID, INSTANT
 from hoodie.format.instants.service_metadata import CompactionPlan
+from hoodie.services.compaction.plan import schedule_compaction
 from hoodie.table import Table
 from hoodie.timeline import State, read_instant
+from hoodie.view.table_state import TableState
+from tests.support.fault_store import FaultStore
 
 ROWS = pa.table(
     {
@@ -138,6 +141,14 @@ def test_merge_on_read(raw: Path, index: str, version: int) -> None:
     for partition in sources:
         shutil.rmtree(raw / partition)
     assert table.to_arrow(where="city = 'sf'").num_rows == sum(city == "sf" for _, city in found)
+
+
+def test_a_compaction_plan_opens_the_bootstrap_index_once(raw: Path) -> None:
+    table = adopted(raw, type="mor")
+    table.upsert(pa.concat_tables([row("a", 2, 10.0, "sf"), row("c", 2, 0.0, "nyc"), row("d", 2, 0.0, "la")]))
+    counted = FaultStore(table.view().store, count_reads=True)
+    assert schedule_compaction(TableState(counted)) is not None
+    assert sum(call.path == BY_FILE_ID for call in counted.calls) == 1
 
 
 def test_new_columns(raw: Path) -> None:

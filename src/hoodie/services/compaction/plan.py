@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from hoodie.commit.pending import request
 from hoodie.commit.writable import check_no_exclusive_service, check_writable
@@ -238,18 +239,18 @@ def plan_compaction(
     strategy: Strategy,
     limits: StrategyOptions,
     extra_metadata: Mapping[str, str] | None = None,
-    source_of: Callable[[FileSlice], str | None] = lambda _: None,
+    sources_of: Callable[[Sequence[FileSlice]], Mapping[FileGroup, str]] = lambda _: {},
 ) -> CompactionPlan:
     """Return the compaction plan of a strategy for the newest file slices; it may have no operations.
 
     Slices without log files are skipped. Slices of `busy` file groups, which are in another pending plan, are skipped
     too: a file group is in at most one pending plan, so that several plans can be executed at the same time.
-    `source_of` returns the source file of a skeleton slice: the JVM finds it in the plan only.
+    `sources_of` returns the source files of skeleton slices: the JVM finds them in the plan only.
     """
+    logged = [one for one in slices if one.log_files and (one.partition_path, one.file_id) not in busy]
+    sources = sources_of(logged)
     operations = [
-        operation_of(found.partition_path, found, source_of(found))
-        for found in slices
-        if found.log_files and (found.partition_path, found.file_id) not in busy
+        operation_of(one.partition_path, one, sources.get((one.partition_path, one.file_id))) for one in logged
     ]
     return CompactionPlan(operations=tuple(strategy(operations, limits)), extra_metadata=dict(extra_metadata or {}))
 
@@ -291,21 +292,19 @@ def schedule_compaction(
             return None
         _check_no_pending_write(view)
         busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
-        plan = plan_compaction(list_slices(view), busy, chosen, limits, extra, _sources(view))
+        plan = plan_compaction(list_slices(view), busy, chosen, limits, extra, partial(_sources, view))
         if not plan.operations:
             return None
         return request(view, Action.COMPACTION, plan.to_bytes()).requested_time
 
 
-def _sources(view: TableView) -> Callable[[FileSlice], str | None]:
-    """Return a function that returns the source file of a skeleton slice, and None of another slice."""
+def _sources(view: TableView, slices: Sequence[FileSlice]) -> dict[FileGroup, str]:
+    """Return the source files of the skeleton slices among these slices."""
     source = bootstrap_source(view)
-
-    def source_of(found: FileSlice) -> str | None:
-        base = found.base_file
-        return None if source is None or base is None else source.uri_of(view.store, base)
-
-    return source_of
+    bases = [one.base_file for one in slices if one.base_file is not None]
+    skeletons = [file for file in bases if source is not None and source.is_of(file)]
+    uris = [] if source is None else source.uris_of(view.store, skeletons)
+    return {(file.partition_path, file.file_id): uri for file, uri in zip(skeletons, uris, strict=True)}
 
 
 def _check_no_pending_write(view: TableView) -> None:

@@ -7,7 +7,7 @@ row that equals it in all columns, as those of a batch that was sent again. docs
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,11 +19,10 @@ import pyarrow.parquet as pq
 from hoodie.files.slices import BaseFile
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.records.change import KIND, RECORD_KEY, Kind
+from hoodie.records.differences import are_same_rows
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store
 from hoodie.write.files.context import RowCounts, WriteContext
-
-_BITS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 class ChangeProbe:
@@ -51,7 +50,7 @@ class ChangeProbe:
         if merged.deleted.any():
             return True
         older = older if merged.replaced.all() else older.filter(pa.array(merged.replaced))
-        return not _same_values(older, merged.rows, data)
+        return not are_same_rows(older, merged.rows.select(data))
 
     def wins_any(self, stored: pa.Table) -> bool:
         """Return whether a change wins against one of these stored rows, of which only the ordering is known."""
@@ -201,29 +200,3 @@ def _compressed_bytes(parquet: pq.ParquetFile, columns: list[str]) -> int:
     groups = (parquet.metadata.row_group(number) for number in range(parquet.num_row_groups))
     chunks = (group.column(place) for group in groups for place in range(group.num_columns))
     return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
-
-
-def _same_values(left: pa.Table, right: pa.Table, columns: Sequence[str]) -> bool:
-    """Return whether both tables have the same values in these columns, row by row.
-
-    Floats are compared by their bits: 0.0 and -0.0 differ, and equal NaNs are the same. Columns that have floats inside
-    of lists, maps or structs always count as different. Memory: no copy of the columns.
-    """
-    return all(_same(left[name], right[name]) for name in columns)
-
-
-def _same(left: pa.ChunkedArray, right: pa.ChunkedArray) -> bool:
-    if left.type != right.type:
-        return False
-    if pa.types.is_floating(left.type):
-        return bool(_bits(left).equals(_bits(right)))
-    return not _has_floats(left.type) and bool(left.equals(right))
-
-
-def _bits(floats: pa.ChunkedArray) -> pa.ChunkedArray:
-    bits = _BITS[floats.type.bit_width]
-    return pa.chunked_array([chunk.view(bits) for chunk in floats.chunks], bits)
-
-
-def _has_floats(found: pa.DataType) -> bool:
-    return pa.types.is_floating(found) or any(_has_floats(found.field(place).type) for place in range(found.num_fields))
