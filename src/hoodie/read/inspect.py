@@ -18,6 +18,7 @@ from hoodie.read.index_entries import entry_changes, first_entries
 from hoodie.read.times import When
 from hoodie.timeline import LockOptions, Timeline
 from hoodie.timeline.locks.inspection import found_locks
+from hoodie.view.last_writes import last_writes
 from hoodie.view.slices import list_files, list_slices, with_archived_between
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
@@ -128,13 +129,14 @@ class Inspection:
     def partitions(self) -> pa.Table:
         """List the partitions that have files: file groups, rows of base files, bytes and log files.
 
-        Only the latest file slices are counted. `latest_instant` is the newest instant in the names of the files.
+        Only the latest file slices are counted. `latest_instant` is the newest instant that wrote one of the files.
         """
-        row_counts = RowCounts(self.view)
+        row_counts, slices = RowCounts(self.view), self._slices()
         by_partition: dict[str, list[FileSlice]] = {}
-        for found in self._slices():
+        for found in slices:
             by_partition.setdefault(found.partition_path, []).append(found)
-        rows = [_partition_row(path, found, row_counts) for path, found in by_partition.items()]
+        times = last_writes(self.view, slices)
+        rows = [_partition_row(path, found, row_counts, times[path]) for path, found in by_partition.items()]
         return pa.Table.from_pylist(rows, schema=PARTITIONS_SCHEMA)
 
     def _slices(self) -> list[FileSlice]:
@@ -253,17 +255,18 @@ def _slice_row(found: FileSlice, row_counts: RowCounts) -> dict[str, Any]:
     }
 
 
-def _partition_row(partition_path: str, slices: list[FileSlice], row_counts: RowCounts) -> dict[str, Any]:
+def _partition_row(
+    partition_path: str, slices: list[FileSlice], row_counts: RowCounts, latest_instant: str
+) -> dict[str, Any]:
     rows = [_slice_row(found, row_counts) for found in slices]
     counts = [row["base_rows"] for row in rows if row["base_file"] is not None]
-    logs = [log for found in slices for log in found.log_files]
     return {
         "partition_path": partition_path,
         "file_groups": len(slices),
         "base_rows": None if None in counts else sum(counts),
         "size_bytes": sum(found.size_bytes for found in slices),
-        "log_files": len(logs),
-        "latest_instant": max([*(row["base_instant"] for row in rows), *(log.name.instant_time for log in logs)]),
+        "log_files": sum(len(found.log_files) for found in slices),
+        "latest_instant": latest_instant,
     }
 
 

@@ -1,10 +1,10 @@
 """Delete the partitions whose time to live is over: `t.expire_partitions()`, and after a commit if that is on.
 
 Hudi's strategies and options decide (docs/operations/time-to-live.md). The time of a partition is that of its last
-write, or of its creation. A last write is the newest instant of a base or log file of its newest file slices; JVM Hudi
-1.2.0 looks at base files only, so that there a merge-on-read partition may expire while it is written to. One replace
-commit, a write of the operation DELETE_PARTITION, deletes the partitions: the record index follows, and the files stay
-for readers of older snapshots until they are cleaned.
+write, or of its creation. A last write is the newest instant that wrote a base or log file of its newest file slices;
+JVM Hudi 1.2.0 looks at base files only, so that there a merge-on-read partition may expire while it is written to. One
+replace commit, a write of the operation DELETE_PARTITION, deletes the partitions: the record index follows, and the
+files stay for readers of older snapshots until they are cleaned.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from hoodie.services.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import to_instant_time
+from hoodie.view.last_writes import last_writes
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
@@ -98,12 +99,7 @@ def _partition_times(
     view: TableView, rule: _TtlOptions, engine: Engine, partitions: Collection[str] | None = None
 ) -> dict[str, str]:
     """Return the time from which the time to live of each partition counts; partitions without rows are left out."""
-    newest: dict[str, str] = {}
-    for found in list_slices(view, partitions if partitions is not None else (rule.partitions or None)):
-        times = [log.name.instant_time for log in found.log_files]
-        if found.base_file is not None:
-            times.append(found.base_file.instant_time)
-        newest[found.partition_path] = max(newest.get(found.partition_path, ""), *times)
+    newest = last_writes(view, list_slices(view, partitions if partitions is not None else (rule.partitions or None)))
     if not rule.by_creation:
         return newest
     paths = sorted(newest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
@@ -15,7 +15,7 @@ from hoodie.index.record.state import record_index
 from hoodie.services.ttl import expire_partitions, is_expiry_due
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import Action, InstantClock
+from hoodie.timeline import Action, InstantClock, parse_instant_time
 from tests.crash.tables import new_table, rows_of, trips
 from tests.support.index_check import check_index
 
@@ -26,10 +26,10 @@ WEEK = {"hoodie.partition.ttl.strategy.days.retain": "7"}
 BY_CREATION = {**WEEK, "hoodie.partition.ttl.management.strategy.type": "KEEP_BY_CREATION_TIME"}
 
 
-def aged_table(table_type: str = "copy_on_write", **properties: str) -> Table:
+def aged_table(table_type: str = "copy_on_write", table_version: int = 9, **properties: str) -> Table:
     """`sf` was created 40 days ago and written to yesterday, `nyc` 30 days ago, `la` 20 days ago, `rome` today."""
     store = MemoryStore()
-    new_table(store, table_type=table_type, properties=properties)
+    new_table(store, table_type=table_type, table_version=table_version, properties=properties)
     days = [40, 30, 20, 1, 0]
     table = Table(store)
     zone = table.view().layout.zone
@@ -70,6 +70,26 @@ def test_partitions_without_a_write_expire(table_type: str) -> None:
     assert record_index(table.view()) is not None
     check_index(table.view())
     assert expire_partitions(call_of(table, WEEK), now=NOW).instant is None
+
+
+@pytest.mark.parametrize("archives", [False, True])
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_writes_into_log_files_count_in_version_6(table_type: str, archives: bool) -> None:
+    """There the name of a log file does not have the time of the write. All writes are of today, some ms apart."""
+    table = aged_table(table_type, 6)
+    last_of_sf = table.timeline.instants[3].requested_time
+    if archives:
+        for _ in range(4):
+            table.upsert(trips({"d": (2, "rome")}))
+        limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+        table.archive(properties=limits)
+        assert (table.timeline.start or "") > last_of_sf
+    found = {row["partition_path"]: row["latest_instant"] for row in table.inspect.partitions().to_pylist()}
+    assert found["city=sf"] == last_of_sf
+    in_a_week = parse_instant_time(last_of_sf, table.view().layout.zone) + timedelta(days=7)
+    done = expire_partitions(call_of(table, WEEK), now=in_a_week)
+    assert list(done.partitions) == ["city=nyc", "city=la"]
+    assert rows_of(table.view().store).keys() == {"a", "d"}
 
 
 def test_by_creation() -> None:

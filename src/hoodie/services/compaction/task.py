@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -75,15 +74,25 @@ class CompactSlice:
 
 
 class _LoggedRows:
-    """Count the rows that come from log files: rows of the base file never have the instant time of a log file."""
+    """Count the rows that come from log files: rows of the base file never have the instant time of a log file.
+
+    In version 6 the names of log files have the instant of the base file. There all writes of a slice are later.
+    """
 
     def __init__(self, file_slice: FileSlice) -> None:
-        self._instants = pa.array(sorted({log.name.instant_time for log in file_slice.log_files}), pa.string())
+        self._base = file_slice.base_file
+        self._names = sorted({log.name.instant_time for log in file_slice.log_files})
         self.rows = 0
 
     def count(self, rows: pa.Table) -> None:
         """Count the rows of one batch of the merged slice."""
-        self.rows += int(np.count_nonzero(pc.is_in(rows[_COMMIT_TIME], value_set=self._instants).combine_chunks()))
+        times = rows[_COMMIT_TIME]
+        if self._base is None:
+            self.rows += rows.num_rows
+        elif self._base.instant_time in self._names:
+            self.rows += pc.sum(pc.greater(times, self._base.instant_time)).as_py() or 0
+        else:
+            self.rows += pc.sum(pc.is_in(times, value_set=pa.array(self._names, pa.string()))).as_py() or 0
 
 
 def _stat(

@@ -129,6 +129,24 @@ def test_what_the_instant_says() -> None:
     assert (nyc.num_writes, nyc.num_update_writes, nyc.num_deletes, nyc.num_inserts) == (2, 1, 0, 1)
 
 
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_rows_of_log_files_are_counted_in_each_version(version: int) -> None:
+    """In version 6 the names of log files have the instant of the base file."""
+    store = MemoryStore()
+    options = CreateOptions(
+        record_key="id", partition_by="city", ordering="ts", type="merge_on_read", index="simple", table_version=version
+    )
+    create_table(store, SCHEMA, options)
+    table = Table(store)
+    table.upsert(trips({f"k{number}": (1, "sf") for number in range(9)}))
+    for ts in (2, 3):
+        table.upsert(trips({"k1": (ts, "sf"), "k2": (ts, "sf")}))
+    table.delete(pa.table({"id": ["k3"], "city": ["sf"]}))
+    table.schedule_compaction()
+    found = table.compact().counts
+    assert (found["records"], found["updated"], found["deleted"]) == (8, 2, 1)
+
+
 def test_nothing_to_compact() -> None:
     store = new_table()
     assert Table(store).schedule_compaction() is None

@@ -1,0 +1,40 @@
+"""When the partitions of a table were last written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hoodie.files.slices import FileSlice
+from hoodie.view.table_view import TableView
+
+
+def last_writes(view: TableView, slices: Iterable[FileSlice]) -> dict[str, str]:
+    """Return the newest instant that wrote a file of each partition, of its newest file slices.
+
+    In version 6 the name of a log file has the instant of its file slice, not that of the write
+    (docs/format/table.md §9.2). There the commits since the oldest slice with log files are read, archived ones too.
+    Memory: the partitions, and one commit.
+
+    Raises: CorruptFileError if a commit that is read is damaged.
+    """
+    newest: dict[str, str] = {}
+    logged: list[str] = []
+    for found in slices:
+        times = [log.name.instant_time for log in found.log_files]
+        logged += times[:1]
+        if found.base_file is not None:
+            times.append(found.base_file.instant_time)
+        newest[found.partition_path] = max([newest.get(found.partition_path, ""), *times])
+    if logged and view.config.version.log_name_has_base_instant:
+        for time, partitions in _commits_after(view, min(logged)):
+            newest |= {path: max(time, newest[path]) for path in partitions if path in newest}
+    return newest
+
+
+def _commits_after(view: TableView, after: str) -> Iterator[tuple[str, Iterable[str]]]:
+    """Yield the requested time and the partitions of each write after an instant, in no defined order."""
+    for instant in view.completed_writes():
+        if instant.requested_time > after:
+            yield instant.requested_time, view.commit_metadata(instant).partition_to_write_stats
+    for instant, commit in view.archived_commits(view.archived_writes(after)):
+        yield instant.requested_time, commit.partition_to_write_stats
