@@ -45,6 +45,7 @@ from hoodie.timeline import Timeline
 
 Ranges = Mapping[str, Mapping[str, tuple[ColumnRange, ...]]]
 """Partition path -> file name -> ranges of its columns."""
+_File = BaseFile | tuple[LogFile, ...]
 _FILE_BYTES = 64 * 1024
 """Approximate bytes that are read of a base file, to choose an engine."""
 _MISSING = "missing range"
@@ -104,17 +105,17 @@ def _grouped_rows(
 
 @dataclass(frozen=True, slots=True)
 class _RangesTask:
-    """Callable for `Engine.run`: the ranges of one file. Picklable."""
+    """Callable for `Engine.run`: the ranges of one file; after a log file may come the later ones of its slice."""
 
     store: StoreSpec
     columns: tuple[str, ...]
     read: SliceRead
 
-    def __call__(self, file: BaseFile | LogFile, _context: TaskContext) -> tuple[ColumnRange, ...]:
+    def __call__(self, file: _File, _context: TaskContext) -> tuple[ColumnRange, ...]:
         store = open_store(self.store)
         if isinstance(file, BaseFile):
             return base_file_ranges(store, file, self.columns)
-        return log_file_ranges(store, file, self.columns, self.read)
+        return log_file_ranges(store, file[0], self.columns, self.read, later=file[1:])
 
 
 @dataclass(slots=True)
@@ -125,6 +126,8 @@ class StatisticsBuild:
     """
 
     columns: tuple[str, ...]
+    is_check: bool = False
+    """Whether rows that were rolled back by a later log file, as in version 6, are left out; a build keeps them."""
     files_read: int = 0
     _found: dict[tuple[str, str], tuple[ColumnRange, ...]] = field(default_factory=dict)
     """Partition path and file name -> ranges."""
@@ -144,11 +147,12 @@ class StatisticsBuild:
 
     def catch_up(self, table: DataTable) -> int:
         """Read the files that are new since the last call, and forget those that left; return how many were read."""
-        files = {(file.partition_path, name): file for name, file in _files(table.slices(None))}
+        with_later = self.is_check and table.config.version.validates_log_blocks
+        files = dict(_files(table.slices(None), with_later=with_later))
         new = {place: file for place, file in files.items() if place not in self._found}
         engine = table.engine_for(
             sum(
-                min(file.size_bytes, _FILE_BYTES) if isinstance(file, BaseFile) else file.size_bytes
+                min(file.size_bytes, _FILE_BYTES) if isinstance(file, BaseFile) else file[0].size_bytes
                 for file in new.values()
             )
         )
@@ -173,12 +177,13 @@ class StatisticsBuild:
         ]
 
 
-def _files(slices: Sequence[FileSlice]) -> Iterator[tuple[str, BaseFile | LogFile]]:
+def _files(slices: Sequence[FileSlice], *, with_later: bool) -> Iterator[tuple[tuple[str, str], _File]]:
+    """Yield partition path and name of each file, and the file; with a log file the later ones of its slice."""
     for found in slices:
         if found.base_file is not None:
-            yield found.base_file.name, found.base_file
-        for file in found.log_files:
-            yield file.name.name, file
+            yield (found.partition_path, found.base_file.name), found.base_file
+        for place, file in enumerate(found.log_files):
+            yield (found.partition_path, file.name.name), found.log_files[place:] if with_later else (file,)
 
 
 def compare_statistics(
@@ -190,7 +195,7 @@ def compare_statistics(
     cover the values. A range that is wider than the values is none, because no query loses rows by it. Reads the
     footers of base files, their float columns, and log files. Memory: the ranges.
     """
-    build = StatisticsBuild(columns)
+    build = StatisticsBuild(columns, is_check=True)
     build.catch_up(table)
     several = [cast(StatisticsKind, kind) for kind in kinds]
     differences: list[Difference] = []
@@ -285,18 +290,21 @@ def base_file_ranges(store: Store, file: BaseFile, columns: Sequence[str]) -> tu
         return footer_ranges(parquet.metadata, types, noted)
 
 
-def log_file_ranges(store: Store, file: LogFile, columns: Sequence[str], read: SliceRead) -> tuple[ColumnRange, ...]:
+def log_file_ranges(
+    store: Store, file: LogFile, columns: Sequence[str], read: SliceRead, *, later: Sequence[LogFile] = ()
+) -> tuple[ColumnRange, ...]:
     """Return the ranges of the rows of a log file, without sizes; a file without rows has ranges without values.
 
-    The rows are those of the file's own blocks, whatever blocks other files of its slice replace. `read.schema` has the
-    types of the columns. A column that one of the blocks lacks is left out. Memory: one block.
+    The rows are those of the file's own blocks, whatever blocks other files of its slice replace; not of blocks that
+    one of the `later` files of its slice rolls back, as in version 6. `read.schema` has the types of the columns. A
+    column that one of the blocks lacks is left out. Memory: one block.
 
     Raises: CorruptFileError.
     """
     types = typed_columns(columns, read.schema)
     total: dict[str, ColumnRange] | None = None
-    for block in stored_blocks(store, (file,), read.scan_rule):
-        if not block.block_type.holds_data:
+    for block in stored_blocks(store, (file, *later), read.scan_rule):
+        if not block.block_type.holds_data or block.path != file.path:
             continue
         rows = read_data_block(block.read(store), path=store.uri(block.path))
         stored = set(rows.column_names)

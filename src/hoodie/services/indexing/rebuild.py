@@ -46,17 +46,18 @@ def rebuild(call: Call) -> ServiceResult:
     view = TableView.load(call.state)
     counts = {"partitions": len(view.config.metadata_partitions)}
     bytes_written = 0
-    if lost_record_index(view) is not None:
-        with times.phase("index"):
-            built = build_record_index(call)
-        counts |= {"partitions": counts["partitions"] + 1, **built.counts}
-        notes, bytes_written = (*notes, *built.notes), built.bytes_written
     for kind in KINDS.built:
         if kind.is_written_in(view.config.version) and (kind in had or kind.is_lost(data_table(view))):
             with times.phase(kind.subject):
                 again = build_partition(call, kind.name, columns=had.get(kind))
             counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)
             notes, bytes_written = (*notes, *again.notes), bytes_written + again.bytes_written
+    # Last: it is refused if several rows share a key.
+    if lost_record_index(view) is not None:
+        with times.phase("index"):
+            built = build_record_index(call)
+        counts |= {"partitions": counts["partitions"] + 1, **built.counts}
+        notes, bytes_written = (*notes, *built.notes), bytes_written + built.bytes_written
     return ServiceResult(
         operation="rebuild metadata table",
         counts=counts,

@@ -16,7 +16,7 @@ from typing import Final
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import drop_metadata_table, drop_partitions
-from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, UnsupportedError
+from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, RecordKeyError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
@@ -164,7 +164,7 @@ def _finished(call: Call, operation: str, new: TableVersion, times: PhaseTimes, 
         notes = (*notes, f"t.{operation}(to={new.value}, dry_run=False) builds the metadata table")
     elif is_open:
         with times.phase("index"):
-            notes = (*notes, *rebuild(call).notes)
+            notes = (*notes, *_rebuild(call))
     return VersionResult(
         operation=operation,
         from_version=new.value,
@@ -299,6 +299,17 @@ def _move_properties(view: TableView, plan: MovePlan, lock: TableLock) -> dict[s
 def _build(call: Call, plan: MovePlan) -> tuple[str, ...]:
     """Build the metadata partitions that were not carried; return notes."""
     if plan.changes_timeline:
-        return rebuild(call).notes if plan.built else ()
+        return _rebuild(call) if plan.built else ()
     builders = {kind.name: kind for name in plan.built if (kind := KINDS.builder(name)) is not None}
     return tuple(note for name in builders for note in build_partition(call, name).notes)
+
+
+def _rebuild(call: Call) -> tuple[str, ...]:
+    """Build the metadata table; return notes, also about a record index that cannot be built: the table has moved."""
+    try:
+        return rebuild(call).notes
+    except RecordKeyError as error:
+        return (
+            f"the record index was not built, so keys are looked up in the data files: {error}; build it with "
+            't.index.build("record"), or give it up with t.index.drop("record")',
+        )

@@ -115,6 +115,25 @@ def _archived() -> MemoryStore:
     return store
 
 
+def test_log_files_of_a_write_that_was_rolled_back_have_no_statistics() -> None:
+    """The log file stays, with a block behind it that rolls it back."""
+    store = _life("merge_on_read", **{"hoodie.metadata.index.column.stats.enable": "true"})
+    table = Table(store)
+    for ts in (8, 9):
+        done = table.upsert(trips({"a": (ts, "sf"), "b": (ts, "sf")}))
+    logs = len(store_logs(table))
+    table.rollback(done.instant)
+    assert len(store_logs(table)) > logs
+    assert rows_of(store)["a"] == (8, "sf")
+    report = table.verify(full=True)
+    assert report.ok, report
+    assert len(table.to_arrow(where="ts = 8")) == 2
+
+
+def store_logs(table: Table) -> list[str]:
+    return [row["file"] for row in table.inspect.files().to_pylist() if row["kind"] == "log" and row["is_current"]]
+
+
 def test_an_orphan_of_an_instant_that_is_not_archived_is_found() -> None:
     store = _archived()
     rows, start = rows_of(store), int(Table(store).timeline.start or "")

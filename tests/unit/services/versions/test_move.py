@@ -267,6 +267,23 @@ def test_an_older_version_has_no_partitioned_record_index() -> None:
     assert table.count() == 6
 
 
+def test_a_record_index_that_cannot_be_built_is_named() -> None:
+    """An insert looks up no keys; a record index holds one row of each key."""
+    statistics = {"hoodie.metadata.index.column.stats.enable": "true"}
+    table = new(6, index="record", properties=statistics)
+    written(table, range(2))
+    table.insert(trips({"k0": (5, "sf")}))
+    done = move(table, 9)
+    assert any("the record index was not built" in note and "k0" in note for note in done.notes), done
+    assert table.view().config.version.value == 9
+    assert {"files", "column_stats"} <= {*table.view().config.metadata_partitions}
+    assert "record_index" not in table.view().config.metadata_partitions
+    assert table.count() == 3
+    table.delete(pa.table({"id": ["k0"], "city": ["sf"]}))
+    assert table.index.build("record").counts["entries"] == 1
+    assert table.verify(full=True).ok
+
+
 def complex_table(version: int, bare: bool) -> Table:
     encoding = {"hoodie.write.complex.keygen.new.encoding": str(bare).lower()} if version < 9 else {}
     table = new(version, "copy_on_write", key_generator="complex", properties=encoding)
