@@ -42,17 +42,17 @@ public final class HFileJudge {
             scanned++;
             byte[] key = Arrays.copyOfRange(bytes, keyStart, keyStart + entry.getKeyContentLength());
             if (seek.seekTo(new UTF8StringKey(key)) == HFileReader.SEEK_TO_FOUND) {
-                KeyValue same = seek.getKeyValue().get();
-                int start = same.getValueOffset();
-                boolean isSame = Arrays.equals(bytes, valueStart, valueStart + entry.getValueLength(),
-                    same.getBytes(), start, start + same.getValueLength());
-                found += isSame ? 1 : 0;
+                KeyValue other = seek.getKeyValue().get();
+                int start = other.getValueOffset();
+                boolean same = Arrays.equals(bytes, valueStart, valueStart + entry.getValueLength(),
+                    other.getBytes(), start, start + other.getValueLength());
+                found += same ? 1 : 0;
             }
         }
         // The JVM looks keys up in files of no entries too.
-        HFileReader other = open(content);
-        other.seekTo();
-        boolean isAbsent = other.seekTo(new UTF8StringKey("\0\0\0")) != HFileReader.SEEK_TO_FOUND;
+        HFileReader fresh = open(content);
+        fresh.seekTo();
+        boolean isAbsent = fresh.seekTo(new UTF8StringKey("\0\0\0")) != HFileReader.SEEK_TO_FOUND;
         HexFormat hex = HexFormat.of();
         return scan.getNumKeyValueEntries() + " " + scanned + " " + (isAbsent ? found : -1) + " "
             + hex.formatHex(keys.digest()) + " " + hex.formatHex(values.digest());

@@ -6,6 +6,8 @@ about a damaged metadata table name. Writes use the other functions, if the meta
 
 from __future__ import annotations
 
+from typing import Final
+
 from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import drop_lost_partitions, drop_metadata_table, ensure_metadata_table
@@ -27,6 +29,9 @@ from hoodie.timeline import Action, Instant, is_live
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
+
+BUILD_OR_DROP: Final = 'build it with t.index.build("record"), or give it up with t.index.drop("record")'
+"""What to do about a record index that could not be built."""
 
 
 def rebuild(call: Call) -> ServiceResult:
@@ -165,7 +170,7 @@ def build_lost_index(call: Call, *, bytes_max: int) -> tuple[str, ...]:
     return (
         *notes,
         f"the record index is missing and was not built again, so keys are looked up in the data files: {reason}; "
-        'build it with t.index.build("record"), or give it up with t.index.drop("record")',
+        f"{BUILD_OR_DROP}",
     )
 
 

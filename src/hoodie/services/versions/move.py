@@ -31,7 +31,7 @@ from hoodie.services.cleaning.clean import finish_cleans
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.compaction.plan import schedule_compaction
 from hoodie.services.indexing.file_builds import build_partition, off_properties
-from hoodie.services.indexing.rebuild import rebuild
+from hoodie.services.indexing.rebuild import BUILD_OR_DROP, rebuild
 from hoodie.services.indexing.switch import drop_record_index
 from hoodie.services.planned.executor import execute, execute_waiting
 from hoodie.services.results import ServiceResult
@@ -309,7 +309,4 @@ def _rebuild(call: Call) -> tuple[str, ...]:
     try:
         return rebuild(call).notes
     except RecordKeyError as error:
-        return (
-            f"the record index was not built, so keys are looked up in the data files: {error}; build it with "
-            't.index.build("record"), or give it up with t.index.drop("record")',
-        )
+        return (f"the record index was not built, so keys are looked up in the data files: {error}; {BUILD_OR_DROP}",)
