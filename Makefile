@@ -27,15 +27,18 @@ EXTRAS_NEWEST := .[spark,connect,demo,test,dev]
 SPARK_35 := 'pyspark~=3.5.5' 'setuptools<81'
 SPARK_40 := 'pyspark~=4.0.1'
 
+# Some machines forbid Python to store compiled modules. Each worker of Spark, and each test with a process of its own,
+# would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 # Sets have the same order in every run of the tests.
-test test-newest pythons fuzz interop hbase: export PYTHONHASHSEED := 0
-# Lanes run side by side: each waits often enough that more than two keep two cores busy. Logs are in .cache/lanes.
-RUN_LANES := scripts/run_lanes.py $(CACHE)/lanes
+export PYTHONHASHSEED := 0
+# Lanes run in turn, or side by side on four cores and more. Logs are in .cache/lanes.
+RUN_LANES := $(PYTHON) scripts/run_lanes.py $(CACHE)/lanes
 NEEDS_JAVA := sh scripts/require_java
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-newest pythons fuzz stress stress-jvm interop hbase bench check site docs constraints fmt java
+.PHONY: help demo test test-all test-newest pythons fuzz mutants stress stress-jvm interop hbase bench check check-types check-rules site docs constraints fmt java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,14 +46,43 @@ help: ## Show this list
 demo: $(VENV)/.stamp ## A year of flights: insert, upsert, delete, time travel, judged by hudi-rs
 	@$(VENV)/bin/hoodie demo
 
-test: $(VENV)/.stamp ## The tests in process, on a classic session of the newest Spark and on Spark Connect, side by side
-	@$(VENV)/bin/python $(RUN_LANES) \
-	    "in process=$(VENV)/bin/python -m pytest $(IN_PROCESS)" \
-	    "classic=$(NEEDS_JAVA) && $(VENV)/bin/python -m pytest tests/contract -m spark" \
-	    "connect=$(NEEDS_JAVA) && HOODIE_TEST_SPARK=connect $(VENV)/bin/python -m pytest tests/contract"
+test: $(VENV)/.stamp ## What a change must not break, in six minutes: in process, and what users of PySpark see first on a classic session
+	@$(RUN_LANES) \
+	    "in process=HOODIE_TEST_TIER=first $(VENV)/bin/python -m pytest $(IN_PROCESS)" \
+	    "classic=$(NEEDS_JAVA) && HOODIE_TEST_TIER=first $(VENV)/bin/python -m pytest tests/contract -m 'spark and surface'"
 
-test-all: export HOODIE_TEST_ALL := 1
-test-all: test interop pythons ## Every case of `make test` and `make interop`, also those that their samples leave out, and `make pythons`
+test-all: ## Every case of every lane, without samples; MINUTES=60 runs a piece of it, and the next call goes on with the rest
+	@$(PYTHON) scripts/test_all.py $(CACHE)/passed $(LANES)
+
+# Each lane alone. A target prepares the environment that it needs, and no other.
+LANES := in-process classic connect judges older spark-3.5 spark-4.0 hbase
+.PHONY: $(LANES:%=lane-%)
+
+lane-in-process: $(VENV)/.stamp
+	$(VENV)/bin/python -m pytest $(IN_PROCESS)
+
+lane-classic: java $(VENV)/.stamp
+	$(VENV)/bin/python -m pytest tests/contract -m spark
+
+lane-connect: java $(VENV)/.stamp
+	HOODIE_TEST_SPARK=connect $(VENV)/bin/python -m pytest tests/contract
+
+lane-judges: java $(VENV)/.stamp $(VENV_35)/.stamp $(BUNDLE)
+	HOODIE_NEWEST_PYTHON=$(VENV)/bin/python HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop --ignore=tests/interop/older -n 2 --dist loadfile
+
+lane-older: java $(VENV_35)/.stamp $(BUNDLE_V8) $(BUNDLE_V6)
+	HOODIE_JVM_BUNDLE=$(BUNDLE_V8) $(VENV_35)/bin/python -m pytest tests/interop/older/test_releases.py tests/interop/older/test_statistics.py tests/interop/older/test_*_of_1_0.py
+	HOODIE_JVM_BUNDLE=$(BUNDLE_V6) $(VENV_35)/bin/python -m pytest tests/interop/older/test_releases.py tests/interop/older/test_statistics.py tests/interop/older/test_*_of_0_15.py
+
+lane-spark-3.5: java $(VENV_35)/.stamp
+	$(VENV_35)/bin/python -m pytest tests/contract -m spark
+
+lane-spark-4.0: java $(VENV_40)/.stamp
+	$(VENV_40)/bin/python -m pytest tests/contract -m surface
+	HOODIE_TEST_SPARK=connect $(VENV_40)/bin/python -m pytest tests/contract -m surface
+
+lane-hbase: java $(VENV_35)/.stamp $(HBASE)
+	HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase
 
 test-newest: ## The tests in process with the newest version of each dependency, in an environment of its own
 	@sh scripts/make_venv $(PYTHON) $(CACHE)/newest
@@ -63,31 +95,31 @@ pythons: ## The tests in process on each Python at hand among PYTHONS (versions 
 fuzz: $(VENV)/.stamp ## Property tests and damaged files with fresh seeds; HOODIE_FUZZ_SEED=… repeats one, HOODIE_FUZZ_FACTOR=… runs longer
 	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/hbase -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
 
+mutants: $(VENV)/.stamp ## Change the code in 20 places, one at a time, and count what the tests of `make test` find; SEED=…
+	$(VENV)/bin/python scripts/mutants.py --seed $(or $(SEED),1)
+
 stress: $(VENV)/.stamp ## Eight writers that are killed and stopped, five minutes; HOODIE_STRESS_SECONDS, HOODIE_STRESS_PROCESSES, HOODIE_STRESS_SEED
 	$(VENV)/bin/python -m tests.stress
 
 stress-jvm: java $(VENV_35)/.stamp $(BUNDLE) ## The same with two JVM writers among the eight, locked by ZooKeeper; HOODIE_STRESS_JVM=… for another number
 	HOODIE_STRESS_JVM=$${HOODIE_STRESS_JVM:-2} HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) $(VENV_35)/bin/python -m tests.stress
 
-interop: java $(VENV)/.stamp $(VENV_35)/.stamp $(VENV_40)/.stamp $(BUNDLE) $(BUNDLE_V8) $(BUNDLE_V6) $(HBASE) ## JVM Hudi 1.2.0, 1.0.2, 0.15.0 and hudi-rs as judges, a real HBase, the contract tests on Spark 3.5, and the surfaces on Spark 4.0, side by side
-	@echo "PySpark 3.5 takes Python 3.8 to 3.11, and 3.12 with setuptools, which has its distutils; this one is $$($(VENV_35)/bin/python -V)"
-	@$(VENV_35)/bin/python $(RUN_LANES) \
-	    "judges=HOODIE_NEWEST_PYTHON=$(VENV)/bin/python HOODIE_JVM_BUNDLE=$(BUNDLE) $(VENV_35)/bin/python -m pytest tests/interop --ignore=tests/interop/older -n 2 --dist loadfile" \
-	    "older judges=HOODIE_JVM_BUNDLE=$(BUNDLE_V8) $(VENV_35)/bin/python -m pytest tests/interop/older/test_releases.py tests/interop/older/test_statistics.py tests/interop/older/test_*_of_1_0.py && HOODIE_JVM_BUNDLE=$(BUNDLE_V6) $(VENV_35)/bin/python -m pytest tests/interop/older/test_releases.py tests/interop/older/test_statistics.py tests/interop/older/test_*_of_0_15.py" \
-	    "spark 3.5=$(VENV_35)/bin/python -m pytest tests/contract -m spark" \
-	    "spark 4.0=$(VENV_40)/bin/python -m pytest tests/contract -m surface && HOODIE_TEST_SPARK=connect $(VENV_40)/bin/python -m pytest tests/contract -m surface" \
-	    "hbase=HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase"
+interop: ## JVM Hudi 1.2.0, 1.0.2, 0.15.0 and hudi-rs as judges, a real HBase, Spark 3.5 and Spark 4.0, by sample
+	@$(RUN_LANES) $(foreach lane,judges older spark-3.5 spark-4.0 hbase,"$(lane)=$(MAKE) --no-print-directory lane-$(lane)")
 
-hbase: java $(VENV_35)/.stamp $(HBASE) ## The tests of the HBase index with a standalone HBase, which Maven or Spark fetches once (110 MB)
-	HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase
+hbase: lane-hbase ## The tests of the HBase index with a standalone HBase, which Maven or Spark fetches once (110 MB)
 
 bench: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) $(HBASE) ## Time this project beside JVM Hudi, delta-rs and plain Parquet (about 100 minutes)
 	HOODIE_HBASE_JARS=$(abspath $(HBASE)) HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) HOODIE_BENCH_PYTHON_35=$(abspath $(VENV_35))/bin/python $(VENV)/bin/python -m bench --docs $(BENCH)
 
-check: $(VENV)/.stamp ## Format, lint, types, the rules of tests/tidy, and the examples of docstrings
+check: check-types check-rules ## Format, lint, types, the rules of tests/tidy, and the examples of docstrings
+
+check-types: $(VENV)/.stamp
+	$(VENV)/bin/mypy
+
+check-rules: $(VENV)/.stamp
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
-	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m pytest -q tests/tidy
 	$(VENV)/bin/python -m pytest -q --doctest-modules src/hoodie
 

@@ -1,7 +1,8 @@
-"""Run several commands side by side, each with a log file of its own; fail if one of them fails.
+"""Run several commands, each with a log file of its own; fail if one of them fails.
 
 Usage: python scripts/run_lanes.py LOG_FOLDER NAME=COMMAND [NAME=COMMAND ...]
 
+On four cores and more they run side by side, on fewer in turn: a lane keeps two cores busy.
 The output is a line when a lane begins or ends, one a minute with the progress of all, and at last the end of the log
 of each lane that failed. If the script is stopped, it stops its lanes.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 
 REPORT_SECONDS = 60
 GRACE_SECONDS = 10
+CORES_SIDE_BY_SIDE = 4
 TAIL_LINES = 60
 
 
@@ -57,10 +59,14 @@ def main(folder: Path, commands: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, frame: signals.append(received))
     folder.mkdir(parents=True, exist_ok=True)
-    lanes = [_begin(folder, *command.split("=", 1)) for command in commands]
-    running = _wait(lanes, signals)
-    _end(running)
-    failed = [lane for lane in lanes if lane in running or lane.process.returncode]
+    at_once = len(commands) if len(os.sched_getaffinity(0)) >= CORES_SIDE_BY_SIDE else 1
+    waiting = [tuple(command.split("=", 1)) for command in commands]
+    failed: list[Lane] = []
+    while waiting and not signals:
+        lanes = [_begin(folder, *waiting.pop(0)) for _ in range(min(at_once, len(waiting)))]
+        running = _wait(lanes, signals)
+        _end(running)
+        failed += [lane for lane in lanes if lane in running or lane.process.returncode]
     for lane in failed:
         print(f"\n=== {lane.name}: the end of {lane.log}", *lane.lines()[-TAIL_LINES:], sep="\n")
     if failed:

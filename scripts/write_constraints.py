@@ -24,7 +24,7 @@ def constraints() -> str:
         name for name, package in kept.items() if "Root-Is-Purelib: false" in (package.read_text("WHEEL") or "")
     ]
     lines = [f"{name}=={package.version}" for name, package in kept.items()]
-    return "\n".join([_heading(), f"--only-binary {','.join(compiled)}", *lines]) + "\n"
+    return "\n".join([_heading(), *(f"--only-binary {name}" for name in compiled), *lines]) + "\n"
 
 
 def _heading() -> str:

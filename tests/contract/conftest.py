@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.contract.table_lanes import Lane
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ENGINES = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.connect])]
 
@@ -21,6 +25,19 @@ def lane(request: pytest.FixtureRequest, tmp_path: Path) -> Lane:
 def shared_lane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lane:
     """As `lane`, one for all tests of a module: for tables that tests only read."""
     return _lane(request, tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture
+def spark_lane(spark: SparkSession, tmp_path: Path) -> Lane:
+    """The Spark session of the lane as an engine."""
+    return Lane(spark, tmp_path)
+
+
+@pytest.fixture
+def has_data_sources(spark: SparkSession) -> None:
+    """Skip on PySpark 3.5; `test_stream_source.py` and `test_stream_sink.py` have what hoodie says there."""
+    if not hasattr(spark, "dataSource"):
+        pytest.skip("PySpark 3.5 has no data sources in Python")
 
 
 def _lane(request: pytest.FixtureRequest, folder: Path) -> Lane:

@@ -1,6 +1,6 @@
 """A table of the smallest and greatest values of each type, conditions over it, and the answer of Spark for each row.
 
-`answers_of_spark` in `test_expression_spark.py` made the answers; it makes them again and compares them.
+`test_spark_gives_the_recorded_answers` in `test_extreme_values.py` compares the answers with those of Spark.
 """
 
 # ruff: noqa: E501 — a row of the table stays one line.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pyarrow as pa
+
+from tests.contract.expression_cases import listed
 
 _DATES = [-719_528, 2_932_896, None, 0, 1, 2_932_897, 2_147_483_647, -2_147_483_648]
 _TIMES = [-(2**63), 2**63 - 1, None, 0, 1, 253_402_300_800_000_000, -62_167_219_200_000_000, -1]
@@ -30,29 +32,14 @@ TABLE = pa.table(
     }
 )  # fmt: skip
 _NUMBERS = ("t", "i", "l", "f", "d", "p", "q")
-_FAR = (
-    "300",
-    "-2147483649",
-    "9223372036854775808",
-    "1e300",
-    "-1e39",
-    "0.001",
-    "'99999999999999999999'",
-    "double('NaN')",
-    "12345678901234567890123456789012345678",
-)
-_DAYS = (
-    "0000-01-01",
-    "-0001-12-31",
-    "9999-12-31",
-    "10000-01-01",
-    "+10000-01-01",
-    "290000-01-01",
-    "5881580-07-11",
-    "9999999-01-01",
-    "2024-02-30",
-    "x",
-)
+_FAR = listed("""
+300 | -2147483649 | 9223372036854775808 | 1e300 | -1e39 | 0.001 | '99999999999999999999' | double('NaN')
+12345678901234567890123456789012345678
+""")
+_DAYS = listed("""
+0000-01-01 | -0001-12-31 | 9999-12-31 | 10000-01-01 | +10000-01-01 | 290000-01-01 | 5881580-07-11 | 9999999-01-01
+2024-02-30 | x
+""")
 
 
 def conditions() -> list[str]:
@@ -86,40 +73,19 @@ def conditions() -> list[str]:
         for name in ("day", "at", "local", "s")
         for target in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
     ]
-    found += [
-        "day < at",
-        "day = local",
-        "at = local",
-        "at >= day",
-        "s > day",
-        "n = i",
-        "n < l",
-        "n >= d",
-        "n = p",
-        "l = q",
-        "l > p",
-        "d > q",
-        "i + l > q",
-        "p = f",
-    ]
-    found += [
-        "i IN (1, 9223372036854775808)",
-        "t IN (300, 5)",
-        "day IN ('0000-01-01', '10000-01-01')",
-        "t NOT IN (1, 1000)",
-        "l IN (1, l + 1)",
-    ]
-    found += [f"t IN ({', '.join(map(str, range(290, 320)))}, 100)", f"day IN ({', '.join(map(repr, _DAYS[:7] * 3))})"]
-    found += [
-        "t BETWEEN -1000 AND 1000",
-        "day BETWEEN '-0001-01-01' AND '290000-01-01'",
-        "i BETWEEN 5 AND i + 1",
-        "l NOT BETWEEN l - 1 AND 5",
-        "l BETWEEN NULL AND l + 1",
-    ]
-    return [*found, *_LAZY]
+    numbers = ", ".join(map(str, range(290, 320)))
+    return [*found, *_SOME, f"t IN ({numbers}, 100)", f"day IN ({', '.join(map(repr, _DAYS[:7] * 3))})", *_MORE, *_LAZY]
 
 
+_SOME = listed("""
+day < at | day = local | at = local | at >= day | s > day
+n = i | n < l | n >= d | n = p | l = q | l > p | d > q | i + l > q | p = f
+i IN (1, 9223372036854775808) | t IN (300, 5) | day IN ('0000-01-01', '10000-01-01') | t NOT IN (1, 1000) | l IN (1, l + 1)
+""")
+_MORE = listed("""
+t BETWEEN -1000 AND 1000 | day BETWEEN '-0001-01-01' AND '290000-01-01' | i BETWEEN 5 AND i + 1
+l NOT BETWEEN l - 1 AND 5 | l BETWEEN NULL AND l + 1
+""")
 _LAZY = [
     "i < 128 AND i > -129 AND CAST(i AS TINYINT) > 0",
     "i >= 128 OR i < -128 OR CAST(i AS TINYINT) > 0",

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import hoodie
+from tests.support.tables import new_table, table_of
 
 TRIPS = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 ON_WORKERS = {"hoodie.python.local.bytes.max": "0"}
 """Write option: even the smallest work goes to Spark's workers."""
-
-
-def table_of(schema: pa.Schema, *rows: tuple[Any, ...]) -> pa.Table:
-    """Rows, as tuples in the order of the schema, as a table."""
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
-    arrays = [pa.array(column, child.type) for column, child in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+ANSI = "spark.sql.ansi.enabled"
+TIME_ZONE = "spark.sql.session.timeZone"
 
 
 def trips(*rows: tuple[str | None, int | None, float | None, str | None]) -> pa.Table:
@@ -47,6 +46,11 @@ class Lane:
         """Create the test's table; the options are those of `hoodie.create`, default key `id`."""
         chosen = {"record_key": "id", "name": "contract", **options}
         return hoodie.create(self.path, schema, spark=self.session or False, **chosen)
+
+    def table(self, *writes: pa.Table, schema: pa.Schema = TRIPS, **options: Any) -> hoodie.Table:
+        """The test's table with the data of `writes` upserted by this process: a copy of one that was made once."""
+        new_table(schema, *writes, path=self.path, **{"name": "contract", **options})
+        return self.open()
 
     def open(self) -> hoodie.Table:
         """A new handle on the test's table."""
@@ -77,3 +81,28 @@ class Lane:
         """Read by `to_arrow` in process, by `read` on Spark; default is the table's own columns."""
         options: Mapping[str, Any] = {"columns": table.schema.names, **how}
         return table.to_arrow(**options) if self.session is None else self.arrow(table.read(**options))
+
+    def read_each(self, table: hoodie.Table, *hows: Mapping[str, Any]) -> list[pa.Table]:
+        """What `read` returns for each of `hows`, which ask for the same columns. Spark reads for all in one job."""
+        if self.session is None:
+            return [self.read(table, **how) for how in hows]
+        chosen = [{"columns": table.schema.names, **how} for how in hows]
+        frames = [table.read(**how).selectExpr(f"{number} AS _read", "*") for number, how in enumerate(chosen)]
+        rows = self.arrow(reduce(lambda left, right: left.union(right), frames))
+        return [rows.filter(pc.equal(rows["_read"], number)).drop_columns(["_read"]) for number in range(len(hows))]
+
+
+@contextmanager
+def session_with(session: Any, confs: Mapping[str, str]) -> Iterator[None]:
+    """Set options of a Spark session for the block; without a session nothing."""
+    before = {name: session.conf.get(name, None) for name in confs} if session is not None else {}
+    try:
+        for name in before:
+            session.conf.set(name, confs[name])
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)

@@ -22,7 +22,7 @@ from hoodie.cli.app import build_app
 from tests.contract.public_surface import template_of
 from tests.support.samples import sample_of
 
-CASES_KEPT = 400
+CASES_KEPT = 250
 TEXTS = {
     "nothing": "",
     "blank": "  ",

@@ -21,7 +21,7 @@ from tests.support.samples import sample_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SAMPLE = 2000
+SAMPLE = 1000
 
 
 @pytest.mark.spark
@@ -58,6 +58,7 @@ main(sys.argv[1:])
 """A command line of an environment without the extra `spark`."""
 
 
+@pytest.mark.later
 @pytest.mark.parametrize(
     ("command", "reason"),
     sample_of(

@@ -34,10 +34,6 @@ def _frame(spark: Any, evaluated: Path) -> Any:
     return frame.mapInArrow(step, _TYPES)
 
 
-def _table(spark: Any, path: Path, **options: Any) -> hoodie.Table:
-    return hoodie.create(path, _ARROW.schema, record_key="id", partition_by="p", spark=spark, **options)
-
-
 def _files(table: hoodie.Table) -> list[int]:
     """The number of base files of each partition."""
     return sorted(Counter(found.partition_path for found in list_slices(table.view())).values())
@@ -54,13 +50,12 @@ def _check(table: hoodie.Table) -> None:
 def test_rows_of_a_partition_come_together(spark: Any, tmp_path: Path, options: dict[str, str]) -> None:
     evaluated = tmp_path / "evaluated"
     frame = _frame(spark, evaluated)
-    table = _table(spark, Lane(spark, tmp_path).path)
+    table = Lane(spark, tmp_path).create(_ARROW.schema, partition_by="p")
     done = table.bulk_insert(frame, properties=options)
     assert (done.inserted, done.files_created, done.notes) == (_ROWS, _PARTS, ())
     assert _files(table) == [1] * _PARTS
     assert len(list(evaluated.iterdir())) == _TASKS
     _check(table)
-    assert table.bulk_insert(frame.where("id < 0"), properties=options).files_created == 0
     again = table.insert_overwrite(frame, distribution="partition", properties=options)
     assert (again.inserted, again.deleted) == (_ROWS, _ROWS)
     assert _files(table) == [1] * _PARTS
@@ -68,7 +63,7 @@ def test_rows_of_a_partition_come_together(spark: Any, tmp_path: Path, options: 
 
 
 def test_without_a_distribution_each_task_writes_its_own_files(spark: Any, tmp_path: Path) -> None:
-    table = _table(spark, tmp_path / "table")
+    table = Lane(spark, tmp_path).create(_ARROW.schema, partition_by="p")
     done = table.bulk_insert(_frame(spark, tmp_path / "evaluated"), distribution="none")
     assert _files(table) == [_TASKS] * _PARTS
     [note] = done.notes

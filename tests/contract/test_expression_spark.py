@@ -1,11 +1,14 @@
-"""Spark and hoodie give each expression the same value on every row, and pruned scans keep the same rows."""
+"""Spark and hoodie give each expression the same value on every row, and pruned scans keep the same rows.
+
+RLIKE finds what it finds in Spark, in texts with every end of a line; the current date is that of the session.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -26,6 +29,7 @@ from tests.contract.expression_cases import (
     SCHEMA,
     TABLE,
 )
+from tests.contract.table_lanes import ANSI, TIME_ZONE, Lane, session_with
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,11 +56,11 @@ def parquet_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.fixture
-def set_ansi_mode(spark: SparkSession) -> Iterator[Any]:
-    before = spark.conf.get("spark.sql.ansi.enabled", "false")
-    yield lambda on: spark.conf.set("spark.sql.ansi.enabled", str(on).lower())
-    spark.conf.set("spark.sql.ansi.enabled", str(before))
+@pytest.fixture(params=[True, False], ids=["ansi", "not ansi"])
+def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bool]:
+    """Whether the session is in ANSI mode."""
+    with session_with(spark, {ANSI: str(request.param).lower()}):
+        yield request.param
 
 
 def _query(spark: SparkSession, path: str, expressions: list[str]) -> DataFrame:
@@ -102,22 +106,14 @@ def _same(ours: object, theirs: object) -> bool:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("ansi", [True, False])
-def test_conditions_have_the_truth_value_of_spark(
-    spark: SparkSession, parquet_file: str, set_ansi_mode: Any, ansi: bool
-) -> None:
-    set_ansi_mode(ansi)
+def test_conditions_have_the_truth_value_of_spark(spark: SparkSession, parquet_file: str, ansi: bool) -> None:
     texts = [*CONDITIONS, *(ONLY_IN_ANSI_MODE if ansi else NULL_OUTSIDE_ANSI_MODE)]
     wrong = _disagreements(texts, _columns(_query(spark, parquet_file, texts)))
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("ansi", [True, False])
-def test_projections_have_the_value_and_type_of_spark(
-    spark: SparkSession, parquet_file: str, set_ansi_mode: Any, ansi: bool
-) -> None:
-    set_ansi_mode(ansi)
+def test_projections_have_the_value_and_type_of_spark(spark: SparkSession, parquet_file: str, ansi: bool) -> None:
     texts = PROJECTIONS if ansi else [*PROJECTIONS, *DIVISIONS_BY_ZERO]
     query = _query(spark, parquet_file, texts)
     wrong = _disagreements(texts, _columns(query))
@@ -128,21 +124,15 @@ def test_projections_have_the_value_and_type_of_spark(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("ansi", [True, False])
 def test_expressions_that_are_alike_have_the_same_values_in_every_session(
-    spark: SparkSession, parquet_file: str, set_ansi_mode: Any, ansi: bool
+    spark: SparkSession, parquet_file: str, ansi: bool
 ) -> None:
     """Those of which `is_alike` says so; those that differ between sessions are not among them."""
     texts = [text for text in (*CONDITIONS, *PROJECTIONS) if _is_alike(text)]
     assert len(texts) > 60
     assert not [text for text in (*ONLY_IN_ANSI_MODE, *NULL_OUTSIDE_ANSI_MODE, *DIVISIONS_BY_ZERO) if _is_alike(text)]
-    set_ansi_mode(ansi)
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
-    try:
+    with session_with(spark, {TIME_ZONE: "Asia/Kolkata"}):
         wrong = _disagreements(texts, _columns(_query(spark, parquet_file, texts)))
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", str(zone))
     assert not wrong, "\n".join(wrong)
 
 
@@ -153,12 +143,63 @@ def _is_alike(text: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("text", [*CONDITIONS, *ONLY_IN_ANSI_MODE, *NULL_OUTSIDE_ANSI_MODE])
-def test_scanning_with_row_groups_pruned_loses_no_row(parquet_file: str, text: str) -> None:
-    exact = Condition.parse(text).row_filter(SCHEMA)
+def test_scanning_with_row_groups_pruned_loses_no_row(parquet_file: str) -> None:
     fragment = next(iter(ds.dataset(parquet_file).get_fragments()))
-    scanner = fragment.scanner(schema=SCHEMA, filter=Condition.parse(text).row_group_filter(SCHEMA, in_utc=True))
-    found = exact.matching(scanner.to_table()).column("id").to_pylist()
-    assert found == exact.matching(TABLE).column("id").to_pylist()
-    expected = [number for number, kept in enumerate(exact.values(TABLE).to_pylist()) if kept]
-    assert found == expected
+    for text in (*CONDITIONS, *ONLY_IN_ANSI_MODE, *NULL_OUTSIDE_ANSI_MODE):
+        condition = Condition.parse(text)
+        exact = condition.row_filter(SCHEMA)
+        scanner = fragment.scanner(schema=SCHEMA, filter=condition.row_group_filter(SCHEMA, in_utc=True))
+        found = exact.matching(scanner.to_table()).column("id").to_pylist()
+        assert found == exact.matching(TABLE).column("id").to_pylist(), text
+        assert found == [number for number, kept in enumerate(exact.values(TABLE).to_pylist()) if kept], text
+
+
+ENDS = ["", "\n", "\r", "\r\n", "\n\r", "\n\n", "\x85", "\u2028", "\u2029", "\x0b", "\x0c", " ", "\x00"]
+TEXTS = [
+    *(f"{text}{end}" for text in ("", "a", "ab", "ba", "a\nb") for end in ENDS),
+    "A", "_", "-", "]", "}", "^", "a^b", "a-b", "a.b", "a+b", "a&b", "\\", "0", "٣", "é", "日本", "😀", "a😀b", "K",
+    "ſ", "aaa",
+]  # fmt: skip
+PATTERNS = [
+    "a$", "^a$", "^$", "$", "a.$", "^.$", "^..$", "[^a]$", r"\s$", r"^a\s+$", "a$|^b", "(?:a|b$)", "((a)$)", "a{2,}$",
+    r"a\z", r"\Aa\z", "^.*$", ".", "^.+b", r"\S", r"^\S+$", r"^[\s]+$", r"[^\s]", r"\w", r"^\W", r"[\W]", r"\d", r"\D$",
+    "[^b]", "[a-]", r"[\^\-\]]", "[a^]", "[^^]", "]", "}", r"\]", r"\}", r"\.", r"\+", "[.+&]", r"\\", r"\_", "日.",
+    r"^[\s-_]", "^.$|b", "(a|)+b", "(ab)?$", "a*?b", "a??$", "a{1,2}?b", "a{0}", "()", "|a", "(|x)a",
+    r"\t|\n|\r|\f|\a", r"[\n]a?", "[é日]", "[a-z😀]+b", r"\-", r"\ ", "a|b|c", "^a|b$", "(^a|^b)c?",
+]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_rlike_finds_what_spark_finds(spark: SparkSession) -> None:
+    table = pa.table({"s": [*TEXTS, None]})
+    frame = spark.createDataFrame(
+        [(number, text) for number, text in enumerate(table["s"].to_pylist())], "n int, s string"
+    )
+    from pyspark.sql import functions as F
+
+    columns = [F.col("s").rlike(pattern).alias(f"p{number}") for number, pattern in enumerate(PATTERNS)]
+    rows = frame.select("n", *columns).orderBy("n").collect()
+    wrong = []
+    for number, pattern in enumerate(PATTERNS):
+        found = RowExpression.parse(f"s RLIKE r'{pattern}'", table.schema).values(table).to_pylist()
+        expected = [row[number + 1] for row in rows]
+        wrong += [
+            f"{pattern!r} in {text!r}: spark {theirs}, hoodie {ours}"
+            for text, ours, theirs in zip(table["s"].to_pylist(), found, expected, strict=True)
+            if ours != theirs
+        ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12", "+05:30"])
+def test_the_current_date_is_that_of_the_session(spark_lane: Lane, zone: str) -> None:
+    """In the first two zones the dates are never the same."""
+    with session_with(spark_lane.session, {TIME_ZONE: zone}):
+        today = spark_lane.session.sql("SELECT current_date()").collect()[0][0]
+        rows = pa.table({"id": ["x", "y", "z"], "day": [today + timedelta(days=more) for more in (-1, 0, 1)]})
+        table = spark_lane.table(rows, schema=rows.schema, partition_by="day")
+        wheres = ("day = current_date()", "day > CAST(now() AS DATE)")
+        found = spark_lane.read_each(table, *({"where": where} for where in wheres))
+        assert [part["id"].to_pylist() for part in found] == [["y"], ["z"]]
+        assert table.delete_where("day < current_date").deleted == 1

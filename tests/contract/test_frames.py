@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ import pytest
 
 import hoodie
 from tests.support.rows import assert_same_rows
+from tests.support.tables import new_table
 
-_numbers = itertools.count()
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("n", pa.int64()), ("city", pa.string())])
 ROWS = pa.table(
     {"id": [f"k{at:03}" for at in range(300)], "ts": [1] * 300, "n": range(300), "city": ["sf", "nyc", "la"] * 100},
@@ -27,37 +27,42 @@ ROWS = pa.table(
 )
 
 
-@pytest.fixture(params=["copy_on_write", "merge_on_read"])
-def trips(request: pytest.FixtureRequest, tmp_path: Path) -> hoodie.Table:
+@pytest.fixture(scope="module", params=["copy_on_write", "merge_on_read"])
+def read_only(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> hoodie.Table:
     """A table of three partitions, of which two rows were updated and one was deleted."""
-    made = hoodie.create(
-        tmp_path / "trips", SCHEMA, record_key="id", partition_by="city", ordering="ts", type=request.param, spark=False
-    )
-    made.upsert(ROWS)
-    made.upsert({"id": ["k000", "k001"], "ts": [2, 2], "n": [None, 2**53 + 1], "city": ["sf", "nyc"]})
+    path = tmp_path_factory.mktemp("frames") / "trips"
+    changed = {"id": ["k000", "k001"], "ts": [2, 2], "n": [None, 2**53 + 1], "city": ["sf", "nyc"]}
+    made = new_table(SCHEMA, ROWS, changed, path=path, partition_by="city", ordering="ts", type=request.param)
     made.delete(["k002"])
     return made
+
+
+@pytest.fixture
+def trips(read_only: hoodie.Table, tmp_path: Path) -> hoodie.Table:
+    """A copy of the table that the test may change."""
+    shutil.copytree(read_only.path.removeprefix("file://"), tmp_path / "trips")
+    return hoodie.open(tmp_path / "trips", spark=False)
 
 
 def first_commit(table: hoodie.Table) -> str:
     return table.timeline.instants[0].requested_time
 
 
-def test_a_stream_has_the_rows_of_to_arrow(trips: hoodie.Table) -> None:
-    assert_same_rows(trips.to_batches().read_all(), trips.to_arrow(), meta=True)
-    batches = list(trips.to_batches(["n", "id"], where="n > 10", batch_rows=7))
+def test_a_stream_has_the_rows_of_to_arrow(read_only: hoodie.Table) -> None:
+    assert_same_rows(read_only.to_batches().read_all(), read_only.to_arrow(), meta=True)
+    batches = list(read_only.to_batches(["n", "id"], where="n > 10", batch_rows=7))
     assert max(batch.num_rows for batch in batches) == 7
-    assert_same_rows(pa.Table.from_batches(batches), trips.to_arrow(["n", "id"], where="n > 10"))
-    past = trips.to_batches(SCHEMA.names, as_of=first_commit(trips)).read_all()
+    assert_same_rows(pa.Table.from_batches(batches), read_only.to_arrow(["n", "id"], where="n > 10"))
+    past = read_only.to_batches(SCHEMA.names, as_of=first_commit(read_only)).read_all()
     assert_same_rows(past, ROWS)
     with pytest.raises(hoodie.InvalidConfigError, match="batch_rows=0"):
-        trips.to_batches(batch_rows=0)
+        read_only.to_batches(batch_rows=0)
     with pytest.raises(hoodie.SchemaMismatchError, match="not in the table"):
-        trips.to_batches("nothing")
+        read_only.to_batches("nothing")
 
 
-def test_a_table_without_rows_is_an_empty_stream(tmp_path: Path) -> None:
-    table = hoodie.create(tmp_path / "empty", SCHEMA, record_key="id", spark=False)
+def test_a_table_without_rows_is_an_empty_stream() -> None:
+    table = new_table(SCHEMA)
     assert pa.table(table) == SCHEMA.empty_table()
     assert table.to_polars().collect().shape == (0, len(SCHEMA) + 5)
     assert table.to_duckdb().aggregate("count(*)").fetchall() == [(0,)]
@@ -72,19 +77,20 @@ def test_an_error_of_a_file_comes_while_the_stream_is_read(trips: hoodie.Table) 
         reader.read_all()
 
 
-def test_a_handle_is_a_stream_of_its_columns(trips: hoodie.Table) -> None:
+def test_a_handle_is_a_stream_of_its_columns(read_only: hoodie.Table) -> None:
+    trips = read_only  # the name that DuckDB finds in this function
     expected = trips.to_arrow(SCHEMA.names)
     assert_same_rows(pa.table(trips), expected)
     assert pl.DataFrame(trips).columns == SCHEMA.names
     sql: Any = duckdb.sql
     assert sql("SELECT count(*), max(n) FROM trips").fetchall() == [(299, 2**53 + 1)]
-    copy = hoodie.create(f"memory://frames-{next(_numbers)}", trips, record_key="id", spark=False)
+    copy = new_table(trips.schema)
     assert copy.upsert(trips).inserted == 299
     assert_same_rows(copy.to_arrow(SCHEMA.names), expected)
 
 
-def test_pandas_keeps_the_values_of_integers_with_nulls(trips: hoodie.Table) -> None:
-    frame = trips.to_pandas(["id", "n", "ts"], where="id < 'k005'").sort_values("id")
+def test_pandas_keeps_the_values_of_integers_with_nulls(read_only: hoodie.Table) -> None:
+    frame = read_only.to_pandas(["id", "n", "ts"], where="id < 'k005'").sort_values("id")
     assert frame["n"].tolist()[1:] == [2**53 + 1, 3, 4]
     assert (str(frame["n"].dtype), frame["ts"].dtype) == ("Int64", np.dtype("int64"))
     assert frame["n"].isna().tolist() == [True, False, False, False]
@@ -110,16 +116,16 @@ QUERIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_duckdb_and_polars_query_a_table(trips: hoodie.Table, query: str) -> None:
+def test_duckdb_and_polars_query_a_table(read_only: hoodie.Table, query: str) -> None:
     con: Any = duckdb.connect()
-    con.register("t", trips.to_arrow())
+    con.register("t", read_only.to_arrow())
     expected = con.sql(query).fetchall()
-    relation = trips.to_duckdb()
+    relation = read_only.to_duckdb()
     own: Any = duckdb.connect()
-    trips.to_duckdb(own).create_view("t")
+    read_only.to_duckdb(own).create_view("t")
     assert own.sql(query).fetchall() == expected
-    assert QUERIES[query](trips.to_polars()).collect().rows() == expected
-    assert relation.columns == trips.to_arrow().column_names
+    assert QUERIES[query](read_only.to_polars()).collect().rows() == expected
+    assert relation.columns == read_only.to_arrow().column_names
 
 
 def test_a_query_reads_the_files_that_its_filter_leaves(trips: hoodie.Table) -> None:
@@ -153,8 +159,8 @@ def test_a_dataset_is_a_snapshot_and_time_travels(trips: hoodie.Table) -> None:
     assert trips.to_dataset(view="read_optimized").count_rows() <= 300
 
 
-def test_what_a_dataset_has_not_is_refused_by_name(trips: hoodie.Table) -> None:
-    dataset: Any = trips.to_dataset()
+def test_what_a_dataset_has_not_is_refused_by_name(read_only: hoodie.Table) -> None:
+    dataset: Any = read_only.to_dataset()
     for call in (dataset.get_fragments, lambda: dataset.take([0]), lambda: dataset.filter(pc.field("n") > 1)):
         with pytest.raises(hoodie.UnsupportedError, match="no fragments"):
             call()
@@ -175,12 +181,10 @@ def test_what_a_dataset_has_not_is_refused_by_name(trips: hoodie.Table) -> None:
 def test_duckdb_and_polars_read_plain_files_themselves(tmp_path: Path) -> None:
     """They may not if logs change rows, columns are nested, a file is older than a column, or files are many."""
 
-    def made(schema: pa.Schema = SCHEMA, **options: Any) -> hoodie.Table:
-        path = tmp_path / str(next(_numbers))
-        return hoodie.create(path, schema, record_key="id", ordering="ts", spark=False, **options)
+    def made(name: str, *writes: pa.Table, schema: pa.Schema = SCHEMA, **options: Any) -> hoodie.Table:
+        return new_table(schema, *writes, path=tmp_path / name, ordering="ts", **options)
 
-    plain = made(partition_by="city")
-    plain.upsert(ROWS)
+    plain = made("plain", ROWS, partition_by="city")
     files = plain.to_dataset().plain_files()
     assert files is not None
     assert len(files) == 3
@@ -188,18 +192,13 @@ def test_duckdb_and_polars_read_plain_files_themselves(tmp_path: Path) -> None:
     assert "PARQUET_SCAN" in plain.to_duckdb().explain()
     assert plain.to_polars().collect_schema() == pl.DataFrame(plain.to_arrow()).schema
 
-    older = made()
-    older.upsert(ROWS)
+    older = made("older", ROWS)
     older.bulk_insert(ROWS.append_column("more", pa.array(["x"] * 300)))
-    logs = made(type="mor")
-    logs.upsert(ROWS)
-    logs.upsert(ROWS.slice(0, 1))
-    nested = made(SCHEMA.append(pa.field("s", pa.struct([("x", pa.int64())]))))
-    nested.upsert(ROWS.append_column("s", pa.array([{"x": 1}] * 300)))
-    odd = hoodie.create(tmp_path / "t[1]", SCHEMA, record_key="id", spark=False)
-    odd.upsert(ROWS)
-    many = made(partition_by="n")
-    many.upsert(ROWS.slice(0, 65))
+    struct = pa.field("s", pa.struct([("x", pa.int64())]))
+    nested = made("nested", ROWS.append_column(struct, pa.array([{"x": 1}] * 300)), schema=SCHEMA.append(struct))
+    logs = made("logs", ROWS, ROWS.slice(0, 1), type="mor")
+    odd = made("t[1]", ROWS)
+    many = made("many", ROWS.slice(0, 65), partition_by="n")
     for table in (older, logs, nested, odd, many):
         assert table.to_dataset().plain_files() is None
         assert table.to_polars().select(pl.len()).collect().item() == table.count()
@@ -239,9 +238,7 @@ def test_nan_is_greater_than_all_numbers_in_polars_and_duckdb(tmp_path: Path, ta
     values = [(str(part), x) for part, found in enumerate(parts) for x in found]
     schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("x", pa.float64()), ("f", pa.float32())])
     rows = pa.Table.from_pylist([{"id": f"k{n}", "p": p, "x": x, "f": x} for n, (p, x) in enumerate(values)], schema)
-    table = hoodie.create(tmp_path / "t", schema, record_key="id", partition_by="p", type=table_type, spark=False)
-    table.bulk_insert(rows)
-    table.upsert(rows.slice(0, 4))
+    table = new_table(schema, rows, rows.slice(0, 4), path=tmp_path / "t", partition_by="p", type=table_type)
     assert (table.to_dataset().plain_files() is None) == (table_type == "mor")
     frame: Any = pl.DataFrame(rows)
     con: Any = duckdb.connect()

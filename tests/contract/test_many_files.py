@@ -12,10 +12,10 @@ import hoodie
 from hoodie import HoodieWarning
 from hoodie.spark import to_arrow
 from hoodie.spark.scan import FileOfScan, read_files
-from tests.contract.table_lanes import Lane, trips
+from tests.contract.table_lanes import Lane, session_with, trips
 from tests.support.rows import assert_same_rows
 
-_COUNT = 260
+_COUNT = 130
 _ROWS = pa.concat_tables(trips((f"k{number}", 1, 1.0, f"{number} %41{{a}}[b]* é")) for number in range(_COUNT))
 _IGNORE_LOG = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 
@@ -26,7 +26,7 @@ def _is_connect(session: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def many(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> hoodie.Table:
-    """A table of 260 files in as many partitions, whose names need escapes; written in process."""
+    """A table of many files in as many partitions, whose names need escapes; written in process."""
     path = Lane(None, tmp_path_factory.mktemp("many")).path
     hoodie.create(path, _ROWS.schema, record_key="id", partition_by="city", spark=False).bulk_insert(_ROWS)
     return hoodie.open(path, spark=spark)
@@ -41,29 +41,20 @@ def _sizes(table: hoodie.Table) -> dict[str, int]:
 @pytest.mark.connect
 @pytest.mark.filterwarnings("ignore:Spark Connect lists:hoodie.HoodieWarning")
 def test_spark_reads_the_rows_of_many_files(many: hoodie.Table, spark: Any) -> None:
-    read = many.read(columns=[*_ROWS.schema.names])
-    assert_same_rows(to_arrow(read), _ROWS, key="id")
-    places = to_arrow(many.read().selectExpr("_metadata.file_name AS name", "_metadata.file_size AS size"))
-    assert len(places) == _COUNT
-    assert dict(zip(places["name"].to_pylist(), places["size"].to_pylist(), strict=True)) == _sizes(many)
-
-
-@pytest.mark.spark
-@pytest.mark.connect
-@pytest.mark.filterwarnings("ignore:Spark Connect lists:hoodie.HoodieWarning")
-def test_a_spark_that_ignores_lists_of_files_reads_the_same_rows(many: hoodie.Table, spark: Any) -> None:
-    spark.conf.set(_IGNORE_LOG, "true")
-    try:
+    """Also if it ignores lists of files."""
+    places = ["_metadata.file_name AS name", "_metadata.file_size AS size"]
+    found = to_arrow(many.read().selectExpr(*_ROWS.schema.names, *places))
+    assert_same_rows(found.select(_ROWS.schema.names), _ROWS, key="id")
+    assert dict(zip(found["name"].to_pylist(), found["size"].to_pylist(), strict=True)) == _sizes(many)
+    with session_with(spark, {_IGNORE_LOG: "true"}):
         assert_same_rows(to_arrow(many.read(columns=[*_ROWS.schema.names])), _ROWS, key="id")
-    finally:
-        spark.conf.unset(_IGNORE_LOG)
 
 
 @pytest.mark.spark
 @pytest.mark.connect
 def test_a_plan_runs_no_job_to_list_files(many: hoodie.Table, spark: Any) -> None:
     if _is_connect(spark):
-        with pytest.warns(HoodieWarning, match=r"260 files of this read in 260 tasks.*parallelism"):
+        with pytest.warns(HoodieWarning, match=rf"{_COUNT} files of this read in {_COUNT} tasks.*parallelism"):
             many.read()
         return
     context = spark.sparkContext
@@ -71,11 +62,10 @@ def test_a_plan_runs_no_job_to_list_files(many: hoodie.Table, spark: Any) -> Non
     try:
         many.read()
         assert list(context.statusTracker().getJobIdsForGroup("plans")) == []
-        spark.conf.set(_IGNORE_LOG, "true")
-        many.read()
+        with session_with(spark, {_IGNORE_LOG: "true"}):
+            many.read()
         assert len(context.statusTracker().getJobIdsForGroup("plans")) == 1
     finally:
-        spark.conf.unset(_IGNORE_LOG)
         context.setLocalProperty("spark.jobGroup.id", None)
 
 
@@ -90,11 +80,8 @@ class _Ignorant:
         return self
 
     def parquet(self, *paths: str) -> Any:
-        self._spark.conf.set(_IGNORE_LOG, "true")
-        try:
+        with session_with(self._spark, {_IGNORE_LOG: "true"}):
             return self._reader.parquet(*paths)
-        finally:
-            self._spark.conf.unset(_IGNORE_LOG)
 
 
 @pytest.mark.spark

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,19 +17,16 @@ from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
 from hoodie.records.merging import mergers
 from hoodie.spark import read_scan, small_tables, superseded
-from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, table_of, trips
+from tests.contract.table_lanes import ON_WORKERS, TIME_ZONE, TRIPS, Lane, session_with, trips
 from tests.contract.test_table_evolution import NEW, OLD, OLD_ROWS
 from tests.contract.test_table_values import TYPES, VALUES
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
 THRESHOLD = "spark.sql.execution.arrow.localRelationThreshold"
 FIRST = trips(("a", 10, 1.0, "sf"), ("b", 10, 2.0, "sf"), ("c", 10, 3.0, "sf"), ("d", 10, 4.0, "nyc"))
 LATER = trips(("a", 20, 9.0, "sf"), ("b", 5, 9.0, "sf"), ("e", 1, 5.0, "sf"))
-
-
-def merge_on_read(lane: Lane, schema: pa.Schema = TRIPS, **options: object) -> hoodie.Table:
-    """The test's table, its versions ordered by `ts` unless told otherwise."""
-    return lane.create(schema, **{"type": "merge_on_read", "partition_by": "city", "ordering": "ts", **options})
+OF_LOGS: dict[str, Any] = {"type": "merge_on_read", "partition_by": "city", "ordering": "ts"}
 
 
 def merged_by_workers(lane: Lane) -> hoodie.Table:
@@ -40,38 +36,47 @@ def merged_by_workers(lane: Lane) -> hoodie.Table:
     return lane.open()
 
 
+def driver_folds_logs(lane: Lane) -> bool:
+    """On PySpark 3.5 workers return the rows of logs."""
+    return hasattr(type(lane.session.range(0)), "scalar")
+
+
+CONDITIONS = {
+    "fare > 8": ["a"],
+    "fare < 3": ["b"],
+    "ts = 10": ["b", "d"],
+    "id IN ('a', 'c', 'e')": ["a", "e"],
+    "city = 'nyc'": ["d"],
+    "fare = 1 OR fare = 3": [],
+    "_hoodie_record_key = 'b' AND fare = 2": ["b"],
+}
+
+
+@pytest.mark.later
+@pytest.mark.surface
 def test_conditions_are_exact_after_the_merge(lane: Lane) -> None:
-    table = merge_on_read(lane)
-    first = table.bulk_insert(lane.data(FIRST))
-    second = table.upsert(lane.data(LATER))
-    third = table.delete(lane.data(FIRST.slice(2, 1)))
+    table = lane.table(FIRST, LATER, **OF_LOGS)
+    third = table.delete(lane.data(FIRST.slice(2, 1))).instant
+    first, second, _ = (found.requested_time for found in table.timeline)
     merged = trips(("a", 20, 9.0, "sf"), ("b", 10, 2.0, "sf"), ("d", 10, 4.0, "nyc"), ("e", 1, 5.0, "sf"))
     logs = {row["partition_path"]: row["log_files"] for row in table.inspect.slices().to_pylist()}
     assert (logs["city=sf"], logs["city=nyc"]) == (2, 0)
-    assert_same_rows(lane.read(table), merged, key="id")
-    for where, expected in {
-        "fare > 8": "a",
-        "fare < 3": "b",
-        "ts = 10": "bd",
-        "id IN ('a', 'c', 'e')": "ae",
-        "city = 'nyc'": "d",
-        "fare = 1 OR fare = 3": "",
-        "_hoodie_record_key = 'b' AND fare = 2": "b",
-    }.items():
-        assert "".join(sorted(lane.read(table, where=where, columns=["id"])["id"].to_pylist())) == expected, where
-        assert table.count(where) == len(expected)
-    assert_same_rows(lane.read(table, as_of=first.instant), FIRST, key="id")
-    changed = lane.arrow(table.changes(first.instant))
+    found, older = lane.read_each(table, {}, {"as_of": first})
+    matching = lane.read_each(table, *({"where": where, "columns": ["id"]} for where in CONDITIONS))
+    assert_same_rows(found, merged, key="id")
+    assert_same_rows(older, FIRST, key="id")
+    for where, rows in zip(CONDITIONS, matching, strict=True):
+        assert sorted(rows["id"].to_pylist()) == CONDITIONS[where], where
+        assert table.count(where) == len(CONDITIONS[where])
+    changed = lane.arrow(table.changes(first))
     assert sorted(changed["id"].to_pylist()) == ["a", "e"]
-    assert lane.arrow(table.changes(second.instant, third.instant)).num_rows == 0
+    assert lane.arrow(table.changes(second, third)).num_rows == 0
     if lane.session is not None:
         assert sorted(row.id for row in table.read(where="soundex(city) = 'S100'").collect()) == ["a", "b", "e"]
 
 
 def test_all_types_come_out_of_logs(lane: Lane) -> None:
-    if lane.session is not None:
-        lane.session.conf.set("spark.sql.session.timeZone", "America/St_Johns")
-    try:
+    with session_with(lane.session, {TIME_ZONE: "America/St_Johns"}):
         table = lane.create(TYPES, type="merge_on_read")
         table.bulk_insert(lane.data(VALUES))
         columns = [VALUES[name].take(pa.array([1, 2, 3, 0])) for name in TYPES.names[1:]]
@@ -81,17 +86,13 @@ def test_all_types_come_out_of_logs(lane: Lane) -> None:
         found = lane.read(table)
         assert_same_rows(found, expected, key="id")
         assert found.schema == lane.read(table, view="read_optimized").schema
-        assert_same_rows(lane.read(table), found, key="id")
+        ancient = expected.filter(pc.less(expected["day"], date(1600, 1, 1)))["id"].to_pylist()
+        assert lane.read(table, where="day < DATE '1600-01-01'", columns=["id"])["id"].to_pylist() == ancient
         if lane.session is not None:
             by_workers = lane.read(merged_by_workers(lane))
             assert by_workers.schema == found.schema
             assert_same_rows(by_workers, found, key="id")
-        assert_same_rows(table.to_arrow(columns=TYPES.names), expected, key="id")
-        ancient = expected.filter(pc.less(expected["day"], date(1600, 1, 1)))["id"].to_pylist()
-        assert lane.read(table, where="day < DATE '1600-01-01'", columns=["id"])["id"].to_pylist() == ancient
-    finally:
-        if lane.session is not None:
-            lane.session.conf.set("spark.sql.session.timeZone", "UTC")
+            assert_same_rows(table.to_arrow(columns=TYPES.names), expected, key="id")
 
 
 def test_times_are_compared_in_the_time_zone_of_the_session(lane: Lane) -> None:
@@ -106,36 +107,32 @@ def test_times_are_compared_in_the_time_zone_of_the_session(lane: Lane) -> None:
             "local": stamps.cast(pa.timestamp("us")),
         }
     )
-    table = lane.create(rows.schema, type="merge_on_read", partition_by="day")
-    table.bulk_insert(lane.data(rows))
-    table.upsert(lane.data(rows))
+    table = lane.table(rows, rows, schema=rows.schema, type="merge_on_read", partition_by="day")
     whole = table.to_arrow()
-    if lane.session is not None:
-        lane.session.conf.set("spark.sql.session.timeZone", "America/St_Johns")
-    try:
-        for where in (
-            "t <= '2024-01-01'",
-            "t < DATE '2024-01-01'",
-            "t = TIMESTAMP '2023-12-31 20:30:00'",
-            "t IN ('2023-12-31 20:30:00', '2024-01-01 12:00:00')",
-            "t < TIMESTAMP '2024-01-01 04:00:00Z'",
-            "day >= TIMESTAMP '2024-01-01 03:30:00Z'",
-            "local = t OR t IS NULL",
-            "day(t) = 31 AND id < 'c'",
-        ):
-            if lane.session is None:
-                expected = Condition.parse(where).row_filter(whole.schema).matching(whole)["id"].to_pylist()
-            else:
-                expected = [row.id for row in table.read().where(where).collect()]
-            assert sorted(lane.read(table, where=where, columns=["id"])["id"].to_pylist()) == sorted(expected), where
-    finally:
-        if lane.session is not None:
-            lane.session.conf.set("spark.sql.session.timeZone", "UTC")
+    wheres = [
+        "t <= '2024-01-01'",
+        "t < DATE '2024-01-01'",
+        "t = TIMESTAMP '2023-12-31 20:30:00'",
+        "t IN ('2023-12-31 20:30:00', '2024-01-01 12:00:00')",
+        "t < TIMESTAMP '2024-01-01 04:00:00Z'",
+        "day >= TIMESTAMP '2024-01-01 03:30:00Z'",
+        "local = t OR t IS NULL",
+        "day(t) = 31 AND id < 'c'",
+    ]
+    with session_with(lane.session, {TIME_ZONE: "America/St_Johns"}):
+        if lane.session is None:
+            filters = [Condition.parse(where).row_filter(whole.schema) for where in wheres]
+            expected = [found.matching(whole)["id"].to_pylist() for found in filters]
+        else:
+            columns = [f"{where} AS c{number}" for number, where in enumerate(wheres)]
+            rows_of_spark = table.read().selectExpr("id", *columns).collect()
+            expected = [[row.id for row in rows_of_spark if row[1 + n]] for n in range(len(wheres))]
+        found = lane.read_each(table, *({"where": where, "columns": ["id"]} for where in wheres))
+        assert [sorted(rows["id"].to_pylist()) for rows in found] == [sorted(ids) for ids in expected]
 
 
 def test_old_files_and_new_logs_have_the_newest_types(lane: Lane) -> None:
-    table = merge_on_read(lane, OLD, ordering=None)
-    table.bulk_insert(lane.data(OLD_ROWS))
+    table = lane.table(OLD_ROWS, schema=OLD, type="merge_on_read", partition_by="city")
     table.upsert(lane.data(table_of(NEW, ("b", 1 << 40, 0.1, "nyc", ["new"]))))
     expected = table_of(
         NEW, ("a", 1, 0.5, "sf", None), ("b", 1 << 40, 0.1, "nyc", ["new"]), ("c", None, None, "nyc", None)
@@ -153,7 +150,7 @@ def test_a_merge_function_runs_where_logs_are_read_and_only_there(lane: Lane, mo
         return newer.set_column(place, newer.schema.field(place), pc.add(older["fare"], newer["fare"]))
 
     hoodie.register_merger("summed", summed)
-    table = merge_on_read(lane, merge_mode=summed, index="simple")
+    table = lane.create(**OF_LOGS, merge_mode=summed, index="simple")
     table.bulk_insert(lane.data(FIRST))
     table.upsert(lane.data(trips(("a", 20, 9.0, "sf"))))
     expected = pa.concat_tables([trips(("a", 20, 10.0, "sf")), FIRST.slice(1)])
@@ -167,21 +164,23 @@ def test_a_merge_function_runs_where_logs_are_read_and_only_there(lane: Lane, mo
 
 @pytest.mark.spark
 @pytest.mark.connect
-def test_the_data_source_merges(spark: object, tmp_path: Path) -> None:
-    if not hasattr(spark, "dataSource"):
-        pytest.skip("PySpark 3.5 has no data sources in Python")
-    lane = Lane(spark, tmp_path)
-    lane.session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    table = merge_on_read(lane)
-    table.bulk_insert(lane.data(FIRST))
-    table.upsert(lane.data(LATER))
-    frame = lane.session.read.format("hoodie").load(str(lane.path))
-    assert_same_rows(lane.arrow(frame).select(TRIPS.names), lane.read(table), key="id")
-    assert sorted(row.id for row in frame.where("fare > 8").collect()) == ["a"]
+@pytest.mark.surface
+def test_the_data_source_merges(spark_lane: Lane, has_data_sources: None) -> None:
+    table = spark_lane.table(FIRST, LATER, **OF_LOGS)
+    with session_with(spark_lane.session, {"spark.sql.python.filterPushdown.enabled": "true"}):
+        frame = spark_lane.session.read.format("hoodie").load(str(spark_lane.path))
+        assert_same_rows(spark_lane.arrow(frame).select(TRIPS.names), table.to_arrow(TRIPS.names), key="id")
+        assert sorted(row.id for row in frame.where("fare > 8").collect()) == ["a"]
 
 
-def test_rows_are_the_same_however_files_are_scanned(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Base files of several row groups; updates, late rows, deletes, inserts, and rows that move."""
+@pytest.mark.spark
+@pytest.mark.connect
+def test_rows_are_the_same_however_files_are_scanned(spark_lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Base files of several row groups; updates, late rows, deletes, inserts, and rows that move.
+
+    In process such rows are compared with a dict in `property/test_superseded_rows.py`.
+    """
+    lane = spark_lane
     write = BaseFileWriter.write
 
     def write_small_groups(writer: BaseFileWriter, rows: pa.Table) -> None:
@@ -191,7 +190,7 @@ def test_rows_are_the_same_however_files_are_scanned(lane: Lane, monkeypatch: py
 
     monkeypatch.setattr(BaseFileWriter, "write", write_small_groups)
     schema = pa.schema([*TRIPS, ("_metadata", pa.int64())])
-    merge_on_read(lane, schema)
+    lane.create(schema, **OF_LOGS)
     table = hoodie.open(lane.path, spark=False)
     count = 400
     # More files than Spark lists in the driver.
@@ -228,22 +227,23 @@ def test_rows_are_the_same_however_files_are_scanned(lane: Lane, monkeypatch: py
     ]
 
     def check(wanted: list[dict[str, Any]]) -> None:
-        for how in wanted:
-            chosen = {"columns": everything.column_names, **how}
-            assert_same_rows(lane.read(lane.open(), **chosen), table.to_arrow(**chosen), meta=True)
+        """Spark's rows are those of this process; one job reads what asks for all columns."""
+        chosen = [{"columns": everything.column_names, **how} for how in wanted]
+        whole = [how for how in chosen if how["columns"] == everything.column_names]
+        read = list(zip(lane.read_each(lane.open(), *whole), whole, strict=True)) if whole else []
+        read += [(lane.read(lane.open(), **how), how) for how in chosen if how not in whole]
+        for found, how in read:
+            assert_same_rows(found, table.to_arrow(**how), meta=True)
 
     def check_changes() -> None:
         assert_same_rows(lane.arrow(lane.open().changes(second.instant)), changed, meta=True)
 
     check(wanted)
     check_changes()
-    if lane.session is None:
-        return
-    lane.session.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
-    check(wanted[:3])
-    lane.session.conf.unset("spark.sql.parquet.enableVectorizedReader")
-    if not hasattr(type(lane.session.range(0)), "scalar"):
-        return  # On PySpark 3.5, workers have merged all of the above.
+    with session_with(lane.session, {"spark.sql.parquet.enableVectorizedReader": "false"}):
+        check(wanted[:3])
+    if not driver_folds_logs(lane):
+        return  # Workers have merged all of the above.
     monkeypatch.setattr(superseded, "LOG_BYTES_MAX", 0)
     check(wanted[1:2])
     monkeypatch.setattr(superseded, "_SLOTTED_FILES_MAX", 0)
@@ -255,58 +255,42 @@ def test_rows_are_the_same_however_files_are_scanned(lane: Lane, monkeypatch: py
 
 @pytest.mark.spark
 @pytest.mark.connect
-def test_a_table_may_have_a_column_with_the_name_of_sparks_positions(spark: object, tmp_path: Path) -> None:
-    lane = Lane(spark, tmp_path)
+def test_a_table_may_have_a_column_with_the_name_of_sparks_positions(spark_lane: Lane) -> None:
     schema = pa.schema([("id", pa.string()), ("_tmp_metadata_row_index", pa.int64())])
-    table = lane.create(schema, type="merge_on_read")
-    table.bulk_insert(lane.data(table_of(schema, ("a", 7), ("b", 8), ("c", 9))))
-    table.delete(lane.data(table_of(schema, ("b", 8))))
+    table = spark_lane.table(table_of(schema, ("a", 7), ("b", 8), ("c", 9)), schema=schema, type="merge_on_read")
+    table.delete(table_of(schema, ("b", 8)))
     # Spark puts positions there, with and without logs.
-    assert sorted(lane.read(table, columns=["id"])["id"].to_pylist()) == ["a", "c"]
+    assert sorted(spark_lane.read(table, columns=["id"])["id"].to_pylist()) == ["a", "c"]
 
 
 @pytest.mark.spark
 @pytest.mark.connect
-def test_a_table_of_logs_alone_is_joined_with_itself(spark: object, tmp_path: Path) -> None:
-    lane = Lane(spark, tmp_path)
-    table = merge_on_read(lane)
-    table.bulk_insert(lane.data(FIRST))
-    table.upsert(lane.data(LATER))
-    plan = plan_scan(table.view())
+def test_a_table_of_logs_alone_is_joined_with_itself(spark_lane: Lane) -> None:
+    plan = plan_scan(spark_lane.table(FIRST, LATER, **OF_LOGS).view())
     plan = replace(plan, slices=tuple(replace(found, base_file=None) for found in plan.slices if found.log_files))
-    first, second = read_scan(lane.session, plan), read_scan(lane.session, plan)
+    first, second = (read_scan(spark_lane.session, plan) for _ in range(2))
     assert first.join(second, first["ts"] < second["ts"]).count() == 3
 
 
 @pytest.mark.spark
 @pytest.mark.connect
-def test_many_rows_of_logs_are_decoded_by_tasks(spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lane = Lane(spark, tmp_path)
-    if not hasattr(type(lane.session.range(0)), "scalar"):
-        pytest.skip("on PySpark 3.5 workers return the rows of logs")
+def test_many_rows_of_logs_are_decoded_by_tasks(spark_lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not driver_folds_logs(spark_lane):
+        pytest.skip("workers fold all logs")
     monkeypatch.setattr(small_tables, "_FOLDED_BYTES_MAX", 0)
-    table = lane.create(TYPES, type="merge_on_read")
-    table.bulk_insert(lane.data(VALUES))
-    table.upsert(lane.data(VALUES))
-    for setting in (None, "1000000b"):
-        if setting is not None:
-            lane.session.conf.set(THRESHOLD, setting)
-        before = lane.session.conf.get(THRESHOLD)
-        columns = TYPES.names if setting is None else TYPES.names[::-1]
-        assert_same_rows(lane.read(table, columns=columns), VALUES.select(columns), key="id")
-        assert lane.session.conf.get(THRESHOLD) == before
-    lane.session.conf.unset(THRESHOLD)
+    session, table = spark_lane.session, spark_lane.create(TYPES, type="merge_on_read")
+    table.bulk_insert(VALUES)
+    table.upsert(VALUES)
+    for confs, columns in (({}, TYPES.names), ({THRESHOLD: "1000000b"}, TYPES.names[::-1])):
+        with session_with(session, confs):
+            before = session.conf.get(THRESHOLD)
+            assert_same_rows(spark_lane.read(table, columns=columns), VALUES.select(columns), key="id")
+            assert session.conf.get(THRESHOLD) == before
 
 
+@pytest.mark.surface
 @pytest.mark.spark
-def test_spark_scans_base_files_of_slices_with_logs(
-    spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lane = Lane(spark, tmp_path)
-    table = merge_on_read(lane)
-    table.bulk_insert(lane.data(FIRST))
-    table.upsert(lane.data(LATER))
-
+def test_spark_scans_base_files_of_slices_with_logs(spark_lane: Lane, capsys: pytest.CaptureFixture[str]) -> None:
     def plan(table: hoodie.Table) -> str:
         table.read().where("fare > 2").select("city").explain()
         told = capsys.readouterr().out
@@ -315,38 +299,25 @@ def test_spark_scans_base_files_of_slices_with_logs(
         assert "hashpartitioning" not in told
         return told
 
-    by_driver = plan(table)
-    if hasattr(type(lane.session.range(0)), "scalar"):
-        assert "Python" not in by_driver
-        assert "InArrow" not in by_driver
-        assert "Join" not in by_driver
-    by_workers = plan(merged_by_workers(lane))
+    by_driver = plan(spark_lane.table(FIRST, LATER, **OF_LOGS))
+    if driver_folds_logs(spark_lane):
+        assert [word for word in ("Python", "InArrow", "Join") if word in by_driver] == []
+    by_workers = plan(merged_by_workers(spark_lane))
     assert "LeftAnti, BuildRight" in by_workers
     assert by_workers.count("MapInArrow superseded_rows") == by_workers.count("MapInArrow merged_rows") == 1
 
 
 @pytest.mark.spark
-def test_a_damaged_base_file_of_a_slice_with_logs_is_named(spark: object, tmp_path: Path) -> None:
-    lane = Lane(spark, tmp_path)
-    table = merge_on_read(lane, partition_by=None)
-    table.bulk_insert(lane.data(FIRST))
-    table.upsert(lane.data(LATER))
-    (base,) = lane.path.glob("*.parquet")
-    base.write_bytes(base.read_bytes()[:-20])
-    with pytest.raises(Exception, match=base.name):
-        lane.open().read().count()
-
-
-@pytest.mark.spark
-def test_a_base_file_of_another_size_is_not_taken_for_one_of_the_table(spark: object, tmp_path: Path) -> None:
-    lane = Lane(spark, tmp_path)
-    if not hasattr(type(lane.session.range(0)), "scalar"):
-        pytest.skip("on PySpark 3.5 files are recognised by their names")
-    table = merge_on_read(lane, partition_by=None)
-    table.bulk_insert(lane.data(FIRST))
-    table.upsert(lane.data(LATER))
+def test_a_damaged_base_file_of_a_slice_with_logs_is_named(spark_lane: Lane) -> None:
+    """Cut, or another file with its name."""
+    table = spark_lane.table(FIRST, LATER, **{**OF_LOGS, "partition_by": None})
     assert table.read().count() == 5
-    (base,) = lane.path.glob("*.parquet")
-    pq.write_table(pq.read_table(base), base, compression="none")
-    with pytest.raises(Exception, match="does not have the bytes that the table states"):
-        table.read().where("fare > 0").count()
+    (base,) = spark_lane.path.glob("*.parquet")
+    whole = base.read_bytes()
+    if driver_folds_logs(spark_lane):  # on PySpark 3.5 files are recognised by their names
+        pq.write_table(pq.read_table(base), base, compression="none")
+        with pytest.raises(Exception, match="does not have the bytes that the table states"):
+            table.read().where("fare > 0").count()
+    base.write_bytes(whole[:-20])
+    with pytest.raises(Exception, match=base.name):
+        spark_lane.open().read().count()

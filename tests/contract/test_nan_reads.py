@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-import hoodie
-from tests.contract.table_lanes import Lane, table_of
+from tests.contract.table_lanes import Lane
+from tests.support.tables import table_of
 
 SCHEMA = pa.schema(
     [
@@ -58,22 +56,12 @@ def row(name: str, value: float | None) -> tuple[Any, ...]:
     return (name, PARTS.get(name, "d"), value, value, {"x": value})
 
 
-def ids(lane: Lane, table: hoodie.Table, conditions: Sequence[str]) -> dict[str, set[str]]:
-    """The ids that match each condition. Spark reads for all conditions in one job."""
-    if lane.session is None:
-        return {where: set(table.to_arrow("id", where=where)["id"].to_pylist()) for where in conditions}
-    found: dict[str, set[str]] = {where: set() for where in conditions}
-    frames = [table.read("id", where=where).selectExpr(f"{n} AS n", "id") for n, where in enumerate(conditions)]
-    for one in reduce(lambda left, right: left.union(right), frames).collect():
-        found[conditions[one.n]].add(one.id)
-    return found
-
-
 @pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read"])
 def test_rows_with_nan_are_found(lane: Lane, kind: str) -> None:
-    table = lane.create(SCHEMA, type=kind, partition_by="part")
-    table.upsert(lane.data(table_of(SCHEMA, *(row(name, value) for name, value in VALUES.items()))))
+    """In the merge-on-read table some files are merged with log files, others are read by Spark's own scan."""
+    writes = [table_of(SCHEMA, *(row(name, value) for name, value in VALUES.items()))]
     if kind == "merge_on_read":
-        # Some files are merged with log files, others have none and are read by Spark's own scan.
-        table.upsert(lane.data(table_of(SCHEMA, *(row(name, VALUES[name]) for name in ("below", "one")))))
-    assert ids(lane, table, list(CASES)) == CASES
+        writes.append(table_of(SCHEMA, *(row(name, VALUES[name]) for name in ("below", "one"))))
+    table = lane.table(*writes, schema=SCHEMA, type=kind, partition_by="part")
+    found = lane.read_each(table, *({"columns": ["id"], "where": where} for where in CASES))
+    assert {where: set(rows["id"].to_pylist()) for where, rows in zip(CASES, found, strict=True)} == CASES

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -48,16 +49,34 @@ def options(request: pytest.FixtureRequest) -> dict[str, str]:
     return {**request.getfixturevalue("s3_options"), "aws_secret_access_key": SECRET}
 
 
+@pytest.fixture(scope="module")
+def path_of(s3_options: dict[str, str]) -> Callable[[str, str], str]:  # noqa: F811
+    """Where the table of a kind for a purpose is: in a bucket of its own, as Hadoop keeps a client for each bucket."""
+
+    @cache
+    def made(purpose: str, kind: str) -> str:
+        bucket = f"b{uuid.uuid4().hex}"
+        urllib.request.urlopen(urllib.request.Request(f"{s3_options['aws_endpoint']}/{bucket}", method="PUT")).close()
+        options = {**s3_options, "aws_secret_access_key": SECRET}
+        choices: dict[str, Any] = {"record_key": "id", "ordering": "ts", "partition_by": "city", "type": kind}
+        table = hoodie.create(f"s3://{bucket}/t", TRIPS, storage_options=options, spark=False, **choices)
+        table.upsert(trips(*((f"k{n}", 1, float(n), CITY if n % 2 else "nyc") for n in range(40))))
+        table.upsert(trips(("k1", 2, 100.0, CITY), ("k2", 2, 200.0, "nyc")))
+        return table.path
+
+    return made
+
+
 @pytest.fixture
-def table(session: SparkSession, options: dict[str, str], kind: str) -> hoodie.Table:
-    """A table with two commits in a bucket of its own: Hadoop keeps a client for each bucket."""
-    bucket = f"b{uuid.uuid4().hex}"
-    urllib.request.urlopen(urllib.request.Request(f"{options['aws_endpoint']}/{bucket}", method="PUT")).close()
-    choices: dict[str, Any] = {"record_key": "id", "ordering": "ts", "partition_by": "city", "type": kind}
-    found = hoodie.create(f"s3://{bucket}/t", TRIPS, storage_options=options, spark=session, **choices)
-    found.upsert(trips(*((f"k{n}", 1, float(n), CITY if n % 2 else "nyc") for n in range(40))))
-    found.upsert(trips(("k1", 2, 100.0, CITY), ("k2", 2, 200.0, "nyc")))
-    return found
+def open_table(
+    session: SparkSession, options: dict[str, str], path_of: Callable[[str, str], str]
+) -> Callable[..., hoodie.Table]:
+    """Open the table with two commits for a purpose."""
+
+    def opened(purpose: str, kind: str = "copy_on_write") -> hoodie.Table:
+        return hoodie.open(path_of(purpose, kind), storage_options=options, spark=session)
+
+    return opened
 
 
 def fares(frame: Any) -> dict[str, float]:
@@ -69,7 +88,8 @@ EXPECTED = {f"k{n}": float(n) for n in range(40)} | {"k1": 100.0, "k2": 200.0}
 
 
 @KINDS
-def test_workers_read_where_spark_has_no_connector(table: hoodie.Table, session: SparkSession, kind: str) -> None:
+def test_workers_read_where_spark_has_no_connector(open_table: Callable[..., hoodie.Table], kind: str) -> None:
+    table = open_table("changes", kind)
     with pytest.warns(hoodie.HoodieWarning, match=NO_CONNECTOR):
         assert fares(table.read()) == EXPECTED
     # The session is told once: a second warning fails the test.
@@ -83,10 +103,11 @@ def test_workers_read_where_spark_has_no_connector(table: hoodie.Table, session:
     assert fares(table.read()) == {key: fare for key, fare in left.items() if key != "k4" and fare <= 38}
 
 
-@KINDS
+@pytest.mark.surface
 def test_a_registered_session_loads_without_a_connector(
-    table: hoodie.Table, session: SparkSession, options: dict[str, str], kind: str
+    open_table: Callable[..., hoodie.Table], session: SparkSession, options: dict[str, str]
 ) -> None:
+    table = open_table("reads")
     hoodie.register(session)
     try:
         reader = session.read.format("hudi").options(**{f"storage.{name}": text for name, text in options.items()})
@@ -109,13 +130,14 @@ def mount(session: SparkSession, table: hoodie.Table, options: dict[str, str], f
 
 @KINDS
 def test_spark_scans_by_a_connector(
-    table: hoodie.Table,
+    open_table: Callable[..., hoodie.Table],
     session: SparkSession,
     options: dict[str, str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     kind: str,
 ) -> None:
+    table = open_table("connector", kind)
     mount(session, table, options, tmp_path / "copy")
     frame = table.read(where="fare >= 2")
     assert fares(frame) == {key: fare for key, fare in EXPECTED.items() if fare >= 2}
@@ -127,10 +149,10 @@ def test_spark_scans_by_a_connector(
     assert SECRET not in plan
 
 
-@pytest.mark.parametrize("kind", ["copy_on_write"])
 def test_workers_read_what_the_connector_does_not_open(
-    table: hoodie.Table, session: SparkSession, tmp_path: Path, kind: str
+    open_table: Callable[..., hoodie.Table], session: SparkSession, tmp_path: Path
 ) -> None:
+    table = open_table("elsewhere")
     session.conf.set("fs.s3a.impl", OVERLOADED)
     session.conf.set(f"fs.viewfs.mounttable.{table.path.split('/')[2]}.link./elsewhere", tmp_path.as_uri())
     with pytest.warns(hoodie.HoodieWarning, match="connector for s3a:// does not open s3a://.*/t, so that") as told:
@@ -139,9 +161,9 @@ def test_workers_read_what_the_connector_does_not_open(
     assert "\n" not in str(told[0].message)
 
 
-@pytest.mark.parametrize("kind", ["copy_on_write"])
-def test_credentials_reach_the_connector(table: hoodie.Table, session: SparkSession, kind: str) -> None:
+def test_credentials_reach_the_connector(open_table: Callable[..., hoodie.Table], session: SparkSession) -> None:
     """A server hides these settings of a session by their names; a classic session has them at the reader only."""
+    table = open_table("reads")
     with pytest.warns(hoodie.HoodieWarning, match=NO_CONNECTOR):
         table.read(columns=["id"]).count()
     name = f"fs.s3a.bucket.{table.path.split('/')[2]}.secret.key"

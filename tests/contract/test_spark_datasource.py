@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hoodie
@@ -13,59 +16,55 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.spark import to_arrow
 from hoodie.spark.read_options import check_schema
 from hoodie.spark.types import arrow_schema_of
-from tests.contract.table_lanes import TRIPS, Lane, table_of, trips
+from tests.contract.table_lanes import TRIPS, Lane, trips
 from tests.contract.test_table_values import TYPES, VALUES
 from tests.support.rows import assert_same_rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.surface]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.connect,
+    pytest.mark.surface,
+    pytest.mark.usefixtures("has_data_sources"),
+]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 ROWS = trips(("a", 1, 1.0, "sf"), ("b", 2, 2.5, "it's"), ("c", 3, None, "é [1]*"), ("d", 4, 4.0, None))
-
-
-def needs_data_sources(spark: SparkSession) -> None:
-    """PySpark 3.5 has none; what hoodie says there is a test of its own."""
-    if not hasattr(spark, "dataSource"):
-        pytest.skip("PySpark 3.5 has no data sources in Python")
 
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lane, str]:
     """A table of two commits, and the instant of the first. Nobody registered the data source."""
-    needs_data_sources(spark)
     lane = Lane(spark, tmp_path_factory.mktemp("source"))
-    made = lane.create(partition_by="city")
-    first = made.insert(ROWS)
+    made = lane.table(ROWS, partition_by="city")
     made.delete(ROWS.slice(3, 1))
-    return lane, first.instant
+    return lane, made.timeline.instants[0].requested_time
 
 
-@pytest.mark.parametrize(
-    ("options", "where", "expected"),
-    [
-        ({}, None, "abc"),
-        ({"where": "fare > 1 OR city = 'sf'"}, None, "ab"),
-        ({"where": "ts > 1"}, "ts < 3", "b"),
-        ({}, "city = 'it\\'s' AND fare IS NOT NULL", "b"),
-        ({}, "city IN ('sf', 'é [1]*') AND ts >= 1", "ac"),
-        ({}, "fare IS NULL", "c"),
-        ({}, "fare > 0.5", "ab"),
-        ({}, "city LIKE 's%' OR ts = 2", "ab"),
-        ({}, "city = 'nowhere'", ""),
-    ],
-)
-def test_rows_are_those_of_the_table(
-    table: tuple[Lane, str], options: dict[str, str], where: str | None, expected: str
-) -> None:
+CONDITIONS = {
+    "true": "abc",
+    "ts > 1 AND ts < 3": "b",
+    "city = 'it\\'s' AND fare IS NOT NULL": "b",
+    "city IN ('sf', 'é [1]*') AND ts >= 1": "ac",
+    "fare IS NULL": "c",
+    "fare > 0.5": "ab",
+    "city LIKE 's%' OR ts = 2": "ab",
+    "city = 'nowhere'": "",
+}
+
+
+def test_rows_are_those_of_the_table(table: tuple[Lane, str]) -> None:
+    """Whether Spark filters them or the option `where` does."""
     lane, _ = table
-    frame = lane.session.read.format("hoodie").options(**options).load(str(lane.path))
-    found = to_arrow(frame if where is None else frame.where(where)).select(TRIPS.names)
-    rows = [row for row in ROWS.to_pylist() if row["id"] in expected]
-    assert_same_rows(found, table_of(TRIPS, *(tuple(row.values()) for row in rows)), key="id")
+    loaded = lane.session.read.format("hoodie").load(str(lane.path))
+    parts = [loaded.where(where).selectExpr(f"{number} AS n", *TRIPS.names) for number, where in enumerate(CONDITIONS)]
+    reader = lane.session.read.format("hoodie").option("where", "fare > 1 OR city = 'sf'")
+    parts.append(reader.load(str(lane.path)).where("ts < 3").selectExpr("-1 AS n", *TRIPS.names))
+    found = to_arrow(reduce(lambda left, right: left.union(right), parts))
+    for number, ids in enumerate([*CONDITIONS.values(), "ab"]):
+        rows = found.filter(pc.equal(found["n"], number if number < len(CONDITIONS) else -1)).select(TRIPS.names)
+        assert_same_rows(rows, ROWS.filter(pc.is_in(ROWS["id"], pa.array([*ids], pa.string()))), key="id")
 
 
 def test_columns_and_as_of_are_options(table: tuple[Lane, str]) -> None:
@@ -76,11 +75,10 @@ def test_columns_and_as_of_are_options(table: tuple[Lane, str]) -> None:
     assert sorted(found["id"].to_pylist()) == ["a", "b", "c", "d"]
 
 
-def test_fields_of_structs_are_columns(spark: SparkSession, tmp_path: Path) -> None:
-    needs_data_sources(spark)
-    lane = Lane(spark, tmp_path)
+def test_fields_of_structs_are_columns(spark_lane: Lane) -> None:
+    lane = spark_lane
     rows = pa.table({"id": ["a", "b"], "st": [{"x": 1, "y": "p"}, None]})
-    lane.create(rows.schema).upsert(rows)
+    lane.table(rows, schema=rows.schema)
     reader = lane.session.read.format("hoodie").option("columns", "ST.x, id").option("where", "st.y = 'p' OR id = 'b'")
     assert_same_rows(to_arrow(reader.load(str(lane.path))), pa.table({"x": [1, None], "id": ["a", "b"]}), key="id")
 
@@ -101,6 +99,7 @@ def test_keys_are_an_option(table: tuple[Lane, str]) -> None:
         ids('["a"]', as_of="2024-01-01")
 
 
+@pytest.mark.later
 def test_changes_are_options(table: tuple[Lane, str]) -> None:
     lane, first = table
     made = lane.open()
@@ -126,21 +125,20 @@ def test_changes_are_options(table: tuple[Lane, str]) -> None:
             changes(since=first, **wrong).collect()
 
 
-def test_all_types_pass(spark: SparkSession, tmp_path: Path) -> None:
-    needs_data_sources(spark)
-    lane = Lane(spark, tmp_path)
+def test_all_types_pass(spark_lane: Lane) -> None:
+    lane = spark_lane
     lane.create(TYPES).insert(VALUES)
-    found = to_arrow(spark.read.format("hoodie").load(str(lane.path)).select(*TYPES.names))
+    found = to_arrow(lane.session.read.format("hoodie").load(str(lane.path)).select(*TYPES.names))
     assert_same_rows(found, VALUES, key="id")
-    for where in ("nest.x = 1", "day = DATE '9999-12-31'", "large > 1000", "flag", "at > TIMESTAMP '2000-01-01'"):
-        frame = spark.read.format("hoodie").load(str(lane.path)).where(where)
-        assert to_arrow(frame)["id"].to_pylist() == ["high"], where
+    loaded = lane.session.read.format("hoodie").load(str(lane.path))
+    wheres = ("nest.x = 1", "day = DATE '9999-12-31'", "large > 1000", "flag", "at > TIMESTAMP '2000-01-01'")
+    matching = reduce(lambda left, right: left.union(right), [loaded.where(where).select("id") for where in wheres])
+    assert [row["id"] for row in matching.collect()] == ["high"] * len(wheres)
 
 
-def test_a_schema_of_the_caller_changes_no_value(spark: SparkSession, tmp_path: Path) -> None:
-    needs_data_sources(spark)
-    lane = Lane(spark, tmp_path)
-    types = "id STRING, n BIGINT, i INT, f FLOAT, t STRING, b BINARY, m STRUCT<a: INT, b: BIGINT>"
+def test_a_schema_of_the_caller_changes_no_value(spark_lane: Lane) -> None:
+    lane = spark_lane
+    spark, types = lane.session, "id STRING, n BIGINT, i INT, f FLOAT, t STRING, b BINARY, m STRUCT<a: INT, b: BIGINT>"
     data = spark.createDataFrame([("a", 2**53 + 1, 7, 0.6, "7", b"7", (1, 2**53 + 1))], types)
     hoodie.create(lane.path, data, record_key="id").insert(data)
 
@@ -170,23 +168,18 @@ def test_a_schema_of_the_caller_changes_no_value(spark: SparkSession, tmp_path: 
         read("id STRING, x INT").collect()
 
 
-def test_wrong_options_are_refused(table: tuple[Lane, str]) -> None:
-    lane, _ = table
-    with pytest.raises(Exception, match="unknown options"):
-        lane.session.read.format("hoodie").option("as_off", "2024").load(str(lane.path)).collect()
-    with pytest.raises(Exception, match="TableNotFoundError"):
-        lane.session.read.format("hoodie").load(str(lane.folder)).collect()
-
-
-def test_the_message_of_an_error_is_first_and_has_no_frames(spark: SparkSession, tmp_path: Path) -> None:
-    needs_data_sources(spark)
-    lane = Lane(spark, tmp_path)
-    lane.create().insert(ROWS)
-    for options in ({"as_off": "2024"}, {"as_of": "long ago"}, {"keys": "a"}):
-        with pytest.raises(Exception, match="InvalidConfigError") as raised:
-            lane.session.read.format("hoodie").load(str(lane.path), **options).collect()
+def test_the_message_of_an_error_is_first_and_has_no_frames(spark_lane: Lane) -> None:
+    lane = spark_lane
+    lane.table(ROWS)
+    for path, options, error in (
+        (lane.path, {"as_off": "2024"}, "InvalidConfigError: unknown options"),
+        (lane.path, {"as_of": "long ago"}, "InvalidConfigError"),
+        (lane.folder, {}, "TableNotFoundError"),
+    ):
+        with pytest.raises(Exception, match=error) as raised:
+            lane.session.read.format("hoodie").load(str(path), **options).collect()
         assert "Traceback" not in str(raised.value)
-        assert "InvalidConfigError" in str(raised.value).splitlines()[0]
+        assert error in str(raised.value).splitlines()[0]
     for file in lane.path.rglob("*.parquet"):
         if ".hoodie" not in file.parts:
             os.truncate(file, 100)
@@ -207,27 +200,29 @@ def test_one_loaded_table_serves_queries_with_other_filters(table: tuple[Lane, s
     session = lane.session
     session.conf.set(PUSHDOWN, pushdown)
     loaded = session.read.format("hoodie").load(str(lane.path)).select("id", "ts", "city")
-    assert loaded.where("ts > 2").count() == 1
-    assert loaded.count() == 3
-    assert loaded.where("ts < 2").union(loaded.where("ts > 1")).count() == 3
     other = loaded.where("ts >= 2").withColumnRenamed("ts", "later")
-    assert loaded.where("ts <= 2").join(other, "id").count() == 1
-    assert loaded.alias("a").join(loaded.alias("b"), "id").where("a.ts = 1 OR b.ts = 3").count() == 2
+    queries = [
+        (loaded.where("ts > 2"), 1),
+        (loaded, 3),
+        (loaded.where("ts < 2").union(loaded.where("ts > 1")), 3),
+        (loaded.where("ts <= 2").join(other, "id"), 1),
+        (loaded.alias("a").join(loaded.alias("b"), "id").where("a.ts = 1 OR b.ts = 3"), 2),
+    ]
+    counts = [query.selectExpr(f"{number} AS n") for number, (query, _) in enumerate(queries)]
+    found = Counter(row["n"] for row in reduce(lambda left, right: left.union(right), counts).collect())
+    assert found == {number: count for number, (_, count) in enumerate(queries)}
     loaded.where("ts = 3").createOrReplaceTempView("one_trip")
     loaded.createOrReplaceTempView("all_trips")
-    counts = "SELECT (SELECT count(*) FROM one_trip), (SELECT count(*) FROM all_trips WHERE ts < 3), count(*)"
-    assert tuple(session.sql(f"{counts} FROM all_trips").first() or ()) == (1, 2, 3)
+    of_views = "SELECT (SELECT count(*) FROM one_trip), (SELECT count(*) FROM all_trips WHERE ts < 3), count(*)"
+    assert tuple(session.sql(f"{of_views} FROM all_trips").first() or ()) == (1, 2, 3)
     cached = loaded.where("city = 'sf'").cache()
     assert (cached.count(), loaded.count()) == (1, 3)
     cached.unpersist()
 
 
-def test_a_program_may_register_the_source_itself(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_program_may_register_the_source_itself(spark_lane: Lane) -> None:
     """The last test of the module: the others use the source that Spark found."""
-    if not hasattr(spark, "dataSource"):
-        pytest.skip("PySpark 3.5 has no data sources in Python")
-    hoodie.register(spark)
-    hoodie.unregister(spark)  # the data source stays
-    lane = Lane(spark, tmp_path)
-    lane.create().insert(ROWS)
-    assert spark.read.format("hoodie").load(str(lane.path)).count() == 4
+    hoodie.register(spark_lane.session)
+    hoodie.unregister(spark_lane.session)  # the data source stays
+    spark_lane.table(ROWS)
+    assert spark_lane.session.read.format("hoodie").load(str(spark_lane.path)).count() == 4

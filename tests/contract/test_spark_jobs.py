@@ -14,6 +14,8 @@ import hoodie
 from hoodie.engine import TaskContext
 from hoodie.errors import JobFailedError
 from hoodie.spark import SparkEngine
+from tests.contract.table_lanes import ANSI, session_with
+from tests.support.tables import new_table, values_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,14 +50,13 @@ def failing() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> hoodie.Table:
     """A table with a row."""
-    found = hoodie.create(tmp_path / "table", SCHEMA, record_key="id", spark=spark)
-    found.upsert(spark.sql("select 'a' id, 1l n"))
-    return found
+    new_table(SCHEMA, {"id": ["a"], "n": [1]}, path=tmp_path / "table")
+    return hoodie.open(tmp_path / "table", spark=spark)
 
 
 def check_unchanged(table: hoodie.Table) -> None:
     """The rows are those of the fixture, and no trace of a write is left but what a task that still ran has staged."""
-    assert [row.asDict() for row in table.read(["id", "n"]).collect()] == [{"id": "a", "n": 1}]
+    assert values_of(table) == [("a", 1)]
     report = table.verify(full=True)
     assert report.ok, str(report)
     assert set(report.warnings) <= {"leftover-stage"}, str(report)
@@ -69,16 +70,14 @@ def test_a_write_whose_job_spark_aborts_commits_nothing(spark: SparkSession, tab
     assert "\n" not in str(caught.value)
     assert "stacktrace" not in str(caught.value)
     check_unchanged(table)
-    table.upsert(spark.sql("select 'a' id, 1l n"))
+    table.upsert({"id": ["a"], "n": [1]})
     check_unchanged(table)
 
 
-def test_a_read_of_keys_whose_job_spark_aborts(spark: SparkSession, table: hoodie.Table) -> None:
+def test_a_read_of_keys_and_a_task_of_ours_whose_worker_is_lost(spark: SparkSession, table: hoodie.Table) -> None:
     with pytest.raises(JobFailedError, match=LOST):
         table.read_keys(spark.sql("select 'a' id, 1l n").mapInArrow(dying(), TYPES))
 
-
-def test_a_task_of_ours_whose_worker_is_lost(spark: SparkSession) -> None:
     def die(task: int, context: TaskContext) -> int:
         import os
         import signal
@@ -90,16 +89,14 @@ def test_a_task_of_ours_whose_worker_is_lost(spark: SparkSession) -> None:
         SparkEngine(spark).run(die, [1])
 
 
+@pytest.mark.surface
 def test_errors_of_the_callers_plan_stay_what_they_are(spark: SparkSession, table: hoodie.Table) -> None:
     with pytest.raises(PythonException, match="an error of the caller's function"):
         table.upsert(spark.sql("select 'a' id, 2l n").mapInArrow(failing(), TYPES))
-    spark.conf.set("spark.sql.ansi.enabled", "true")
-    try:
-        # Spark 3.5 aborts the job; later versions raise what its task raised.
-        with pytest.raises((ArithmeticException, JobFailedError), match="DIVIDE_BY_ZERO"):
-            table.upsert(spark.range(1).selectExpr("'a' id", "cast(7 / id as long) n"))
-    finally:
-        spark.conf.unset("spark.sql.ansi.enabled")
+    # Spark 3.5 aborts the job; later versions raise what its task raised.
+    by_zero = pytest.raises((ArithmeticException, JobFailedError), match="DIVIDE_BY_ZERO")
+    with session_with(spark, {ANSI: "true"}), by_zero:
+        table.upsert(spark.range(1).selectExpr("'a' id", "cast(7 / id as long) n"))
     with pytest.raises(AnalysisException):
         table.upsert(spark.sql("select 'a' id, 2l n").where("missing = 1"))
     check_unchanged(table)

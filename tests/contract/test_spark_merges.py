@@ -17,20 +17,20 @@ from hoodie.errors import JobFailedError
 from hoodie.merge_into.changes import merged_rows
 from hoodie.spark import merge
 from hoodie.spark.assignment import Assignment, types_of
+from tests.contract.table_lanes import ANSI, ON_WORKERS, session_with
+from tests.support.tables import new_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 ROWS = pa.table({"id": pa.array(range(8), pa.int64()), "part": ["a", "b"] * 4, "n": pa.array([1] * 8, pa.int32())})
-BY_ALL = {"hoodie.python.local.bytes.max": "0"}
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hoodie.Table:
-    made = hoodie.create(tmp_path / "t", ROWS.schema, record_key="id", partition_by="part")
-    made.insert(ROWS)
-    return made
+    new_table(ROWS.schema, ROWS, path=tmp_path / "t", partition_by="part")
+    return hoodie.open(tmp_path / "t")
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def held(table: hoodie.Table) -> dict[int, int]:
     [
         ("t.id = s.id", "t.n + s.n", {}, True),
         ("t.id = s.id AND t.part = s.part", "greatest(t.n, t.n + s.n)", {}, False),
-        ("t.id = s.id", "t.n + s.n", BY_ALL, False),
+        ("t.id = s.id", "t.n + s.n", ON_WORKERS, False),
         ("t.id = s.id AND t.n < s.n", "t.n + s.n", {}, None),
         ("t.id = s.id AND t.n = s.one", "t.n + s.n", {}, False),
     ],
@@ -109,16 +109,12 @@ def test_spark_decides_about_numbers_that_overflow(
 
     merge = table.merge(spark.createDataFrame([(1, 2**31 - 1)], "id long, n int"), on="t.id = s.id")
     merge = merge.when_matched_update({"n": "t.n + s.n"})
-    before = spark.conf.get("spark.sql.ansi.enabled", "false")
-    try:
-        spark.conf.set("spark.sql.ansi.enabled", "true")
-        with pytest.raises((ArithmeticException, JobFailedError), match=r"(?i)overflow"):
-            merge.execute()
-        assert held(table) == dict.fromkeys(range(8), 1)
-        spark.conf.set("spark.sql.ansi.enabled", "false")
+    overflows = pytest.raises((ArithmeticException, JobFailedError), match=r"(?i)overflow")
+    with session_with(spark, {ANSI: "true"}), overflows:
+        merge.execute()
+    assert held(table) == dict.fromkeys(range(8), 1)
+    with session_with(spark, {ANSI: "false"}):
         assert merge.execute().updated == 1
-    finally:
-        spark.conf.set("spark.sql.ansi.enabled", str(before))
     assert held(table)[1] == -(2**31)
     assert not computed_here
 
@@ -137,7 +133,7 @@ def test_rows_without_a_key_match_nothing(spark: SparkSession, table: hoodie.Tab
 @pytest.mark.parametrize("rows", [[], [(99, 3)]])
 def test_a_source_that_meets_nothing(spark: SparkSession, table: hoodie.Table, rows: list[tuple[int, int]]) -> None:
     source = spark.createDataFrame(rows, "id long, n int")
-    for properties in ({}, BY_ALL):
+    for properties in ({}, ON_WORKERS):
         merge = table.merge(source, on="t.id = s.id", properties=properties).when_matched_update({"n": "s.n + t.n"})
         assert merge.execute().updated == 0
     assert held(table) == dict.fromkeys(range(8), 1)
@@ -156,9 +152,7 @@ def test_a_column_of_the_source_keeps_its_values_or_is_refused(
     spark: SparkSession, table: hoodie.Table, ansi: str
 ) -> None:
     """Whatever ANSI mode does to such a cast; numbers of another type that fit are taken."""
-    before = spark.conf.get("spark.sql.ansi.enabled", "false")
-    spark.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
+    with session_with(spark, {ANSI: ansi}):
         for given in ("3000000000L", "'abc'", "1.5D", "named_struct('x', 1)"):
             source = spark.sql(f"SELECT 1L AS id, 'b' AS part, {given} AS n")
             with pytest.raises(hoodie.SchemaMismatchError, match="n of type"):
@@ -167,8 +161,6 @@ def test_a_column_of_the_source_keeps_its_values_or_is_refused(
                 table.merge(source, "t.id = s.id").when_matched_update({"n": "s.n"}, "t.n / 1 = 1").execute()
         source = spark.sql("SELECT 1L AS id, 'b' AS part, 7L AS n")
         assert table.merge(source, "t.id = s.id").when_matched_update({"n": "s.n"}, "t.n / 1 = 1").execute().updated
-    finally:
-        spark.conf.set("spark.sql.ansi.enabled", str(before))
     assert held(table) == {**dict.fromkeys(range(8), 1), 1: 7}
 
 
@@ -218,22 +210,22 @@ def test_nested_fields_are_assigned_by_name(spark: SparkSession, tmp_path: Path)
 def test_assigned_numbers_fit_or_are_refused_in_every_session(spark: SparkSession, ansi: str) -> None:
     """Spark's own cast wraps numbers, or makes them null, without ANSI mode."""
 
-    def assigned(text: str, wanted: str) -> list[Any]:
-        given = types_of(spark.range(1), {"": text})[""]
-        wanted_type = spark.createDataFrame([], f"v {wanted}").schema["v"].dataType
-        value = Assignment("update", "v", given, wanted_type).of(F.expr(text))
-        return [row[0] for row in spark.range(1).select(value).collect()]
+    def assigned(*cases: tuple[str, str]) -> list[Any]:
+        """The values of the texts as columns of these types, in one job."""
+        frame, columns = spark.range(1), []
+        for number, (text, wanted) in enumerate(cases):
+            given = types_of(frame, {"": text})[""]
+            wanted_type = spark.createDataFrame([], f"v {wanted}").schema["v"].dataType
+            columns.append(Assignment("update", "v", given, wanted_type).of(F.expr(text)).alias(f"v{number}"))
+        return [*frame.select(*columns).collect()[0]]
 
-    before = spark.conf.get("spark.sql.ansi.enabled", "false")
-    spark.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
+    with session_with(spark, {ANSI: ansi}):
         for text in ("2147483648L", "-2147483649L", "1e10D", "double('NaN')", "3e9BD"):
             with pytest.raises(Exception, match=r"update: .* a number does not fit"):
-                assigned(text, "int")
-        fitting = "array(2147483647L, -2147483648L, 7, null)", "array(-1.9D, 2147483647.5D, -2147483648.9D)"
-        assert assigned(fitting[0], "array<int>") == [[2147483647, -2147483648, 7, None]]
-        assert assigned(fitting[1], "array<int>") == [[-1, 2147483647, -2147483648]]
-        assert assigned("array(-9223372036854775808D, 9.5D)", "array<bigint>") == [[-(2**63), 9]]
-        assert assigned("map(1, 12.34BD)", "map<bigint,decimal(3,1)>") == [{1: Decimal("12.3")}]
-    finally:
-        spark.conf.set("spark.sql.ansi.enabled", str(before))
+                assigned((text, "int"))
+        assert assigned(
+            ("array(2147483647L, -2147483648L, 7, null)", "array<int>"),
+            ("array(-1.9D, 2147483647.5D, -2147483648.9D)", "array<int>"),
+            ("array(-9223372036854775808D, 9.5D)", "array<bigint>"),
+            ("map(1, 12.34BD)", "map<bigint,decimal(3,1)>"),
+        ) == [[2147483647, -2147483648, 7, None], [-1, 2147483647, -2147483648], [-(2**63), 9], {1: Decimal("12.3")}]

@@ -10,14 +10,9 @@ import pytest
 
 import hoodie
 from hoodie.engine import TaskContext
-from hoodie.files import base_file
-from hoodie.files.slices import BaseFile
-from hoodie.spark import SparkEngine, small_tables, stored_types, tasks
+from hoodie.spark import SparkEngine, small_tables, tasks
 from hoodie.spark.small_tables import to_arrow
-from hoodie.spark.stored_types import files_by_types
 from hoodie.table.sessions import active_session
-from hoodie.view.slices import list_slices
-from tests.contract.table_lanes import TRIPS, Lane, trips
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,27 +109,3 @@ def test_small_tables_come_without_any_method_for_it(spark: SparkSession, monkey
     frame = small_tables.from_arrow(spark, rows)
     assert to_arrow(Bare(frame)).to_pylist() == to_arrow(frame).to_pylist() == rows.to_pylist()
     assert to_arrow(Bare(frame.limit(0))).num_rows == 0
-
-
-def test_one_footer_tells_the_types_of_what_an_archived_commit_wrote(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lane = Lane(None, tmp_path_factory.mktemp("archived"))
-    table = lane.create(partition_by="city")
-    table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 2.0, "la")))
-    view = table.view()
-    files = tuple(found.base_file for found in list_slices(view) if found.base_file)
-    monkeypatch.setattr(stored_types, "_schema_text", lambda *_: None)
-    opened: list[str] = []
-    real = base_file.open_base_file
-
-    def counting(store: hoodie.storage.Store, file: BaseFile) -> object:
-        opened.append(file.path)
-        return real(store, file)
-
-    monkeypatch.setattr(stored_types, "open_base_file", counting)
-    for _ in range(2):
-        ((schema, found),) = files_by_types(table.view(), files, TRIPS)
-        assert (schema, set(found)) == (TRIPS, set(files))
-    assert len(files) == 3
-    assert len(opened) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pytest
 import hoodie
 from hoodie.engine import TaskContext
 from hoodie.spark import SparkEngine
+from tests.contract.table_lanes import ON_WORKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.spark
 
 
 RELEASE = re.escape(hoodie.__version__)
+SCHEMA = pyarrow.schema([("id", pyarrow.string()), ("n", pyarrow.int64())])
 
 
 def bare_python(folder: Path) -> Path:
@@ -37,6 +40,12 @@ def bare_python(folder: Path) -> Path:
     return python
 
 
+def install_another_release(folder: Path) -> None:
+    """Give the program of `bare_python` another release of hoodie."""
+    (folder / "packages" / "hoodie").mkdir()
+    (folder / "packages" / "hoodie" / "__init__.py").write_text('__version__ = "0.0.1"\n')
+
+
 @pytest.mark.parametrize("interpreter", ["without packages", "missing"])
 def test_jobs_run_the_interpreter_of_the_program_if_the_configured_one_cannot(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interpreter: str
@@ -49,9 +58,7 @@ def test_jobs_run_the_interpreter_of_the_program_if_the_configured_one_cannot(
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(configured))
     session = spark.newSession()
     assert SparkEngine(session).run(_interpreter, [1]) == [sys.executable]
-    schema = pyarrow.schema([("id", pyarrow.string()), ("n", pyarrow.int64())])
-    on_workers = {"hoodie.python.local.bytes.max": "0"}
-    table = hoodie.create(tmp_path / "table", schema, record_key="id", spark=session, properties=on_workers)
+    table = hoodie.create(tmp_path / "table", SCHEMA, record_key="id", spark=session, properties=ON_WORKERS)
     assert table.read().count() == 0
     table.upsert(session.range(1_000).selectExpr("string(id) id", "id n"))
     assert table.read_keys(["7"]).count() == 1
@@ -92,9 +99,7 @@ def test_a_task_says_what_its_worker_lacks(
         r"interpreter, or set .* PYSPARK_PYTHON, .* or call hoodie\.ship\(spark\) \(docs/deploy\.md\)$",
         str(raised.value),
     )
-    other = tmp_path / "packages" / "hoodie"
-    other.mkdir()
-    (other / "__init__.py").write_text('__version__ = "0.0.1"\n')
+    install_another_release(tmp_path)
     with pytest.raises(
         hoodie.WorkerEnvironmentError,
         match=rf"hoodie 0\.0\.1 is there, the program runs {RELEASE}; install .* hoodie\.ship",
@@ -113,9 +118,7 @@ def test_ship_sends_the_package_to_workers_that_lack_it(
     monkeypatch.setattr(sys, "path", [*sys.path])
     session = spark.newSession()
     session.conf.set("spark.executorEnv.PYTHONPATH", "/somewhere")  # the jobs run the configured interpreter
-    other = tmp_path / "packages" / "hoodie"
-    other.mkdir()
-    (other / "__init__.py").write_text('__version__ = "0.0.1"\n')
+    install_another_release(tmp_path)
     for name in ("isal", "obstore", "fastavro", "sqlglot"):  # workers that have pyarrow and numpy only
         (tmp_path / "packages" / name).unlink()
     with monkeypatch.context() as patch:
@@ -139,9 +142,7 @@ def test_ship_sends_the_package_to_workers_that_lack_it(
         .run(_file_of_hoodie, [1])[0]
         .endswith(f"hoodie-{hoodie.__version__}.zip/hoodie/__init__.py")
     )
-    schema = pyarrow.schema([("id", pyarrow.string()), ("n", pyarrow.int64())])
-    on_workers = {"hoodie.python.local.bytes.max": "0"}
-    table = hoodie.create(tmp_path / "table", schema, record_key="id", spark=session, properties=on_workers)
+    table = hoodie.create(tmp_path / "table", SCHEMA, record_key="id", spark=session, properties=ON_WORKERS)
     for count in (1_000, 1_010):
         table.upsert(session.range(1_000, 1_000 + count).selectExpr("string(id) id", "id n"))
     assert table.read().where("n >= 2000").count() == 10
@@ -152,6 +153,7 @@ def test_ship_sends_the_package_to_workers_that_lack_it(
     )
 
 
+@pytest.mark.surface
 @pytest.mark.connect
 def test_ship_sends_nothing_to_workers_that_have_the_package(spark: SparkSession) -> None:
     result = hoodie.ship(spark)
@@ -183,39 +185,41 @@ def test_a_session_that_works_keeps_its_interpreter(
     assert SparkEngine(spark.newSession()).run(_other, [1]) == ["1"]
 
 
-@pytest.mark.connect
-def test_workers_elsewhere_are_recognised_by_their_error(spark: SparkSession) -> None:
+def _lacks(module: str) -> Callable[[int, TaskContext], Any]:
     def without_package(task: int, context: TaskContext) -> Any:
-        raise ModuleNotFoundError("No module named 'hoodie'")
+        raise ModuleNotFoundError(f"No module named '{module}'")
 
-    with pytest.raises(hoodie.WorkerEnvironmentError, match=r"ran \S+, a Python without hoodie.*PYSPARK_PYTHON.*ship"):
-        SparkEngine(spark).run(without_package, [1])
-
-
-@pytest.mark.connect
-def test_ship_is_not_advised_for_what_it_does_not_send(spark: SparkSession) -> None:
-    def without_package(task: int, context: TaskContext) -> Any:
-        raise ModuleNotFoundError("No module named 'pyarrow'")
-
-    with pytest.raises(
-        hoodie.WorkerEnvironmentError, match=rf"ran {sys.executable}, a Python without pyarrow"
-    ) as raised:
-        SparkEngine(spark).run(without_package, [1])
-    assert "ship" not in str(raised.value)
+    return without_package
 
 
-@pytest.mark.connect
-def test_another_python_is_named(spark: SparkSession) -> None:
-    """PySpark's worker raises this error before it unpickles a task of another minor version."""
-
+def _other_python() -> Callable[[int, TaskContext], Any]:
     def other_python(task: int, context: TaskContext) -> Any:
         from pyspark.errors import PySparkRuntimeError
 
         versions = {"worker_version": "3.99", "driver_version": "3.98"}
         raise PySparkRuntimeError(None, "PYTHON_VERSION_MISMATCH", versions)
 
-    with pytest.raises(hoodie.WorkerEnvironmentError, match=r"workers ran \S+, Python 3\.99, the driver Python 3\.\d+"):
-        SparkEngine(spark).run(other_python, [1])
+    return other_python
+
+
+ELSEWHERE: dict[str, tuple[Callable[[int, TaskContext], Any], str]] = {
+    "without hoodie": (_lacks("hoodie"), r"ran \S+, a Python without hoodie.*PYSPARK_PYTHON.*ship"),
+    "without what ship does not send": (
+        _lacks("pyarrow"),
+        rf"ran {sys.executable}, a Python without pyarrow((?!ship).)*$",
+    ),
+    # PySpark's worker raises this error before it unpickles a task of another minor version.
+    "another Python": (_other_python(), r"workers ran \S+, Python 3\.99, the driver Python 3\.\d+"),
+}
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_workers_elsewhere_are_recognised_by_their_error(spark: SparkSession, name: str) -> None:
+    work, message = ELSEWHERE[name]
+    with pytest.raises(hoodie.WorkerEnvironmentError, match=message) as raised:
+        SparkEngine(spark).run(work, [1])
+    assert name != "without what ship does not send" or "ship" not in str(raised.value)
 
 
 def _file_of_hoodie(task: int, context: TaskContext) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pytest
 
@@ -12,19 +10,15 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from tests.contract.table_lanes import Lane, trips
 from tests.support.odd_types import LEAVES
 from tests.support.rows import assert_same_rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
+from tests.support.tables import values_of
 
 FIRST = trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 3.0, "sf"))
 
 
+@pytest.mark.surface
 def test_statements_of_a_session(lane: Lane) -> None:
     session = lane.session
-    table = lane.create(partition_by="city", merge_mode="commit_time")
-    table.upsert(lane.data(FIRST))
+    table = lane.table(FIRST, partition_by="city", merge_mode="commit_time")
     news = trips(("a", 2, 10.0, "sf"), ("n", 2, 7.0, "la"))
     # Types as Polars has them; Spark's own conversion refuses some, and cuts nanoseconds.
     odd = news.set_column(0, "id", LEAVES["coded views"](news["id"].chunk(0)))
@@ -68,17 +62,12 @@ UPSERT = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
 
 
 @pytest.mark.spark
-def test_a_table_of_the_catalog(spark: SparkSession, tmp_path: Path) -> None:
-    if not hasattr(spark, "dataSource"):
-        pytest.skip("PySpark 3.5 has no data sources in Python")
-    lane = Lane(spark, tmp_path)
-    table = lane.create()
-    table.upsert(lane.data(FIRST))
-    spark.sql(f"CREATE TABLE hoodie_trips USING hoodie OPTIONS (path '{lane.path}')")
+def test_a_table_of_the_catalog(spark_lane: Lane, has_data_sources: None) -> None:
+    table, spark = spark_lane.table(FIRST), spark_lane.session
+    spark.sql(f"CREATE TABLE hoodie_trips USING hoodie OPTIONS (path '{spark_lane.path}')")
     try:
         assert hoodie.sql(spark, "UPDATE hoodie_trips SET fare = 9 WHERE id = 'b'").updated == 1
         assert hoodie.sql(spark, "CALL show_timeline(table => 'default.hoodie_trips')").count() == 2
     finally:
         spark.sql("DROP TABLE hoodie_trips")
-    expected = pa.concat_tables([FIRST.slice(0, 1), trips(("b", 1, 9.0, "nyc")), FIRST.slice(2)])
-    assert_same_rows(lane.read(table), expected, key="id")
+    assert values_of(table, "id", "fare") == [("a", 1.0), ("b", 9.0), ("c", 3.0)]

@@ -23,7 +23,7 @@ from hoodie.files.base_file import read_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.storage import ObjectStore, Store, StoreSpec, open_store
 from tests.contract.test_store import s3_bucket, s3_options  # noqa: F401
-from tests.crash.tables import new_table
+from tests.support.tables import create_in
 
 ANSWERS = {
     "no bucket": (404, "NoSuchBucket", "the bucket does not exist; check its name"),
@@ -79,7 +79,7 @@ CALLS: list[Callable[[Store], object]] = [
     lambda store: store.replace("f", b"1"),
     lambda store: store.list("p", recursive=True),
     lambda store: store.folders(""),
-    new_table,
+    create_in,
 ]
 
 

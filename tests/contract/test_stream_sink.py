@@ -15,11 +15,13 @@ import hoodie
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY
 from tests.support.streams import forget_batch
+from tests.support.tables import values_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.surface]
+pytestmark = pytest.mark.spark
+MOR = pytest.param("merge_on_read", marks=[pytest.mark.connect, pytest.mark.surface])
 NOW = {"availableNow": True}
 KEY = "_hoodie_record_key"
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
@@ -40,7 +42,7 @@ def batches(table: hoodie.Table) -> list[str]:
     return [view.commit_facts(instant).sink[CHECKPOINT_KEY] for instant in view.completed_writes()]
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", pytest.param("merge_on_read", marks=pytest.mark.connect)])
+@pytest.mark.parametrize("table_type", ["copy_on_write", MOR])
 def test_each_batch_is_one_commit_also_after_a_death(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
     source, checkpoint = tmp_path / "source", str(tmp_path / "checkpoint")
     table = hoodie.create(tmp_path / "table", SCHEMA, record_key="id", ordering="ts", type=table_type, spark=spark)
@@ -70,11 +72,11 @@ def test_each_batch_is_one_commit_also_after_a_death(spark: SparkSession, tmp_pa
 
 
 def rows(table: hoodie.Table) -> dict[str, int]:
-    found = table.to_arrow(columns=["id", "ts"])
-    return dict(zip(found["id"].to_pylist(), found["ts"].to_pylist(), strict=True))
+    return dict(values_of(table, "id", "ts"))
 
 
 @pytest.mark.connect
+@pytest.mark.surface
 def test_the_data_source_writes_each_batch_once(spark: SparkSession, tmp_path: Path) -> None:
     source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
     table = hoodie.create(tmp_path / "table", SCHEMA, record_key="id", ordering="ts", spark=spark)
@@ -135,6 +137,7 @@ def test_inserts_into_a_table_with_automatic_keys(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.connect
+@pytest.mark.surface
 def test_a_wrong_stream_is_refused_before_it_starts(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "source", 0, range(3), ts=1)
     frame = files(spark, tmp_path / "source")

@@ -15,7 +15,7 @@ from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane
 
 BUCKETS = 3
 CITIES = ("sf", "nyc")
-ROWS = 3_500
+ROWS = 700
 
 
 def rows(first: int, stop: int, ts: int) -> pa.Table:
@@ -53,8 +53,8 @@ def test_every_write_of_a_bucket_table(lane: Lane, table_type: str) -> None:
     expected = {f"k{n}": 1 for n in range(ROWS)}
     table.bulk_insert(lane.data(rows(0, ROWS, 1)), **properties)
     check(lane, expected)
-    table.upsert(lane.data(rows(3_000, 3_600, 2)), **properties)
-    expected |= {f"k{n}": 2 for n in range(3_000, 3_600)}
+    table.upsert(lane.data(rows(600, 720, 2)), **properties)
+    expected |= {f"k{n}": 2 for n in range(600, 720)}
     check(lane, expected)
     table.delete(lane.data(rows(0, 100, 3)), **properties)
     expected = {key: ts for key, ts in expected.items() if int(key[1:]) >= 100}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -17,28 +19,19 @@ NULL_KEYS = trips(
 )
 
 
-@pytest.mark.matrix(keep=1)
-@pytest.mark.parametrize("write", ["upsert", "bulk_insert", "delete"])
-def test_null_keys_are_refused_with_how_many_and_three_examples(lane: Lane, write: str) -> None:
-    table = lane.create(partition_by="city")
-    table.upsert(lane.data(GOOD))
-    with pytest.raises(
-        hoodie.RecordKeyError, match=r"'id': null or empty in 4 of 5 rows \(row 1 None; row 2 ''; row 3"
-    ):
-        getattr(table, write)(lane.data(NULL_KEYS))
+@pytest.mark.surface
+@pytest.mark.parametrize("index", ["simple", "global_simple"])
+def test_null_keys_are_refused_with_how_many_and_three_examples(lane: Lane, index: str) -> None:
+    table, data = lane.table(GOOD, partition_by="city", index=index), lane.data(NULL_KEYS)
+    writes: list[Callable[[Any], object]] = [table.upsert, table.bulk_insert, table.delete]
+    writes.append(partial(table.bulk_insert, sort="global"))
+    for write in writes:
+        with pytest.raises(
+            hoodie.RecordKeyError, match=r"'id': null or empty in 4 of 5 rows \(row 1 None; row 2 ''; row 3"
+        ):
+            write(data)
     assert_same_rows(lane.read(table), GOOD, key="id")
     assert table.upsert(lane.data(trips(("b", 1, 1.0, "sf")))).inserted == 1
-
-
-@pytest.mark.parametrize(
-    ("index", "sort"), [("global_simple", None), ("simple", "global")], ids=["global-index", "sorted"]
-)
-def test_errors_before_an_exchange_come_out_as_ours(lane: Lane, index: str, sort: str | None) -> None:
-    table = lane.create(partition_by="city", index=index)
-    write: Any = table.upsert if sort is None else lambda data: table.bulk_insert(data, sort=sort)
-    with pytest.raises(hoodie.RecordKeyError, match="4 of 5 rows"):
-        write(lane.data(NULL_KEYS))
-    assert_same_rows(lane.read(table), trips())
 
 
 def test_a_value_that_fits_no_column_is_refused_by_name(lane: Lane) -> None:
@@ -57,8 +50,7 @@ def test_a_value_that_fits_no_column_is_refused_by_name(lane: Lane) -> None:
 
 @pytest.mark.parametrize("properties", [{}, ON_WORKERS], ids=["small", "on-workers"])
 def test_a_truncated_file_is_named(lane: Lane, properties: dict[str, str]) -> None:
-    table = lane.create(properties=properties)
-    table.upsert(lane.data(GOOD))
+    table = lane.table(GOOD, properties=properties)
     file = next(lane.path.glob("*.parquet"))
     file.write_bytes(file.read_bytes()[:50])
     with pytest.raises(hoodie.CorruptFileError, match=file.name) as caught:
@@ -77,28 +69,23 @@ def test_a_merger_that_fails_fails_the_write(lane: Lane) -> None:
     assert_same_rows(lane.read(table), GOOD, key="id")
 
 
-@pytest.mark.parametrize("where", ["fare >", "no_such = 1"])
-def test_a_wrong_condition_changes_nothing(lane: Lane, where: str) -> None:
-    table = lane.create(partition_by="city")
-    table.upsert(lane.data(GOOD))
-    with pytest.raises(Exception, match=r"(?i)no_such|fare|parse|syntax"):
-        table.delete_where(where)
-    assert len(table.timeline.instants) == 1
-
-
-def test_data_of_no_known_kind_is_refused(lane: Lane) -> None:
-    table = lane.create()
+@pytest.mark.surface
+def test_what_is_wrong_in_a_call_is_refused_before_anything_is_written(lane: Lane) -> None:
+    table, data = lane.table(GOOD, partition_by="city"), lane.data(GOOD)
+    for where in ("fare >", "no_such = 1"):
+        with pytest.raises(Exception, match=r"(?i)no_such|fare|parse|syntax"):
+            table.delete_where(where)
     with pytest.raises(hoodie.UnsupportedError, match="Spark DataFrame"):
         table.upsert(42)
     with pytest.raises(hoodie.InvalidConfigError, match=r"hoodie\.parquet\.max\.file\.size"):
-        table.upsert(lane.data(GOOD), properties={"hoodie.parquet.max.file.sise": "1"})
+        table.upsert(data, properties={"hoodie.parquet.max.file.sise": "1"})
+    assert len(table.timeline.instants) == 1
 
 
 @pytest.mark.parametrize("linked", ["city=sf", "file"])
 def test_a_read_does_not_follow_a_link_out_of_the_table(lane: Lane, linked: str) -> None:
     """Spark's own scan opens files by their path, and the metadata table names them: no listing meets the link."""
-    table = lane.create(partition_by="city")
-    table.upsert(lane.data(trips(("a", 1, 1.0, "sf"), ("b", 1, 1.0, "la"))))
+    lane.table(trips(("a", 1, 1.0, "sf"), ("b", 1, 1.0, "la")), partition_by="city")
     inside = lane.path / "city=sf"
     if linked == "file":
         (inside,) = inside.glob("*.parquet")

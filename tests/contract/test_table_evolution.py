@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, table_of, trips
+from tests.contract.table_lanes import ON_WORKERS, TRIPS, Lane, trips
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
 OLD = pa.schema([("id", pa.string()), ("n", pa.int32()), ("x", pa.float32()), ("city", pa.string())])
 NEW = pa.schema(
@@ -26,11 +27,17 @@ NEW = pa.schema(
 OLD_ROWS = table_of(OLD, ("a", 1, 0.5, "sf"), ("b", -7, 1.6, "nyc"), ("c", None, None, "nyc"))
 
 
+@pytest.mark.surface
 @pytest.mark.parametrize("properties", [{}, ON_WORKERS], ids=["small", "on-workers"])
 def test_old_files_are_read_with_the_new_schema(lane: Lane, properties: dict[str, str]) -> None:
-    table = lane.create(OLD, partition_by="city", properties=properties)
-    table.upsert(lane.data(OLD_ROWS))
-    table.upsert(lane.data(table_of(NEW, ("a", 1 << 40, 0.1, "sf", ["new"]), ("d", 2, 0.1, "la", None))))
+    table = lane.table(OLD_ROWS, schema=OLD, partition_by="city", properties=properties)
+    first = table.timeline.instants[0].requested_time
+    result = table.upsert(lane.data(table_of(NEW, ("a", 1 << 40, 0.1, "sf", ["new"]), ("d", 2, 0.1, "la", None))))
+    assert result.notes == (
+        "column n: int32 -> int64",
+        "column x: float -> double",
+        "column tags added: list<element: string>",
+    )
     expected = table_of(
         NEW,
         ("a", 1 << 40, 0.1, "sf", ["new"]),
@@ -44,21 +51,16 @@ def test_old_files_are_read_with_the_new_schema(lane: Lane, properties: dict[str
     assert lane.read(table, where="n < 1000000 AND x > 1.25", columns=["id"])["id"].to_pylist() == ["b"]
     assert lane.read(table, where="tags IS NULL AND n = -7", columns=["id", "tags"]).num_rows == 1
     assert lane.arrow(table.read_keys(["b"])).select(NEW.names).to_pylist() == expected.slice(1, 1).to_pylist()
-
-
-def test_an_older_snapshot_has_the_older_schema(lane: Lane) -> None:
-    table = lane.create(OLD, partition_by="city")
-    first = table.upsert(lane.data(OLD_ROWS))
-    table.upsert(lane.data(table_of(NEW, ("d", 2, 0.1, "la", None))))
-    found = lane.read(table, as_of=first.instant, columns=OLD.names)
-    assert_same_rows(found, OLD_ROWS, key="id")
-    assert found.schema.field("n").type == pa.int32()
+    older = lane.read(table, as_of=first, columns=OLD.names)
+    assert_same_rows(older, OLD_ROWS, key="id")
+    assert older.schema.field("n").type == pa.int32()
+    with pytest.raises(hoodie.SchemaMismatchError, match=r"hoodie\.write\.set\.null\.for\.missing\.columns=true"):
+        table.upsert(lane.data(OLD_ROWS))
 
 
 def test_files_of_three_schemas_are_read_together(lane: Lane) -> None:
     schema = pa.schema([("id", pa.string()), ("city", pa.string())])
-    table = lane.create(schema, partition_by="city")
-    table.upsert(lane.data(table_of(schema, ("a", "one"))))
+    table = lane.table(table_of(schema, ("a", "one")), schema=schema, partition_by="city")
     with_int = schema.append(pa.field("n", pa.int32()))
     table.upsert(lane.data(table_of(with_int, ("b", "two", 7))))
     with_long = schema.append(pa.field("n", pa.int64()))
@@ -67,63 +69,64 @@ def test_files_of_three_schemas_are_read_together(lane: Lane) -> None:
     assert_same_rows(lane.read(lane.open()), expected, key="id")
 
 
-@pytest.mark.matrix(keep=2)
-@pytest.mark.parametrize(
-    ("old", "new", "value", "expected"),
-    [
-        (pa.decimal128(6, 2), pa.decimal128(12, 2), Decimal("1234.56"), Decimal("1234.56")),
-        (pa.decimal128(12, 2), pa.decimal128(30, 2), Decimal("-1234.56"), Decimal("-1234.56")),
-        (pa.struct([("n", pa.int32())]), pa.struct([("n", pa.int64())]), {"n": 5}, {"n": 5}),
-        (pa.struct([("n", pa.int32())]), pa.struct([("n", pa.int32()), ("m", pa.bool_())]), {"n": 5}, {"n": 5, "m": None}),  # noqa: E501
-        (pa.float32(), pa.float64(), 0.6, 0.6),
-        (pa.float32(), pa.float64(), math.nan, math.nan),
-        (pa.list_(pa.float32()), pa.list_(pa.float64()), [0.6, None], [0.6, None]),
-        (pa.struct([("x", pa.float32())]), pa.struct([("x", pa.float64())]), {"x": 0.1}, {"x": 0.1}),
-        (pa.map_(pa.string(), pa.float32()), pa.map_(pa.string(), pa.float64()), [("k", 0.1)], [("k", 0.1)]),
-        (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64()), [("k", 1)], [("k", 1)]),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_every_widening_the_writer_accepts_can_be_read(
-    lane: Lane, old: pa.DataType, new: pa.DataType, value: Any, expected: Any
-) -> None:
-    before = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", old)])
-    after = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", new)])
+Widening = tuple[pa.DataType, pa.DataType, Any, Any]
+WIDENINGS: list[Widening] = [
+    (pa.decimal128(6, 2), pa.decimal128(12, 2), Decimal("1234.56"), Decimal("1234.56")),
+    (pa.decimal128(12, 2), pa.decimal128(30, 2), Decimal("-1234.56"), Decimal("-1234.56")),
+    (pa.struct([("n", pa.int32())]), pa.struct([("n", pa.int64())]), {"n": 5}, {"n": 5}),
+    (pa.struct([("n", pa.int32())]), pa.struct([("n", pa.int32()), ("m", pa.bool_())]), {"n": 5}, {"n": 5, "m": None}),
+    (pa.float32(), pa.float64(), 0.6, 0.6),
+    (pa.float32(), pa.float64(), math.nan, math.nan),
+    (pa.list_(pa.float32()), pa.list_(pa.float64()), [0.6, None], [0.6, None]),
+    (pa.struct([("x", pa.float32())]), pa.struct([("x", pa.float64())]), {"x": 0.1}, {"x": 0.1}),
+    (pa.map_(pa.string(), pa.float32()), pa.map_(pa.string(), pa.float64()), [("k", 0.1)], [("k", 0.1)]),
+    (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64()), [("k", 1)], [("k", 1)]),
+]
+"""Types of a column before and after, a value, and how it is read; each is a column of one table."""
+ONLY_OF_THE_JVM: list[Widening] = [
+    (pa.int32(), pa.float64(), 7, 7.0),
+    (pa.int32(), pa.float32(), 7, 7.0),
+    (pa.int64(), pa.float64(), (1 << 53) + 1, float(1 << 53)),
+]
+
+
+def schemas_of(widenings: list[Widening]) -> tuple[pa.Schema, pa.Schema]:
+    """The schemas of a table before and after: the key, the partition, and a column for each widening."""
+    own = [("id", pa.string()), ("city", pa.string())]
+    types = zip(*((old, new) for old, new, _, _ in widenings), strict=True)
+    before, after = (pa.schema([*own, *((f"v{n}", one) for n, one in enumerate(found))]) for found in types)
+    return before, after
+
+
+def test_every_widening_the_writer_accepts_can_be_read(lane: Lane) -> None:
+    before, after = schemas_of(WIDENINGS)
+    none, values, expected = [None] * len(WIDENINGS), [one[2] for one in WIDENINGS], [one[3] for one in WIDENINGS]
     table = lane.create(before, partition_by="city")
-    table.upsert(lane.data(table_of(before, ("a", "sf", value), ("b", "sf", None))))
-    table.upsert(lane.data(table_of(after, ("c", "nyc", None))))
-    wanted = table_of(after, ("a", "sf", expected), ("b", "sf", None), ("c", "nyc", None))
+    table.upsert(lane.data(table_of(before, ("a", "sf", *values), ("b", "sf", *none))))
+    table.upsert(lane.data(table_of(after, ("c", "nyc", *none))))
+    wanted = table_of(after, ("a", "sf", *expected), ("b", "sf", *none), ("c", "nyc", *none))
     assert_same_rows(lane.read(table), wanted, key="id")
 
 
-@pytest.mark.matrix(keep=1)
-@pytest.mark.parametrize(
-    ("old", "new", "value", "expected"),
-    [
-        (pa.int32(), pa.float64(), 7, 7.0),
-        (pa.int32(), pa.float32(), 7, 7.0),
-        (pa.int64(), pa.float64(), (1 << 53) + 1, float(1 << 53)),
-    ],
-    ids=str,
-)
-def test_what_only_the_jvm_does_to_a_column_can_be_read(
-    lane: Lane, monkeypatch: pytest.MonkeyPatch, old: pa.DataType, new: pa.DataType, value: Any, expected: Any
-) -> None:
-    before = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", old)])
-    after = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", new)])
-    table = lane.create(before, partition_by="city")
-    table.upsert(lane.data(table_of(before, ("a", "sf", value))))
-    with pytest.raises(hoodie.SchemaMismatchError, match="'v'"):
-        table.upsert(lane.data(table_of(after, ("b", "nyc", None))))
+def test_what_only_the_jvm_does_to_a_column_can_be_read(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = schemas_of(ONLY_OF_THE_JVM)
+    values, expected = [one[2] for one in ONLY_OF_THE_JVM], [one[3] for one in ONLY_OF_THE_JVM]
+    table = lane.table(table_of(before, ("a", "sf", *values)), schema=before, partition_by="city")
+    for number in range(len(ONLY_OF_THE_JVM)):
+        changed = before.set(2 + number, after.field(2 + number))
+        with pytest.raises(hoodie.SchemaMismatchError, match=f"'v{number}'"):
+            table.upsert(lane.data(table_of(changed, ("b", "nyc", *[None] * len(values)))))
     monkeypatch.setattr("hoodie.write.options.evolve", lambda *_, **__: after)
-    table.upsert(lane.data(table_of(after, ("b", "nyc", None))))
-    assert_same_rows(lane.read(table), table_of(after, ("a", "sf", expected), ("b", "nyc", None)), key="id")
+    table.upsert(lane.data(table_of(after, ("b", "nyc", *[None] * len(values)))))
+    wanted = table_of(after, ("a", "sf", *expected), ("b", "nyc", *[None] * len(values)))
+    assert_same_rows(lane.read(table), wanted, key="id")
 
 
-def test_narrower_data_is_widened_to_the_table(lane: Lane) -> None:
+def test_narrower_data_in_any_order_is_widened_to_the_table(lane: Lane) -> None:
     table = lane.create(NEW, partition_by="city")
     narrow = OLD.append(pa.field("tags", pa.list_(pa.string())))
-    table.upsert(lane.data(table_of(narrow, ("a", 1, 0.5, "sf", ["t"]))))
+    rows = table_of(narrow, ("a", 1, 0.5, "sf", ["t"])).select(["city", "tags", "x", "n", "id"])
+    table.upsert(lane.data(rows))
     assert_same_rows(lane.read(table), table_of(NEW, ("a", 1, 0.5, "sf", ["t"])), key="id")
 
 
@@ -143,48 +146,23 @@ def test_a_column_of_nulls_without_a_type_takes_the_type_of_the_table(lane: Lane
     assert_same_rows(lane.read(table), rows, key="id")
 
 
-def test_what_the_data_changes_in_the_schema_is_noted(lane: Lane) -> None:
-    table = lane.create(OLD, partition_by="city")
-    result = table.upsert(lane.data(table_of(NEW, ("a", 1, 0.5, "sf", ["t"]))))
-    assert result.notes == (
-        "column n: int32 -> int64",
-        "column x: float -> double",
-        "column tags added: list<element: string>",
-    )
-    with pytest.raises(hoodie.SchemaMismatchError, match=r"hoodie\.write\.set\.null\.for\.missing\.columns=true"):
-        table.upsert(lane.data(OLD_ROWS))
+OTHER_SCHEMAS = {
+    "type": (TRIPS.set(2, pa.field("fare", pa.string())), "fare"),
+    "type of the key": (TRIPS.set(0, pa.field("id", pa.int64())), "id"),
+    "missing": (TRIPS.remove(2), "fare"),
+    "case": (TRIPS.set(2, pa.field("FARE", pa.float64())), "FARE"),
+}
 
 
-def test_columns_come_in_any_order(lane: Lane) -> None:
-    table = lane.create()
-    table.upsert(lane.data(trips(("a", 1, 1.0, "sf")).select(["city", "fare", "ts", "id"])))
-    assert_same_rows(lane.read(table), trips(("a", 1, 1.0, "sf")), key="id")
-
-
-@pytest.mark.matrix(keep=1)
-@pytest.mark.parametrize(
-    ("schema", "column"),
-    [
-        (TRIPS.set(2, pa.field("fare", pa.string())), "fare"),
-        (TRIPS.set(0, pa.field("id", pa.int64())), "id"),
-        (TRIPS.remove(2), "fare"),
-        (TRIPS.set(2, pa.field("FARE", pa.float64())), "FARE"),
-    ],
-    ids=["type", "key-type", "missing", "case"],
-)
-def test_any_other_schema_is_refused_by_the_name_of_the_column(lane: Lane, schema: pa.Schema, column: str) -> None:
-    table = lane.create(partition_by="city")
-    table.upsert(lane.data(trips(("a", 1, 1.0, "sf"))))
-    for write in (table.upsert, table.insert, table.bulk_insert, table.insert_overwrite):
-        with pytest.raises(hoodie.SchemaMismatchError, match=column):
-            write(lane.data(table_of(schema)))
-    assert_same_rows(lane.read(table), trips(("a", 1, 1.0, "sf")), key="id")
+def test_any_other_schema_is_refused_by_the_name_of_the_column(lane: Lane) -> None:
+    """Missing columns are filled where the writer asks for it."""
+    table = lane.table(trips(("a", 1, 1.0, "sf")), partition_by="city")
+    for schema, column in OTHER_SCHEMAS.values():
+        data = lane.data(table_of(schema))
+        for write in (table.upsert, table.insert, table.bulk_insert, table.insert_overwrite):
+            with pytest.raises(hoodie.SchemaMismatchError, match=column):
+                write(data)
     assert len(table.timeline.instants) == 1
-
-
-def test_missing_columns_are_filled_where_the_writer_asks_for_it(lane: Lane) -> None:
-    table = lane.create(partition_by="city")
-    table.upsert(lane.data(trips(("a", 1, 1.0, "sf"))))
     fill = {"hoodie.write.set.null.for.missing.columns": "true"}
     table.upsert(lane.data(trips(("b", 2, None, "sf")).select(["id", "ts", "city"])), properties=fill)
     assert_same_rows(lane.read(table), trips(("a", 1, 1.0, "sf"), ("b", 2, None, "sf")), key="id")

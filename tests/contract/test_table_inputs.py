@@ -44,7 +44,7 @@ INPUTS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("kind", INPUTS)
 def test_arrow_data_of_every_kind_is_written(lane: Lane, kind: str) -> None:
-    table = lane.create(partition_by="city", ordering="ts")
+    table = lane.table(partition_by="city", ordering="ts")
     assert table.bulk_insert(INPUTS[kind]()).inserted == 2
     assert table.upsert(INPUTS[kind]()).updated == 2
     assert_same_rows(lane.read(table), ROWS, key="id")
@@ -81,26 +81,24 @@ def explained(frame: DataFrame) -> str:
 @pytest.mark.connect
 def test_spark_scans_a_copy_on_write_table_without_python(spark: SparkSession, tmp_path: Path) -> None:
     lane = Lane(spark, tmp_path)
-    table = lane.create(partition_by="city")
-    first = table.upsert(lane.data(ROWS))
-    table.upsert(lane.data(ROWS.append_column("new", pa.array([1, None], pa.int32()))))
-    table.upsert(lane.data(ROWS.slice(0, 1).append_column("new", pa.array([1], pa.int64()))))
+    newer = ROWS.append_column("new", pa.array([1, None], pa.int32()))
+    newest = ROWS.slice(0, 1).append_column("new", pa.array([1], pa.int64()))
+    table = lane.table(ROWS, newer, newest, partition_by="city")
+    first = table.timeline.instants[0].requested_time
     frames = {
         "snapshot": table.read(where="fare > 1.5", columns=["id"]),
-        "time travel": table.read(as_of=first.instant),
-        "changes": table.changes(first.instant),
+        "time travel": table.read(as_of=first),
+        "changes": table.changes(first),
         "keys": table.read_keys(["a"]),
         "keys and partitions": table.read_keys(ROWS),
     }
-    for name, frame in frames.items():
-        plan = explained(frame)
+    plans = {name: explained(frame) for name, frame in frames.items()}
+    for name, plan in plans.items():
         assert "FileScan parquet" in plan, name
         assert "Python" not in plan, name
         assert "InArrow" not in plan, name
-    assert "GreaterThan(fare,1.5)" in explained(frames["snapshot"])
-    assert "In(_hoodie_record_key" in explained(frames["keys"]) or "EqualTo(_hoodie_record_key" in explained(
-        frames["keys"]
-    )
+    assert "GreaterThan(fare,1.5)" in plans["snapshot"]
+    assert "In(_hoodie_record_key" in plans["keys"] or "EqualTo(_hoodie_record_key" in plans["keys"]
 
 
 @pytest.mark.spark
@@ -121,8 +119,7 @@ def test_the_data_is_evaluated_once(spark: SparkSession, tmp_path: Path) -> None
 @pytest.mark.connect
 def test_the_data_is_evaluated_once_if_the_write_is_retried(spark: SparkSession, tmp_path: Path) -> None:
     lane = Lane(spark, tmp_path)
-    table = lane.create(partition_by="city")
-    table.upsert(lane.data(trips(("a", 1, 1.0, "sf"))))
+    table = lane.table(trips(("a", 1, 1.0, "sf")), partition_by="city")
     evaluations = tmp_path / "evaluations"
     evaluations.mkdir()
 

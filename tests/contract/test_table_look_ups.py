@@ -37,9 +37,9 @@ class Look:
 def look(request: pytest.FixtureRequest, shared_lane: Lane, tmp_path_factory: pytest.TempPathFactory) -> Look:
     """The table that these tests read, with the record index and without."""
     lane = Lane(shared_lane.session, tmp_path_factory.mktemp("look-ups"))
-    table = lane.create(partition_by="city", ordering="ts", index=request.param)
-    first = table.upsert(lane.data(FIRST)).instant
-    table.upsert(lane.data(trips(("k01", 2, 0.0, "la"))))
+    moved = trips(("k01", 2, 0.0, "la"))
+    table = lane.table(FIRST, moved, partition_by="city", ordering="ts", index=request.param)
+    first = table.timeline.instants[0].requested_time
     table.delete(lane.data(trips(("k02", 0, None, "la"))))
     return Look(lane, table, first)
 
@@ -75,23 +75,22 @@ def test_rows_that_exist_are_filtered_out(look: Look) -> None:
     assert again.num_rows == 0
 
 
-@pytest.mark.matrix(keep=3)
-@pytest.mark.parametrize(
-    ("where", "expected", "cities"),
-    [
-        ("id = 'k01'", ["k01"], {"la"}),
-        ("ID IN ('k03', 'k07', 'k02') AND ts > 0", ["k03", "k07"], {"rio"}),
-        ("_hoodie_record_key = 'k05' AND fare = 5", ["k05"], {"nyc"}),
-        ("id = 'nobody'", [], set()),
-    ],
-)
-def test_conditions_on_the_key_read_its_files_only(
-    look: Look, where: str, expected: list[str], cities: set[str]
-) -> None:
-    assert sorted(look.lane.read(look.table, where=where)["id"].to_pylist()) == expected
-    if look.lane.session is not None and record_index(look.table.view()) is not None:
-        files = look.table.read(where=where).inputFiles()
-        assert {file.rpartition("/")[0].rpartition("city=")[2] for file in files} == cities
+CONDITIONS: dict[str, tuple[list[str], set[str]]] = {
+    "id = 'k01'": (["k01"], {"la"}),
+    "ID IN ('k03', 'k07', 'k02') AND ts > 0": (["k03", "k07"], {"rio"}),
+    "_hoodie_record_key = 'k05' AND fare = 5": (["k05"], {"nyc"}),
+    "id = 'nobody'": ([], set()),
+}
+"""Conditions on the key: the keys that match, and the partitions of the files that are read with a record index."""
+
+
+def test_conditions_on_the_key_read_its_files_only(look: Look) -> None:
+    read = look.lane.read_each(look.table, *({"where": where} for where in CONDITIONS))
+    for rows, (where, (expected, cities)) in zip(read, CONDITIONS.items(), strict=True):
+        assert sorted(rows["id"].to_pylist()) == expected, where
+        if look.lane.session is not None and record_index(look.table.view()) is not None:
+            files = look.table.read(where=where).inputFiles()
+            assert {file.rpartition("/")[0].rpartition("city=")[2] for file in files} == cities, where
 
 
 def test_keys_are_read_from_their_files_only(look: Look) -> None:
@@ -111,8 +110,7 @@ def test_keys_in_structs_without_the_partition_field_are_found_in_any_partition(
     for index in ("simple", "record"):
         lane = Lane(shared_lane.session, tmp_path / index)
         lane.folder.mkdir()
-        table = lane.create(rows.schema, record_key="m.id", partition_by="m.p", index=index)
-        table.upsert(lane.data(rows))
+        table = lane.table(rows, schema=rows.schema, record_key="m.id", partition_by="m.p", index=index)
         assert lane.arrow(table.read_keys(lane.data(asked)))["v"].to_pylist() == [2]
         found = lane.arrow(table.record_locations(lane.data(asked)))
         places = zip(found["_hoodie_record_key"].to_pylist(), found["partition_path"].to_pylist(), strict=True)

@@ -19,10 +19,10 @@ def counts(result: hoodie.WriteResult) -> tuple[int, int, int | None]:
     return result.inserted, result.updated, result.deleted
 
 
+@pytest.mark.surface
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_merge_updates_inserts_and_deletes_in_one_commit(lane: Lane, table_type: str) -> None:
-    table = lane.create(partition_by="city", index="simple", type=table_type, properties=ON_WORKERS)
-    table.upsert(lane.data(FIRST))
+    table = lane.table(FIRST, partition_by="city", index="simple", type=table_type, properties=ON_WORKERS)
     source = trips(
         ("a", 5, 10.0, "sf"),
         ("b", 5, -1.0, "nyc"),
@@ -42,8 +42,7 @@ def test_a_merge_updates_inserts_and_deletes_in_one_commit(lane: Lane, table_typ
 
 
 def test_a_merge_of_all_rows_is_an_upsert_with_one_row_for_each_key(lane: Lane) -> None:
-    table = lane.create(partition_by="city")
-    table.upsert(lane.data(FIRST))
+    table = lane.table(FIRST, partition_by="city")
     source = trips(("a", 5, 10.0, "sf"), ("n", 5, 7.0, "la"))
     more = source.append_column("more", pa.array(["x", "y"]))
     merge = table.merge(lane.data(more), on="t.id = s.id").when_matched_update_all().when_not_matched_insert_all()
@@ -65,8 +64,7 @@ def test_a_merge_of_all_rows_is_an_upsert_with_one_row_for_each_key(lane: Lane) 
 
 
 def test_rows_without_a_source_row_are_deleted(lane: Lane) -> None:
-    table = lane.create()
-    table.upsert(lane.data(FIRST))
+    table = lane.table(FIRST)
     source: Any = lane.data(trips(("a", 9, 9.0, "sf"), ("n", 9, 9.0, "sf")))
     merge = table.merge(source, on="new.id = old.id", target_alias="old", source_alias="new")
     merge = merge.when_not_matched_by_source_delete().when_matched_update_all("new.ts > old.ts")
@@ -76,8 +74,9 @@ def test_rows_without_a_source_row_are_deleted(lane: Lane) -> None:
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_partial_upsert_keeps_the_values_of_missing_columns(lane: Lane, table_type: str) -> None:
-    table = lane.create(partition_by="city", ordering="ts", index="simple", type=table_type, properties=ON_WORKERS)
-    table.upsert(lane.data(FIRST))
+    table = lane.table(
+        FIRST, partition_by="city", ordering="ts", index="simple", type=table_type, properties=ON_WORKERS
+    )
     rows = trips(("a", 5, 0.0, "sf"), ("b", 0, 0.0, "nyc"), ("c", 5, 0.0, "la")).drop_columns(["fare"])
     result = table.upsert(lane.data(rows), partial=True)
     assert counts(result)[:2] == (1, 1)
@@ -90,8 +89,7 @@ def test_a_partial_upsert_keeps_the_values_of_missing_columns(lane: Lane, table_
 
 
 def test_a_merge_by_other_columns_changes_every_row_that_meets(lane: Lane) -> None:
-    table = lane.create(partition_by="city", ordering="ts")
-    table.upsert(lane.data(FIRST))
+    table = lane.table(FIRST, partition_by="city", ordering="ts")
     source = trips(("a", None, 10.0, "sf"), ("n", 7, 20.0, "la"), ("m", 7, None, None))
     merge = table.merge(lane.data(source), on="t.city = s.city").when_matched_update({"fare": "t.fare + s.fare"})
     assert counts(merge.when_not_matched_insert_all("s.city = 'la'").execute()) == (1, 3, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,13 +38,13 @@ class Story:
 def story(shared_lane: Lane) -> Story:
     """The table that most of these tests read."""
     lane = shared_lane
-    table = lane.create(partition_by="city", ordering="ts")
-    first = table.upsert(lane.data(FIRST))
-    second = table.upsert(lane.data(SECOND))
-    third = table.delete(lane.data(trips(("b", 0, None, "nyc"))))
-    return Story(lane, table, (first.instant, second.instant, third.instant))
+    table = lane.table(FIRST, SECOND, partition_by="city", ordering="ts")
+    table.delete(lane.data(trips(("b", 0, None, "nyc"))))
+    first, second, third = (found.requested_time for found in table.timeline)
+    return Story(lane, table, (first, second, third))
 
 
+@pytest.mark.surface
 def test_meta_columns_come_first_and_columns_in_the_order_asked_for(story: Story) -> None:
     lane, table, (first, second, _) = story.lane, story.table, story.instants
     everything = lane.read(table, columns=None)
@@ -56,23 +57,21 @@ def test_meta_columns_come_first_and_columns_in_the_order_asked_for(story: Story
         lane.read(table, columns=["no_such"])
 
 
-@pytest.mark.matrix(keep=3)
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ("city = 'sf'", ["a", "c"]),
-        ("city IN ('la', 'nyc') OR fare > 8", ["a", "d"]),
-        ("fare BETWEEN 3 AND 4", ["c", "d"]),
-        ("NOT (city = 'sf') AND ts >= 1", ["d"]),
-        ("_hoodie_record_key = 'c'", ["c"]),
-        ("city IS NULL", []),
-        ("ID LIKE '%a%' AND Fare <> 1", ["a"]),
-    ],
-)
-def test_conditions_keep_the_same_rows(story: Story, where: str, expected: list[str]) -> None:
-    lane, table = story.lane, story.table
-    assert ids(lane.read(table, where=where)) == expected
-    assert ids(lane.read(table, where=where, columns=["id"])) == expected
+CONDITIONS = {
+    "city = 'sf'": ["a", "c"],
+    "city IN ('la', 'nyc') OR fare > 8": ["a", "d"],
+    "fare BETWEEN 3 AND 4": ["c", "d"],
+    "NOT (city = 'sf') AND ts >= 1": ["d"],
+    "_hoodie_record_key = 'c'": ["c"],
+    "city IS NULL": [],
+    "ID LIKE '%a%' AND Fare <> 1": ["a"],
+}
+
+
+def test_conditions_keep_the_same_rows(story: Story) -> None:
+    for columns in (TRIPS.names, ["id"]):
+        found = story.lane.read_each(story.table, *({"where": where, "columns": columns} for where in CONDITIONS))
+        assert dict(zip(CONDITIONS, map(ids, found), strict=True)) == CONDITIONS
 
 
 def test_a_condition_on_the_partition_reads_its_files_only(story: Story) -> None:
@@ -90,9 +89,7 @@ def test_fields_of_structs_are_columns(lane: Lane, kind: str) -> None:
     schema = pa.schema([("id", pa.string()), ("st", pa.struct([("A_b", pa.int64()), ("c", inner)]))])
     nested = [{"A_b": 1, "c": {"d": 10, "e": "x"}}, None, {"A_b": 3, "c": None}]
     rows = pa.table({"id": ["a", "b", "c"], "st": pa.array(nested, schema.field("st").type)}, schema=schema)
-    table = lane.create(schema, type=kind)
-    table.upsert(lane.data(rows))
-    table.upsert(lane.data(rows.slice(0, 2)))
+    table = lane.table(rows, rows.slice(0, 2), schema=schema, type=kind)
     expected = pa.table({"d": [10, None, None], "id": ["a", "b", "c"], "A_b": [1, None, 3]})
     assert_same_rows(lane.read(table, columns=["ST.C.D", "id", "st.a_b"]), expected, key="id")
     assert lane.read(table, columns="st.c.e", where="st.`A_b` = 1").to_pylist() == [{"e": "x"}]
@@ -101,19 +98,26 @@ def test_fields_of_structs_are_columns(lane: Lane, kind: str) -> None:
         lane.read(table, columns=["st.c.z"])
 
 
+@pytest.mark.surface
 @pytest.mark.filterwarnings("ignore::hoodie.HoodieWarning")  # of the time before the first commit
 def test_time_travel_shows_the_table_as_it_was(story: Story) -> None:
     lane, table, (first, second, third) = story.lane, story.table, story.instants
-    assert_same_rows(lane.read(table, as_of=first), FIRST, key="id")
-    assert_same_rows(lane.read(table, as_of=second), AFTER_SECOND, key="id")
-    assert_same_rows(lane.read(table, as_of=third), pa.concat_tables(AFTER_DELETE), key="id")
     between = datetime.strptime(second + "+0000", "%Y%m%d%H%M%S%f%z") - timedelta(milliseconds=1)
-    assert_same_rows(lane.read(table, as_of=between), FIRST, key="id")
-    assert_same_rows(lane.read(table, as_of=datetime.now(UTC)), pa.concat_tables(AFTER_DELETE), key="id")
-    assert_same_rows(lane.read(table, as_of="2001-02-03"), trips())
-    assert ids(lane.read(table, as_of=first, where="city = 'nyc'")) == ["b"]
+    now = pa.concat_tables(AFTER_DELETE)
+    expected: list[tuple[dict[str, Any], pa.Table]] = [
+        ({"as_of": first}, FIRST),
+        ({"as_of": second}, AFTER_SECOND),
+        ({"as_of": third}, now),
+        ({"as_of": between}, FIRST),
+        ({"as_of": datetime.now(UTC)}, now),
+        ({"as_of": "2001-02-03"}, trips()),
+        ({"as_of": first, "where": "city = 'nyc'"}, FIRST.slice(1, 1)),
+    ]
+    for found, (_, rows) in zip(lane.read_each(table, *(how for how, _ in expected)), expected, strict=True):
+        assert_same_rows(found, rows, key="id")
 
 
+@pytest.mark.surface
 def test_changes_are_the_rows_of_the_commits_in_the_span(story: Story) -> None:
     lane, table, (first, second, third) = story.lane, story.table, story.instants
 
@@ -148,8 +152,8 @@ def test_change_data_has_the_images_of_each_change(story: Story) -> None:
 
 def test_change_data_has_rows_that_keep_their_commit_time(lane: Lane) -> None:
     """A late row makes the deleted row of the base file visible again."""
-    table = lane.create(type="mor", index="simple", ordering="ts")
-    table.upsert(lane.data(trips(("a", 9, 1.0, "sf"), ("b", 9, 1.0, "sf"))))
+    stored = trips(("a", 9, 1.0, "sf"), ("b", 9, 1.0, "sf"))
+    table = lane.table(stored, type="mor", index="simple", ordering="ts")
     since = table.delete(["a"]).instant
     table.upsert(lane.data(trips(("a", 3, 2.0, "sf"), ("b", 3, 2.0, "sf"))))
     (change,) = lane.arrow(table.changes(since, mode="cdc")).to_pylist()
@@ -191,6 +195,7 @@ def test_changes_have_columns_and_conditions(
     assert batch.until == table.changes_since(first, second).until
 
 
+@pytest.mark.surface
 def test_keys_are_looked_up_in_every_form(story: Story) -> None:
     lane, table = story.lane, story.table
     forms = {
@@ -206,16 +211,12 @@ def test_keys_are_looked_up_in_every_form(story: Story) -> None:
     assert lane.arrow(table.read_keys("a"))["id"].to_pylist() == ["a"]
 
 
-@pytest.mark.parametrize(
-    "keys", [[], pa.table({"id": pa.array([], pa.string())}), trips()], ids=["list", "keys", "rows"]
-)
-def test_no_keys_find_no_rows(story: Story, keys: list[str] | pa.Table) -> None:
+def test_none_and_many_keys_are_looked_up(story: Story) -> None:
+    """More keys than a condition takes are joined."""
     lane, table = story.lane, story.table
-    assert lane.arrow(table.read_keys(keys)).num_rows == 0
-
-
-def test_more_keys_than_a_condition_takes_are_looked_up(story: Story) -> None:
-    lane, table = story.lane, story.table
+    none: list[Any] = [[], pa.table({"id": pa.array([], pa.string())}), trips()]
+    for keys in none:
+        assert lane.arrow(table.read_keys(keys)).num_rows == 0
     assert ids(lane.arrow(table.read_keys(["a", *(f"nobody-{number}" for number in range(2000))]))) == ["a"]
 
 
@@ -224,7 +225,7 @@ def test_filter_exists_keeps_rows_with_new_keys(lane: Lane, index: str, expected
     table = lane.create(partition_by="city", index=index)
     rows = trips(("a", 1, 1.0, "nyc"), ("c", 1, 1.0, "sf"), ("x", 1, None, "sf"))
     assert ids(lane.arrow(table.filter_exists(lane.data(rows)))) == ["a", "c", "x"]
-    table.upsert(lane.data(FIRST))
+    table.upsert(FIRST)
     new = lane.arrow(table.filter_exists(lane.data(rows)))
     assert ids(new) == expected
     assert_same_rows(new, rows.filter(pa.array([key in expected for key in rows["id"].to_pylist()])), key="id")
@@ -245,7 +246,7 @@ def test_a_session_is_found_by_itself(story: Story) -> None:
 def test_every_commit_is_seen_at_once_by_other_handles(lane: Lane) -> None:
     table = lane.create(partition_by="city")
     other = lane.open()
-    table.upsert(lane.data(FIRST))
+    table.upsert(FIRST)
     assert ids(lane.read(other)) == ["a", "b", "c"]
     table.upsert(lane.data(SECOND))
     assert ids(lane.read(other)) == ["a", "b", "c", "d"]

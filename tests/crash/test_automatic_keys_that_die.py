@@ -10,15 +10,16 @@ import pytest
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
-from hoodie.timeline import forget_all
-from tests.crash.tables import Rows, Write, check_tidy, copy_of, new_table, run_until, trips
-from tests.support.samples import sample_numbers, sample_of
+from tests.support.deaths import check_tidy, deaths
+from tests.support.recoveries import noted
+from tests.support.samples import sample_of
+from tests.support.tables import Rows, Write, create_in, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "la")}
 NEW: Rows = {"x": (1, "sf"), "y": (1, "rome")}
-_DEATHS = 4
+_DEATHS = 3
 """Calls of a write at which it dies in a normal run."""
-_CASES = 9
+_CASES = 6
 """Writes of kinds of tables in a normal run."""
 
 
@@ -61,20 +62,18 @@ def rows_and_keys(store: Store) -> tuple[Rows, dict[str, str]]:
 def test_a_write_dies_at_any_call(name: str, table_type: str, index: str | None) -> None:
     write, after = WRITES[name]
     start = MemoryStore()
-    new_table(start, table_type=table_type, index=index, record_key=None, ordering=None)
+    create_in(start, table_type=table_type, index=index, record_key=None, ordering=None)
     Table(start).insert(trips(START))
     _, keys = rows_and_keys(start)
-    whole = copy_of(start)
-    calls = len(run_until(whole, write, None).calls)
-    assert rows_and_keys(whole)[0] == after
-    for number in sample_numbers(range(1, calls + 1), _DEATHS):
-        store = copy_of(start)
-        assert run_until(store, write, number).crashed
-        forget_all()
-        found, _ = rows_and_keys(store)
-        assert found in (START, after), number
-        Table(store).insert(trips({"z": (1, "la")}))
-        rows, now = rows_and_keys(store)
-        assert rows == {**found, "z": (1, "la")}
-        assert {key: now[key] for key in keys if key in rows} == {key: keys[key] for key in keys if key in rows}
-        check_tidy(store, has_record_index=index == "record")
+    outcomes = []
+    for death in deaths(start, write, keep=_DEATHS):
+        with noted(death):
+            found, _ = rows_and_keys(death.store)
+            assert found in (START, after)
+            outcomes.append(found)
+            Table(death.store).insert(trips({"z": (1, "la")}))
+            rows, now = rows_and_keys(death.store)
+            assert rows == {**found, "z": (1, "la")}
+            assert {key: now[key] for key in keys if key in rows} == {key: keys[key] for key in keys if key in rows}
+            check_tidy(death.store, has_record_index=index == "record")
+    assert (outcomes[0], outcomes[-1]) == (START, after)

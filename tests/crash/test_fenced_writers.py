@@ -1,15 +1,15 @@
 """A writer is stopped at any storage call for so long that another one takes its lock over, rolls its instant back and
-commits. Then it goes on: it fails, or what it did is in the table; no acknowledged row is lost.
+commits. Then it goes on: it fails, or what it did is in the table; no acknowledged row is lost. With every lock.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,141 +26,199 @@ from hoodie.errors import (
 from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
-from hoodie.write.create import CreateOptions, create_table
-from tests.crash.tables import FEW_BUCKETS, SCHEMA, Rows, check_tidy, copy_of, new_table, rows_of, run_until, trips
+from hoodie.timeline.locks import in_process, storage_based
+from tests.support.archived import OFTEN, active_times, archived_times
+from tests.support.deaths import check_tidy, run_until
 from tests.support.fault_store import FaultStore
-from tests.support.losing_store import LosingStore
+from tests.support.losing_store import LOCK, LosingStore
+from tests.support.recoveries import noted
 from tests.support.samples import sample_numbers
 from tests.support.steps import ONE_TRY, once_at
+from tests.support.tables import Rows, copy_of, create_in, rows_of, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 OURS: Rows = {"b": (2, "sf"), "x": (1, "la")}
 THEIRS: Rows = {"a": (5, "sf"), "y": (1, "nyc")}
 Act = Callable[[Table], object]
-_STOPS = 8
+JSON = ".hoodie/.locks/table_lock.json"
+OFF = {"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"}
+_STOPS = 6
 """Calls of an operation at which it is stopped in a normal run."""
 
 
 class StoppedStore(FaultStore):
     """Calls `act` once, before the n-th call that changes something, in a task too."""
 
-    def __init__(self, inner: Store, number: int | None, act: Callable[[], object]) -> None:
+    def __init__(self, inner: Store, number: int | None, act: Act) -> None:
         super().__init__(inner)
-        self._number = number
-        self._act = act
+        self._number, self._act = number, act
 
     def _dies_at(self, operation: str, path: str) -> bool:
         super()._dies_at(operation, path)
         if len(self.calls) == self._number:
-            self._act()
+            self._act(Table(self.inner))
         return False
 
 
-def usurp(store: Store) -> None:
+def usurp(table: Table) -> None:
     """Another writer finds the lock and the heartbeat of the first dead, and commits."""
     forget_all()
-    Table(store).upsert(trips(THEIRS))
+    store = table.view().store
+    if store.head(JSON) is not None:  # the time of a storage-based lock is over
+        store.replace(JSON, json.dumps({**json.loads(store.read(JSON)), "validUntil": 1}).encode())
+    table.upsert(trips(THEIRS))
 
 
-def stops(start: Store, first: Act, then: Callable[[Store], object]) -> Iterator[tuple[int, Store, Exception | None]]:
-    """Run `first` on copies of the table; `then` runs at a sample of its changing calls, the first and the last too."""
-    counted = StoppedStore(copy_of(start), None, lambda: None)
-    counted.register()
-    first(Table(counted))
-    counted.unregister()
-    for number in sample_numbers(range(1, len(counted.calls) + 1), _STOPS):
-        copied = copy_of(start)
-        stopped = StoppedStore(copied, number, lambda copied=copied: then(copied))  # type: ignore[misc]
-        stopped.register()
-        error: Exception | None = None
-        try:
-            first(Table(stopped))
-        except (HoodieError, OSError) as raised:  # an OSError: its staged rows were deleted
-            error = raised
-        finally:
-            stopped.unregister()
-        assert len(stopped.calls) >= number
-        yield number, copied, error
+@contextmanager
+def stopping(store: Store, number: int, act: Act) -> Iterator[Table]:
+    """A table whose `number`-th changing call waits for the act."""
+    stopped = StoppedStore(store, number, act)
+    stopped.register()
+    try:
+        yield Table(stopped)
+    finally:
+        stopped.unregister()
+    assert len(stopped.calls) >= number
 
 
-def check(store: Store, expected: Rows, note: str, *, has_index: bool = True) -> None:
+def check(store: Store, expected: Rows) -> None:
     """The rows and the index are right, before and after the next write, which leaves a tidy table."""
-    assert rows_of(store) == expected, note
+    assert rows_of(store) == expected
     added: Rows = {"next": (1, "sf")}
     Table(store).upsert(trips(added))
-    assert rows_of(store) == {**expected, **added}, note
-    if has_index:
-        report = Table(store).index.verify()
-        assert report.ok, f"{note}: {report}"
-    check_tidy(store, has_record_index=has_index)
+    assert rows_of(store) == {**expected, **added}
+    assert Table(store).index.verify().ok
+    check_tidy(store)
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-def test_an_upsert_that_is_stopped_anywhere(table_type: str) -> None:
+def _nothing(table: Table) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What is stopped, on which table, and what is done meanwhile after `usurp`, and at the end.
+
+    `ours`: rows that it adds if it succeeds; `refusals`: at how many of its stops at least it fails.
+    """
+
+    act: Act = lambda table: table.upsert(trips(OURS))
+    ours: Rows = field(default_factory=lambda: OURS)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    prepare: Act = _nothing
+    meanwhile: Act = _nothing
+    at_end: Act = _nothing
+    refusals: int = 0
+
+
+def _log_and_plan(table: Table) -> None:
+    table.upsert(trips({"a": (2, "sf"), "c": START["c"]}))
+    assert table.schedule_compaction()
+
+
+def _die(table: Table) -> None:
+    assert run_until(table.view().store, lambda dying: dying.upsert(trips({"dead": (1, "sf")})), 25).crashed
+    assert table.timeline.pending().instants
+
+
+def _of(provider: str) -> dict[str, Any]:
+    return {"properties": {"hoodie.write.lock.provider": provider}}
+
+
+MOR = {"table_type": "merge_on_read"}
+STOPPED = {
+    "upsert, copy on write": Stopped(refusals=2),
+    "upsert, merge on read": Stopped(options=MOR, refusals=2),
+    "rollback of a dead writer before its own write": Stopped(prepare=_die),
+    "compaction": Stopped(lambda table: table.compact(), {}, MOR, _log_and_plan, Table.compact, Table.compact),
+    "index build": Stopped(
+        lambda table: table.index.build(buckets=2),
+        {},
+        {"index": "global_simple"},
+        meanwhile=lambda table: table.index.build(buckets=2),
+        refusals=2,
+    ),
+    # ZooKeeper needs a server: its test is tests/interop/test_locks.py.
+    "upsert, storage-based lock, copy on write": Stopped(options=_of(storage_based.NAME), refusals=2),
+    "upsert, storage-based lock, merge on read": Stopped(options={**MOR, **_of(storage_based.NAME)}, refusals=2),
+    "upsert, lock in process, copy on write": Stopped(options=_of(in_process.NAME), refusals=2),
+    "upsert, lock in process, merge on read": Stopped(options={**MOR, **_of(in_process.NAME)}, refusals=2),
+}
+
+
+@pytest.mark.matrix(keep=6)
+@pytest.mark.parametrize("name", STOPPED)
+def test_an_act_that_is_stopped_anywhere(name: str) -> None:
+    case = STOPPED[name]
     start = MemoryStore()
-    new_table(start, table_type=table_type)
+    create_in(start, **case.options)
     Table(start).upsert(trips(START))
-    outcomes: list[bool] = []
-    for number, store, error in stops(start, lambda table: table.upsert(trips(OURS)), usurp):
-        ours = OURS if error is None else {}
-        check(store, {**START, **THEIRS, **ours}, f"stopped at call {number}: {error}")
-        outcomes.append(error is None)
-    assert outcomes.count(False) > _STOPS // 2
+    case.prepare(Table(start))
+    refused = 0
+
+    def meanwhile(table: Table) -> None:
+        usurp(table)
+        case.meanwhile(table)
+
+    calls = run_until(copy_of(start), case.act, None).calls
+    for number in sample_numbers(range(1, len(calls) + 1), _STOPS):
+        store = copy_of(start)
+        error: Exception | None = None
+        with noted(f"stopped before call {number}: {calls[number - 1]}"):
+            with stopping(store, number, meanwhile) as table:
+                try:
+                    case.act(table)
+                except (HoodieError, OSError) as raised:  # an OSError: its staged rows were deleted
+                    error = raised
+            case.at_end(Table(store))
+            check(store, {**START, **THEIRS, **({} if error else case.ours)})
+        refused += error is not None
+    assert refused >= case.refusals
 
 
-def test_a_rollback_that_is_stopped_anywhere() -> None:
-    """The first writer rolls a dead one back before its own write."""
-    start = MemoryStore()
-    new_table(start)
-    Table(start).upsert(trips(START))
-    run_until(start, lambda table: table.upsert(trips({"dead": (1, "sf")})), 25)
-    assert Table(start).timeline.pending().instants
-    for number, store, error in stops(start, lambda table: table.upsert(trips(OURS)), usurp):
-        ours = OURS if error is None else {}
-        check(store, {**START, **THEIRS, **ours}, f"stopped at call {number}: {error}")
+def test_the_storage_based_lock_of_a_writer_that_died_ends_by_itself() -> None:
+    """No person is needed: a later writer waits until the validity is over, and rolls the dead write back."""
+    store = MemoryStore()
+    create_in(store, **_of(storage_based.NAME))
+    table = Table(store)
+    with pytest.raises(ZeroDivisionError), table.view().state.table_lock():
+        _ = 1 / 0
+    assert json.loads(store.read(JSON))["expired"] is True
+    lock = table.view().state.table_lock()
+    lock.acquire()
+    text = store.read(JSON)
+    forget_all()
+    del lock
+    store.replace(JSON, text.replace(str(json.loads(text)["validUntil"]).encode(), b"1"))
+    table.upsert(trips(OURS))
+    check(store, OURS)
 
 
-def test_a_compaction_that_is_stopped_anywhere() -> None:
-    start = MemoryStore()
-    new_table(start, table_type="merge_on_read")
-    Table(start).upsert(trips(START))
-    Table(start).upsert(trips({"a": (2, "sf"), "c": (2, "nyc")}))
-    assert Table(start).schedule_compaction()
+def test_a_writer_that_lost_the_lock_changes_no_archive() -> None:
+    store = MemoryStore()
+    create_in(store, properties=OFTEN)
+    for number in range(8):
+        Table(store).upsert(trips({"k": (number, "sf")}), properties=OFF)
+    before = active_times(store)
+    replace, stolen = store.replace, list[str]()
 
-    def compact_too(store: Store) -> None:
-        usurp(store)
-        Table(store).compact()
+    def lose_the_lock(path: str, data: bytes) -> None:
+        replace(path, data)
+        if path.endswith(".parquet") and not stolen:
+            stolen.append(path)
+            store.delete(LOCK)
 
-    for number, store, error in stops(start, lambda table: table.compact(), compact_too):
-        note = f"stopped at call {number}: {error}"
-        Table(store).compact()
-        check(store, {**START, "c": (2, "nyc"), **THEIRS}, note)
-
-
-def test_an_index_build_that_is_stopped_anywhere() -> None:
-    start = MemoryStore()
-    wanted = CreateOptions(
-        record_key="id", partition_by="city", ordering="ts", index="global_simple", properties=FEW_BUCKETS
-    )
-    create_table(start, SCHEMA, wanted)
-    Table(start).upsert(trips(START))
-
-    def build_too(store: Store) -> None:
-        usurp(store)
-        Table(store).index.build(buckets=2)
-
-    failed = 0
-    for number, store, error in stops(start, lambda table: table.index.build(buckets=2), build_too):
-        check(store, {**START, **THEIRS}, f"stopped at call {number}: {error}")
-        failed += error is not None
-    assert failed > _STOPS // 2
+    store.replace = lose_the_lock  # type: ignore[method-assign]
+    with pytest.raises(HoodieError, match="does not name this writer any more"):
+        Table(store).archive()
+    assert stolen
+    assert (active_times(store), archived_times(store)) == (before, [])
 
 
 def test_a_build_that_was_taken_over_cancels_nothing() -> None:
     """Its error would cancel a build; the one who resumed the build owns the files now."""
     store = MemoryStore()
-    wanted = CreateOptions(record_key="id", partition_by="city", index="global_simple", properties=FEW_BUCKETS)
-    create_table(store, SCHEMA, wanted)
+    create_in(store, index="global_simple")
     Table(store).upsert(trips(START))
     resumed: list[object] = []
 
@@ -175,19 +233,18 @@ def test_a_build_that_was_taken_over_cancels_nothing() -> None:
     assert resumed == []
     assert len(Table(store).timeline.pending()) == 1
     assert "resumed the build" in str(Table(store).index.build(buckets=2))
-    check(store, START, "after the build")
+    check(store, START)
 
 
 def test_the_options_of_the_lock_are_those_of_a_call_or_of_the_table() -> None:
     store = MemoryStore()
-    stored = {**FEW_BUCKETS, "hoodie.write.lock.wait_time_ms": "7"}
-    create_table(store, SCHEMA, CreateOptions(record_key="id", properties=stored))
-    store.create(".hoodie/lock", b"")  # of a JVM
+    create_in(store, properties={"hoodie.write.lock.wait_time_ms": "7"})
+    store.create(LOCK, b"")  # of a JVM
     with pytest.raises(LockTimeoutError, match="waited 7 ms"):
         Table(store).upsert(trips(START))
     with pytest.raises(LockTimeoutError, match="waited 3 ms"):
         Table(store).upsert(trips(START), properties={"hoodie.write.lock.wait_time_ms": "3"})
-    store.set_modified_ms(".hoodie/lock", 1_000_000)
+    store.set_modified_ms(LOCK, 1_000_000)
     Table(store).upsert(trips(START), properties={"hoodie.write.lock.filesystem.expire": "1"})
     assert rows_of(store) == START
     with pytest.raises(InvalidConfigError, match=r"hoodie\.write\.lock\.expire"):
@@ -197,7 +254,7 @@ def test_the_options_of_the_lock_are_those_of_a_call_or_of_the_table() -> None:
 @pytest.mark.parametrize("step", [Step.BEGUN, Step.WRITTEN, Step.LOCATED, Step.CHECKED, Step.RECORDED])
 def test_a_lock_file_that_a_person_deleted(tmp_path: Path, step: Step) -> None:
     store = LocalStore(tmp_path)
-    new_table(store)
+    create_in(store)
     first, other = hoodie.open(tmp_path), hoodie.open(tmp_path)
     first.upsert(trips(START))
 
@@ -207,12 +264,12 @@ def test_a_lock_file_that_a_person_deleted(tmp_path: Path, step: Step) -> None:
 
     with pytest.raises(CommitConflictError), once_at(step, act):
         first.upsert(trips(OURS), properties=ONE_TRY)
-    check(store, {**START, **THEIRS}, step)
+    check(store, {**START, **THEIRS})
 
 
 def losing_table() -> tuple[LosingStore, Table]:
     store = LosingStore()
-    new_table(store)
+    create_in(store)
     table = Table(store)
     table.upsert(trips(START))
     return store, table
@@ -227,17 +284,17 @@ def test_a_lost_answer_to_the_last_step_is_no_error() -> None:
 
     store.at_last = lose
     table.upsert(trips(OURS))
-    check(store, {**START, **OURS}, "lost answer")
+    check(store, {**START, **OURS})
 
 
 def test_a_lock_that_another_keeps_after_the_last_step() -> None:
     """The instant is complete, but nobody can look what became of it."""
     store, table = losing_table()
-    store.at_last = lambda: store.replace(".hoodie/lock", b"")  # of a JVM
+    store.at_last = lambda: store.replace(LOCK, b"")  # of a JVM
     with pytest.raises(CommitConflictError, match=r"cannot load the table.*outcome is not known"):
         table.upsert(trips(OURS), properties={"hoodie.write.lock.wait_time_ms": "200"})
-    store.delete(".hoodie/lock")
-    check(store, {**START, **OURS}, "kept lock")
+    store.delete(LOCK)
+    check(store, {**START, **OURS})
 
 
 def test_a_lock_that_cannot_be_read_after_the_last_step() -> None:
@@ -249,69 +306,12 @@ def test_a_lock_that_cannot_be_read_after_the_last_step() -> None:
 
     store.at_last = act
     table.upsert(trips(OURS))
-    check(store, {**START, **OURS}, "lock not read")
+    check(store, {**START, **OURS})
 
     def lose() -> None:
-        store.replace(".hoodie/lock", b"")
+        store.replace(LOCK, b"")
         store.cannot_read_lock = True
 
     store.at_last = lose
     with pytest.raises(CommitConflictError, match="outcome is not known"):
         table.upsert(trips({"z": (1, "sf")}), properties={"hoodie.write.lock.wait_time_ms": "200"})
-
-
-PROGRAM = """
-import sys
-import hoodie
-from hoodie.commit.steps import Step, watching
-from tests.crash.tables import trips
-
-def wait(step):
-    if step is Step.{step}:
-        print("reached", flush=True)
-        sys.stdin.readline()
-
-try:
-    with watching(wait):
-        hoodie.open(sys.argv[1]).upsert(trips({{"b": (2, "sf"), "x": (1, "la")}}))
-except hoodie.CommitConflictError as error:
-    print("refused:", error)
-else:
-    print("committed")
-"""
-
-
-@pytest.mark.matrix(keep=3)
-@pytest.mark.parametrize("step", ["WRITTEN", "CHECKED", "RECORDED"])
-def test_a_process_that_is_stopped_and_continued(tmp_path: Path, step: str) -> None:
-    """A real process; its lease ends and its heartbeat grows old while it does not run."""
-    store = LocalStore(tmp_path)
-    new_table(store)
-    hoodie.open(tmp_path).upsert(trips(START))
-    writer = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(step=step), str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-    with writer:
-        assert writer.stdout is not None
-        assert writer.stdin is not None
-        assert writer.stdout.readline() == "reached\n"
-        writer.send_signal(signal.SIGSTOP)
-        shorten_lease(tmp_path)
-        for beat in (tmp_path / ".hoodie" / ".heartbeat").iterdir():
-            os.utime(beat, (1, 1))
-        hoodie.open(tmp_path).upsert(trips(THEIRS))
-        writer.send_signal(signal.SIGCONT)
-        out, _ = writer.communicate("go on\n", timeout=60)
-        assert out.startswith("refused:"), out
-    check(store, {**START, **THEIRS}, step)
-
-
-def shorten_lease(table: Path) -> None:
-    """Let the lock that a process left end soon, as if the waiter had waited for the whole lease."""
-    lock = table / ".hoodie" / "lock"
-    if lock.exists():
-        lock.write_bytes(lock.read_bytes().replace(b'"lease_ms": 30000', b'"lease_ms": 200'))

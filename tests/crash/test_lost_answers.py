@@ -21,16 +21,16 @@ from hoodie.storage import MemoryStore, ObjectStore, Store, StoreSpec
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
-from tests.crash.actions import Cell, is_restoring, sampled_cells
-from tests.crash.tables import new_table, rows_of, trips
-from tests.crash.test_every_action_that_dies import LAST, NEXT, recover, without
+from tests.support.actions import Cell, is_restoring, sampled_cells
 from tests.support.fault_store import SCHEME, register, unregister
+from tests.support.recoveries import LAST, NEXT, noted, recover, without
 from tests.support.samples import sample_of
+from tests.support.tables import create_in, rows_of, trips
 
 pytestmark = pytest.mark.timeout(900)  # for all requests of a cell in `make test-all`
 
-_REQUESTS = 2
-"""Requests of an action whose answer is lost in a normal run."""
+_REQUESTS = 1
+"""Requests of an action at which each event happens in a normal run."""
 
 OURS_BY_CONTENT = re.compile(r"^\.hoodie/lock$|^(?!\.hoodie/).*\.hoodie_partition_metadata$")
 """Files of which the same bytes are as good as our own: they name their writer, or say the same for all writers."""
@@ -102,12 +102,6 @@ def come_first(service: Service, path: str, request: Callable[[], Any], options:
     return request()
 
 
-def prepared(cell: Cell) -> MemoryStore:
-    store = MemoryStore()
-    cell.make(store)
-    return store
-
-
 @contextmanager
 def served(start: MemoryStore, event: Event, number: int | None = None) -> Iterator[tuple[Service, ObjectStore]]:
     """A copy of the table in the service; absolute paths in plans lead to it."""
@@ -140,15 +134,6 @@ def outcome(act: Callable[[Table], object], store: Store) -> tuple[hoodie.Hoodie
     except hoodie.HoodieError as error:
         return error, str(error)
     return None, repr(done)
-
-
-@contextmanager
-def noted(*facts: object) -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(", ".join(map(str, facts)))
-        raise
 
 
 def check_repeated(cell: Cell, store: ObjectStore, service: Service, _number: int) -> None:
@@ -193,7 +178,7 @@ CHECKS: tuple[tuple[Event, Callable[[Cell, ObjectStore, Service, int], None]], .
 
 @pytest.mark.parametrize("cell", sampled_cells("actions whose answers are lost"), ids=str)
 def test_a_lost_answer(cell: Cell) -> None:
-    start = prepared(cell)
+    start = cell.prepared()
     requests = requests_of(cell, start)
     for event, check in CHECKS:
         fitting = [number for number, _, is_conditional in requests if is_conditional or event is not come_first]
@@ -204,7 +189,7 @@ def test_a_lost_answer(cell: Cell) -> None:
 
 def test_a_table_that_is_created_while_an_answer_is_lost() -> None:
     with served(MemoryStore(), repeat) as (service, store):
-        new_table(store)
+        create_in(store)
         requests = list(service.requests)
     assert any(path.endswith("hoodie.properties") for path, _ in requests)
     for event in (repeat, give_up, come_first):
@@ -212,7 +197,7 @@ def test_a_table_that_is_created_while_an_answer_is_lost() -> None:
             with noted(event.__name__, request), served(MemoryStore(), event, number) as (service, store):
                 refusal: hoodie.HoodieError | None = None
                 try:
-                    new_table(store)
+                    create_in(store)
                 except (hoodie.TableExistsError, hoodie.StorageError) as error:
                     refusal = error
                 service.end()
@@ -220,6 +205,6 @@ def test_a_table_that_is_created_while_an_answer_is_lost() -> None:
                 if event is come_first:
                     assert isinstance(refusal, hoodie.TableExistsError) == request[1]
                 with suppress(hoodie.TableExistsError):
-                    new_table(store)
+                    create_in(store)
                 Table(store).upsert(trips(LAST))
                 assert rows_of(store) == LAST

@@ -7,24 +7,28 @@ without a trace, `verify` names what is lost, and after `repair` the table is wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 
 import pytest
 
 import hoodie
 from hoodie.errors import CorruptFileError
-from hoodie.storage import MemoryStore
+from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
-from hoodie.timeline import Action, Instant, State, forget_all
-from tests.crash.actions import Cell, moved, sampled_cells
-from tests.crash.tables import Rows, new_table, rows_of, run_until, trips
-from tests.crash.test_every_action_that_dies import LAST, NEXT
+from hoodie.timeline import Action, Instant, State
+from tests.support.actions import Cell, sampled_cells
+from tests.support.deaths import die
+from tests.support.recoveries import LAST, NEXT, noted
 from tests.support.samples import sample_of
+from tests.support.tables import Rows, copy_of, create_in, rows_of, trips
 
 pytestmark = pytest.mark.timeout(900)  # for all files of a cell in `make test-all`
 
 _LOSSES = 1
 """Lost files of an action in a normal run, besides the completed file of its first write."""
+_OTHERS = 2
+"""Instants that reads ask for in a normal run, besides the lost one and the one before it."""
 TIMELINE = ".hoodie/timeline"
 ALL = "all"
 Loss = tuple[str, Action, str]
@@ -53,53 +57,52 @@ def losses_of(cell: Cell, instants: list[Instant]) -> list[Loss]:
     return [*first, *sample_of([one for one in found if one not in first], _LOSSES, f"lost files of {cell}")]
 
 
-def past_of(store: MemoryStore) -> dict[str, Callable[[], Rows]]:
-    """Reads: of the newest rows, as of each instant, and of the changes since each instant."""
+def reads_of(store: MemoryStore, lost: str) -> dict[str, Callable[[Store], Rows]]:
+    """Reads: of the newest rows, and as of and since the lost instant, the one before, and a sample of the others."""
 
-    def at(time: str | None) -> Rows:
+    def at(time: str | None, store: Store) -> Rows:
         rows = Table(store).to_arrow(columns=["id", "ts", "city"], as_of=time).to_pylist()
         assert len({row["id"] for row in rows}) == len(rows)
         return {row["id"]: (row["ts"], row["city"]) for row in rows}
 
-    def since(time: str) -> Rows:
+    def since(time: str, store: Store) -> Rows:
         rows = Table(store).changes(since=time).to_pylist()
         return {row["id"]: (row["ts"], row["city"]) for row in rows}
 
     times = [found.requested_time for found in Table(store).timeline.writes().completed()]
-    as_of = {f"as of {time}": lambda time=time: at(time) for time in times}
-    changed = {f"since {time}": lambda time=time: since(time) for time in times}
-    return {"now": lambda: at(None), **as_of, **changed}
+    near = [time for time in times if time <= lost][-2:]
+    others = sample_of([time for time in times if time not in near], _OTHERS, f"instants besides {len(near)}")
+    reads = {f"{read.__name__} {time}": partial(read, time) for time in (*near, *others) for read in (at, since)}
+    return {"now": partial(at, None), **reads}
 
 
-def results_of(reads: dict[str, Callable[[], Rows]]) -> dict[str, Rows | None]:
-    """The rows of each read; None if the table does not have them any more."""
-    found: dict[str, Rows | None] = {}
-    for name, read in reads.items():
-        try:
-            found[name] = read()
-        except hoodie.HistoryLostError:
-            found[name] = None
-    return found
+def result_of(read: Callable[[Store], Rows], store: MemoryStore) -> Rows | None:
+    """The rows of the read; None if the table does not have them any more."""
+    try:
+        return read(store)
+    except hoodie.HistoryLostError:
+        return None
 
 
-def check_loss(cell: Cell, store: MemoryStore, lost: Loss, earlier: dict[str, Rows | None]) -> None:
-    """`earlier`: the results of the reads before the action, which may have cleaned what they need."""
-    reads = past_of(store)
-    expected = results_of(reads)
+def check_loss(cell: Cell, store: MemoryStore, lost: Loss, before: MemoryStore) -> None:
+    """`before`: the table before the action, which may have cleaned what some reads need."""
+    reads = reads_of(store, lost[0])
+    expected = {name: result_of(read, store) for name, read in reads.items()}
     for path, state in list(states_of(store, lost)):
         if lost[2] in (state, ALL):
             store.delete(path)
     refused = set[str]()
     for name, rows in expected.items():
         try:
+            found = reads[name](store)
             # Without the lost instant, the cleaner may seem to have kept a snapshot; then its rows must be right.
-            assert reads[name]() == (earlier.get(name) if rows is None else rows), name
+            assert found == (result_of(reads[name], before) if rows is None else rows), name
         except hoodie.HistoryLostError:
             assert rows is None, name
         except CorruptFileError as error:
             refused |= {name} if lost[0] in str(error) else {f"{name} without a name"}
     files = store.names(TIMELINE)
-    copied = moved(store)
+    copied = copy_of(store)
     try:
         Table(copied).upsert(trips(NEXT))
         if not refused:
@@ -122,7 +125,7 @@ def check_loss(cell: Cell, store: MemoryStore, lost: Loss, earlier: dict[str, Ro
     assert any(lost[0] in note for note in told.notes)
     done = Table(store).repair(dry_run=False, min_age_seconds=0)
     assert any("estimates" in note for note in done.notes), done.notes
-    assert results_of(reads) == expected
+    assert {name: result_of(read, store) for name, read in reads.items()} == expected
     report = Table(store).verify(full=True)
     assert report.ok, str(report)
     Table(store).upsert(trips(NEXT))
@@ -131,34 +134,24 @@ def check_loss(cell: Cell, store: MemoryStore, lost: Loss, earlier: dict[str, Ro
 
 @pytest.mark.parametrize("cell", sampled_cells("actions whose files are lost"), ids=str)
 def test_a_lost_file_of_an_instant(cell: Cell) -> None:
-    start = MemoryStore()
-    cell.make(start)
-    known = {found.requested_time for found in Table(start).timeline}
-    earlier = results_of(past_of(start))
+    start = cell.prepared()
+    before, known = copy_of(start), {found.requested_time for found in Table(start).timeline}
     cell.action.act(Table(start))
     instants = [found for found in Table(start).timeline.completed() if found.requested_time not in known]
     # The newest write is none of them: it could have died before its completed file.
     Table(start).upsert(trips(LAST))
     for lost in losses_of(cell, instants):
-        try:
-            check_loss(cell, moved(start), lost, earlier)
-        except BaseException as error:
-            error.add_note(f"{cell}: {lost}")
-            raise
+        with noted(cell, lost):
+            check_loss(cell, copy_of(start), lost, before)
 
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_newest_write_that_died_before_its_completed_file_is_rolled_back(table_type: str) -> None:
     """The metadata table has its delta commit, but nobody wrote later: nothing proves that it completed."""
     store = MemoryStore()
-    new_table(store, table_type=table_type)
+    create_in(store, table_type=table_type)
     Table(store).upsert(trips(NEXT))
-    calls = run_until(moved(store), lambda table: table.upsert(trips(LAST)), None).calls
-    last = max(
-        number for number, call in enumerate(calls, 1) if call.operation == "move" and call.path.startswith(TIMELINE)
-    )
-    assert run_until(store, lambda table: table.upsert(trips(LAST)), last).crashed
-    forget_all()
+    die(store, lambda table: table.upsert(trips(LAST)), "commit", "move", is_last=True)
     assert rows_of(store) == NEXT
     report = Table(store).verify()
     assert report.ok

@@ -12,9 +12,9 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.table.alter import TableAlter
 from hoodie.table.indexes import TableIndex
-from tests.crash.actions import ACTIONS, EXPIRES, KINDS, START, make_table
-from tests.crash.tables import trips
+from tests.support.actions import ACTIONS, EXPIRES, KINDS, START, started
 from tests.support.fault_store import FaultStore
+from tests.support.tables import trips
 
 KEYS = trips({"a": START["a"]}).select(["id", "city"])
 
@@ -95,9 +95,7 @@ def public_names(kind: type, prefix: str = "") -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def store() -> MemoryStore:
-    made = MemoryStore()
-    make_table(made, KINDS[0], {})
-    return made
+    return started(KINDS[0], {})
 
 
 def test_every_method_that_changes_a_table_dies_in_a_test() -> None:
@@ -107,7 +105,7 @@ def test_every_method_that_changes_a_table_dies_in_a_test() -> None:
     dying = {action.method for action in ACTIONS}
     assert not dying & {*READS, *ON_SPARK, *ALTERS}
     missing = public - dying - set(READS) - ON_SPARK - ALTERS
-    assert not missing, f"add these to ACTIONS of tests/crash/actions.py, or to READS here: {sorted(missing)}"
+    assert not missing, f"add these to ACTIONS of tests/support/actions.py, or to READS here: {sorted(missing)}"
     assert (dying | set(READS) | ON_SPARK | ALTERS) <= public, "a method is gone"
 
 

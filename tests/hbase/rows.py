@@ -8,7 +8,7 @@ from hoodie.index.hbase.client import HBaseClient, HBaseSettings
 from hoodie.index.hbase.versions import IDENTITY_ROW, Version, versions_of
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
-from tests.crash.tables import Rows, new_table, rows_of, trips
+from tests.support.tables import Rows, create_in, rows_of, trips
 
 KINDS = ("copy_on_write", "merge_on_read")
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "la")}
@@ -18,7 +18,7 @@ QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 def table_of(options: Mapping[str, str], table_type: str = "copy_on_write", **more: str) -> Table:
     """A new table in memory."""
     store = MemoryStore()
-    new_table(store, table_type=table_type, index="hbase", properties={**QUIET, **options, **more})
+    create_in(store, table_type=table_type, index="hbase", properties={**QUIET, **options, **more})
     return Table(store)
 
 

@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.commit.steps import Step, watching
+from hoodie.commit.steps import Step
 from hoodie.table import Table
 from tests.hbase.rows import KINDS, QUIET, again, hbase_versions
+from tests.support.steps import once_at
 
 KEY = "_hoodie_record_key"
 each_kind = pytest.mark.parametrize("table_type", KINDS)
@@ -78,13 +79,7 @@ def test_a_write_that_is_tried_again_has_the_keys_of_its_last_attempt(options: d
     table.insert(events(range(2)))
     first = stored(table)
 
-    def other_updates(step: Step) -> None:
-        if step is Step.WRITTEN and not done:
-            done.append(step)
-            again(table).update({"n": "n + 10"}, where="n = 0")
-
-    done: list[Step] = []
-    with watching(other_updates):
+    with once_at(Step.WRITTEN, lambda: again(table).update({"n": "n + 10"}, where="n = 0")):
         result = again(table).insert(events(range(2, 4)))
     assert any("retried" in note for note in result.notes)
     assert numbers(table) == [1, 2, 3, 10]

@@ -16,10 +16,11 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.view.slices import list_slices
-from tests.crash.tables import Rows, new_table, rows_of, run_until, trips
 from tests.hbase.rows import QUIET, START, again, check, settings_of, started, table_of
+from tests.support.deaths import run_until
 from tests.support.fault_store import FaultStore
 from tests.support.samples import sample_of
+from tests.support.tables import Rows, create_in, rows_of, trips
 
 CLUSTERS = {"hoodie.clustering.plan.strategy.small.file.limit": "100000000"}
 
@@ -119,7 +120,7 @@ def test_a_table_with_another_index_is_built_and_forgets_the_options_of_that_ind
     options: dict[str, str], name: str
 ) -> None:
     store = MemoryStore()
-    new_table(store, index=name, properties=QUIET)
+    create_in(store, index=name, properties=QUIET)
     Table(store).upsert(trips(START))
     Table(store).index.build("hbase", properties=options)
     config = Table(store).view().config
@@ -150,7 +151,7 @@ def test_a_build_that_dies_at_any_call_of_the_storage_or_of_hbase(options: dict[
         own = {**options, "hoodie.index.hbase.table": f"t{uuid.uuid4().hex}"}
         store = MemoryStore()
         properties = {**QUIET, **(own if had_one else {})}
-        new_table(store, index="hbase" if had_one else "global_simple", properties=properties)
+        create_in(store, index="hbase" if had_one else "global_simple", properties=properties)
         Table(store).upsert(trips(START))
         Table(store).upsert(trips(moves))
         with counting_hbase() as use:

@@ -12,13 +12,15 @@ import pytest
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
-from tests.crash.actions import ACTIONS, Cell, Kind
-from tests.crash.tables import Rows, check_tidy, deaths, new_table, rows_of, trips
-from tests.crash.test_every_action_that_dies import check_deaths
-from tests.property.life import new_life
-from tests.property.test_whole_life import live
+from tests.property.machine import new_run
+from tests.property.model import Rules
+from tests.property.test_random_operations import live
+from tests.support.actions import ACTIONS, Cell, Kind
+from tests.support.deaths import check_tidy, deaths
+from tests.support.recoveries import check_deaths
 from tests.support.samples import draw, sample_of
 from tests.support.seeds import seeded
+from tests.support.tables import Rows, create_in, rows_of, trips
 
 _DEATHS = 2
 _ACTIONS = 6
@@ -58,7 +60,7 @@ def check_index(store: Store) -> None:
 def test_an_upsert_that_dies_at_any_call(options: dict[str, str], table_type: str) -> None:
     """Moves, inserts, updates and deletes in one write; after each death the same write succeeds."""
     store = MemoryStore()
-    new_table(store, table_type=table_type, index="hbase", properties=options)
+    create_in(store, table_type=table_type, index="hbase", properties=options)
     old: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "la")}
     Table(store).upsert(trips(old))
     changed: Rows = {"a": (2, "la"), "b": (2, "sf"), "d": (2, "nyc")}
@@ -76,7 +78,8 @@ def test_an_upsert_that_dies_at_any_call(options: dict[str, str], table_type: st
 @seeded(1306)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_life_with_an_hbase_index(options: dict[str, str], table_type: str, seed: int) -> None:
-    life = new_life(seed, table_type, "hbase", options)
-    live(life, seed)
-    report = Table(life.store).index.verify()
+    rules = Rules(True, "hbase", is_merge_on_read=table_type == "merge_on_read", version=9, late=False)
+    run = new_run(rules, seed, "services", options)
+    live(run, "services")
+    report = Table(run.store).index.verify()
     assert report.ok, str(report)

@@ -11,9 +11,9 @@ import pytest
 
 import hoodie
 from hoodie.storage import LocalStore
-from tests.crash.tables import check_tidy
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
+from tests.support.deaths import check_tidy
 from tests.support.rows import assert_same_rows
 from tests.support.seeds import seeded
 

@@ -13,9 +13,9 @@ import pytest
 
 import hoodie
 from hoodie.storage import LocalStore
-from tests.crash.tables import run_until
 from tests.interop.judges import Jvm, read_with_hudi_rs, to_arrow
 from tests.support.archived import OFTEN, active_times, archived_times
+from tests.support.deaths import run_until
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 OURS = {**OFTEN, "hoodie.clean.automatic": "false"}

@@ -15,10 +15,10 @@ from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, InstantClock, State, read_instant
-from tests.crash.tables import run_until
 from tests.interop.judges import Jvm
 from tests.interop.jvm_services import clean_by_jvm, schedule_by_jvm
 from tests.support.cleaned_tables import NO_CLEAN, check_listing
+from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
 

@@ -14,8 +14,8 @@ from hoodie.read.local import read_table
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all
-from tests.crash.tables import run_until
 from tests.interop.judges import QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
+from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
 

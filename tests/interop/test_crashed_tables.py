@@ -1,6 +1,6 @@
 """Tables on which our writer or service died: the JVM reads the rows of before or after, writes on, and so do we.
 
-The last test takes a sample of the matrix of tests/crash/actions.py; `make test-all` tries each action.
+The last test takes a sample of the matrix of tests/support/actions.py; `make test-all` tries each action.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.storage import LocalStore, MemoryStore
+from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import forget_all
-from tests.crash.actions import Cell, is_restoring, one_kind_each, whole_run
-from tests.crash.tables import SCHEMA, Rows, check_tidy, die_at, new_table, rows_of, run_until, trips
 from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.support.actions import Cell, is_restoring, one_kind_each, whole_run
+from tests.support.deaths import check_tidy, die_at, run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
 from tests.support.samples import draw, sample_of
+from tests.support.tables import SCHEMA, Rows, create_in, rows_of, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 CHANGE: Rows = {"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "la")}
@@ -45,7 +46,7 @@ def upsert(table: Table) -> object:
 def crashed_table(tmp_path: Path, where: str) -> Path:
     path = tmp_path / "trips"
     store = LocalStore(str(path))
-    new_table(store)
+    create_in(store)
     Table(store).upsert(trips(START))
     if where in DEATHS:
         die_at(path, upsert, *DEATHS[where], tmp_path / "copy")
@@ -98,7 +99,7 @@ def assert_jvm_reads(jvm: Jvm, path: Path, rows: Rows) -> None:
 @pytest.mark.parametrize("cell", sample_of(one_kind_each(), _CELLS, "taken up by the JVM"), ids=str)
 def test_the_jvm_takes_over_from_any_action_of_ours(jvm: Jvm, tmp_path: Path, cell: Cell) -> None:
     path = tmp_path / "trips"
-    calls = whole_run(cell, cell.make(MemoryStore())).calls
+    calls = whole_run(cell, cell.prepared()).calls
     number = draw(range(1, len(calls) + 1), 1, f"call of {cell}")[0]
     store = cell.make(LocalStore(path))
     assert run_until(store, cell.action.act, number).crashed

@@ -22,9 +22,9 @@ from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.storage import LocalStore
 from hoodie.timeline import Action
-from tests.crash.tables import check_tidy
 from tests.interop.judges import Jvm, assert_index_is_data, read_with_hudi_rs
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
+from tests.support.deaths import check_tidy
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
 from tests.support.seeds import seeded

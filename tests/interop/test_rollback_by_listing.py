@@ -12,8 +12,8 @@ import hoodie
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, forget_all
-from tests.crash.tables import run_until
 from tests.interop.judges import QUICK_OPTIONS, Jvm, read_with_hudi_rs
+from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
 

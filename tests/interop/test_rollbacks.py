@@ -17,7 +17,6 @@ from hoodie.services.recovery.rollback import DROPPED_NOTE
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, forget_all
-from tests.crash.tables import run_until
 from tests.interop.judges import QUICK_OPTIONS, Jvm
 from tests.interop.shared_trips import (
     STATISTICS,
@@ -28,6 +27,7 @@ from tests.interop.shared_trips import (
     newest_of,
     trips,
 )
+from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.samples import sample_of
 

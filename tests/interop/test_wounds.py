@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import hoodie
-from tests.crash.tables import SCHEMA, Rows, trips
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
+from tests.support.tables import SCHEMA, Rows, trips
 
 FIRST: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 BEFORE: Rows = {**FIRST, "a": (2, "sf"), "d": (2, "nyc")}

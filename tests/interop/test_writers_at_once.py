@@ -15,8 +15,8 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step
 from hoodie.storage import LocalStore
-from tests.crash.tables import check_tidy
 from tests.interop.judges import Jvm
+from tests.support.deaths import check_tidy
 from tests.support.index_check import check_index
 from tests.support.steps import once_at
 

@@ -64,6 +64,8 @@ class Rules:
     version: int | None = None
     is_deletable: bool = True
     """Whether the table has the column by which a row says that it deletes its key."""
+    late: bool = True
+    """Whether rows may come with lower ordering values than stored ones."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -73,7 +75,7 @@ class Rules:
     @property
     def is_global(self) -> bool:
         """Whether a key is unique in the table, not just in its partition."""
-        return self.index in ("record", "global_simple", "global_bloom")
+        return self.index in ("record", "global_simple", "global_bloom", "hbase", "automatic")
 
     def identity(self, row: Row) -> Identity:
         """What makes two rows the same record."""
@@ -114,6 +116,11 @@ class Model:
     def done(self) -> None:
         """The commit is complete."""
         self.history.append(dict(self.rows))
+
+    def take_back(self, commits: int) -> None:
+        """Forget the newest commits."""
+        del self.history[len(self.history) - commits :]
+        self.rows = dict(self.history[-1]) if self.history else {}
 
     def upsert(self, batch: list[Row]) -> None:
         """Merge the batch with itself, then with the table."""

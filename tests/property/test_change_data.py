@@ -22,7 +22,7 @@ CITIES = ("sf", "nyc", "la")
 Row = dict[str, Any]
 
 
-@pytest.mark.matrix(keep=8)
+@pytest.mark.matrix(keep=5)
 @seeded(1, 2)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 @pytest.mark.parametrize("index", ["record", "simple"])
@@ -57,7 +57,7 @@ def test_the_changes_of_each_commit_lead_from_its_rows_before_to_its_rows_after(
     assert sorted(map(_flat, wanted), key=repr) == sorted(later, key=repr)
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @seeded(3, 4)
 @pytest.mark.parametrize("payload", [PARTIAL, POSTGRES])
 @pytest.mark.parametrize(("version", "index"), [(6, "simple"), (8, "bucket"), (9, "record"), (9, "simple")])

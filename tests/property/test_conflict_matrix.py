@@ -7,16 +7,17 @@ import pytest
 from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError
 from hoodie.table import Table
-from tests.crash.tables import check_tidy, copy_of
 from tests.support.conflict_matrix import Act, Outcome, acts, cells, outcome
 from tests.support.conflict_tables import NEEDY, first_state, one_after_the_other, rows
+from tests.support.deaths import check_tidy
 from tests.support.index_check import check_index
 from tests.support.samples import sample_numbers
 from tests.support.steps import ONE_TRY, once_at
+from tests.support.tables import copy_of
 
 OURS, THEIRS = acts(10), acts(20, ONE_TRY)
 ALL = list(cells())
-CELLS = [ALL[number] for number in sample_numbers(range(len(ALL)), 40)]
+CELLS = [ALL[number] for number in sample_numbers(range(len(ALL)), 26)]
 """`make test-all` runs every cell; other runs a sample that HOODIE_TEST_SEED chooses."""
 
 
@@ -48,6 +49,7 @@ def test_cell(table_type: str, ours: str, theirs: str) -> None:
         Outcome.CONFLICTS: [(THEIRS[theirs],)],
         Outcome.REFUSES: [(OURS[ours],)],
     }
-    assert rows(Table(store)) in [one_after_the_other(start, *order) for order in orders[found]]
+    left = rows(Table(store))
+    assert any(left == one_after_the_other(start, *order) for order in orders[found])
     check_index(Table(store).view())
     check_tidy(store)

@@ -21,11 +21,12 @@ from tests.support.damaged_tables import TABLE_NAMES, Damage, damaged, sample_ta
 from tests.support.seeds import seeded
 
 ROOT = Path(__file__).parents[2]
-CASES = 20
+CASES = 40
 
 
+@pytest.mark.later
 @pytest.mark.timeout(900)
-@seeded(1, 2)
+@seeded(1)
 def test_a_damaged_file_gives_right_rows_or_an_error_of_ours(seed: int) -> None:
     """The process ends if it takes too much time or memory; its last line then is the damage that did it."""
     wanted = [str(seed * 1000 + number) for number in range(CASES)]
@@ -81,7 +82,8 @@ def test_the_same_seed_is_the_same_damage() -> None:
 
 
 def _content(found: Damage, path: str) -> bool:
-    return found.store.read(path) != found.table.store.read(path)
+    old, new = found.table.store.uri("").encode(), found.store.uri("").encode()
+    return found.store.read(path) != found.table.store.read(path).replace(old, new)
 
 
 def test_wrong_rows_and_foreign_errors_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.matrix(keep=6)
+@pytest.mark.matrix(keep=4)
 @seeded(1, 2)
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 @pytest.mark.parametrize("index", ["record", "bucket", "simple"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.storage import MemoryStore
 from tests.property.model import SCHEMA, fresh_batch, random_batch, to_arrow
 from tests.support.seeds import seeded
 
@@ -70,13 +70,14 @@ def replayed(entries: Places, changes: pa.Table) -> Places:
     return entries
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("moves", [True, False], ids=["records move", "records stay"])
 @seeded(0, 1)
-def test_look_ups_tell_what_a_scan_tells(tmp_path: Path, seed: int, moves: bool) -> None:
+def test_look_ups_tell_what_a_scan_tells(seed: int, moves: bool) -> None:
     rng = random.Random(f"{seed} {moves}")
     options = {**COMPACT_OFTEN, "hoodie.record.index.update.partition.path": str(moves).lower()}
     table = hoodie.create(
-        tmp_path / "t",
+        MemoryStore().uri(""),
         SCHEMA,
         record_key="id",
         partition_by="city",

@@ -237,6 +237,7 @@ def _table_of(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("name", SHAPES)
 @seeded(0, 1)
 def test_merges_do_what_a_loop_over_rows_does(name: str, seed: int) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.table import Table
-from tests.crash.tables import check_tidy
 from tests.stress.journal import DONE, INTENT, REFUSED, Line, read_journal
 from tests.stress.worker import OPERATION, rows_of
+from tests.support.deaths import check_tidy
 
 State = str | None
 """The operation that wrote the row of a key; None: the table has no such key."""

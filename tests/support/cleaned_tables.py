@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from hoodie.metadata.table import MetadataTable
-from hoodie.storage import MemoryStore, Store
+from hoodie.storage import Store
 from hoodie.table import Table
 from hoodie.view.slices import list_from_storage
-from tests.crash.tables import new_table, trips
+from tests.support.tables import trips, trips_store
 
 NO_CLEAN = {"hoodie.clean.automatic": "false"}
 
@@ -19,12 +19,8 @@ def table_of_versions(
     versions: int, *, table_type: str = "copy_on_write", properties: Mapping[str, str] | None = None
 ) -> Table:
     """A table in memory whose records `a` (sf) and `b` (nyc) were written `versions` times; nothing is cleaned."""
-    store = MemoryStore()
-    new_table(store, table_type=table_type, properties={**NO_CLEAN, **(properties or {})})
-    table = Table(store)
-    for version in range(versions):
-        table.upsert(version_of(version))
-    return table
+    made = map(version_of, range(versions))
+    return Table(trips_store(*made, table_type=table_type, properties={**NO_CLEAN, **(properties or {})}))
 
 
 def version_of(version: int, keys: str = "ab") -> pa.Table:

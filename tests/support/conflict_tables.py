@@ -9,8 +9,8 @@ from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import InstantClock
 from hoodie.write.create import CreateOptions, create_table
-from tests.crash.tables import FEW_BUCKETS, copy_of
 from tests.support.conflict_matrix import ARCHIVABLE, EXPIRY, SCHEMA, Act, trips
+from tests.support.tables import FEW_BUCKETS, copy_of
 
 NEEDY = {"compaction", "log compaction", "clean", "archive", EXPIRY}
 """Services that need something in the table."""

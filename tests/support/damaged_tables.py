@@ -18,10 +18,11 @@ from hoodie.table import Table
 from hoodie.timeline import archive_instants
 from hoodie.timeline.locks.storage_based import NAME as STORAGE_BASED_LOCK
 from hoodie.write.create import CreateOptions, create_table
-from tests.crash.tables import Write, copy_of, run_until
 from tests.support.archived import OFTEN
+from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint, FaultStore
 from tests.support.metadata_limits import DELTA_COMMITS_MAX
+from tests.support.tables import Write, copy_of
 
 GOLDEN_TABLES = Path(__file__).parents[1] / "golden" / "tables.tar.gz"
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("text", pa.string())])

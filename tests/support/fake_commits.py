@@ -15,12 +15,15 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
+from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import LocalStore, Store
 from hoodie.timeline import (
     Action,
     ArchivedTimeline,
     ArchiveReader,
+    Instant,
     InstantClock,
     Layout,
     State,
@@ -99,6 +102,26 @@ class FakeTable:
         found = MetadataTable.open(self.store, self.config)
         assert found is not None
         return found
+
+    @property
+    def metadata_folder(self) -> MetadataFolder:
+        """The folder of the metadata table."""
+        return MetadataFolder(self.store, self.config)
+
+    @property
+    def metadata_timeline(self) -> Timeline:
+        """The timeline of the metadata table, read anew."""
+        return self.metadata_folder.timeline()
+
+    def metadata_content(self, instant: Instant, state: State | None = None) -> bytes:
+        """The content of a file of an instant of the metadata table."""
+        return read_instant(self.store, self.metadata_folder.layout, instant, state, folder=METADATA_HOODIE_FOLDER)
+
+    def change(self, metadata_table: MetadataTable, changes: MetadataChanges) -> str:
+        """A delta commit whose data instant the timeline does not know: it is visible at once."""
+        instant_time = self.clock.next_time(self.timeline)
+        metadata_table.commit(instant_time, changes, self.locked)
+        return instant_time
 
     def storage_listing(self) -> dict[str, dict[str, int]]:
         """What the metadata table must say."""

@@ -5,48 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from hoodie.engine import LocalEngine, TaskContext
+from hoodie.commit.call import Call
+from hoodie.engine import Engine, LocalEngine, TaskContext
 from hoodie.engine.api import Result, Task
 from hoodie.files.merged_slice import read_file_slice
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.view.slices import list_slices
-from hoodie.write.create import CreateOptions, create_table
+from hoodie.view.table_state import TableState
+from tests.support.tables import SCHEMA, Rows, trips, trips_store
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("_hoodie_is_deleted", pa.bool_())])
-
-Rows = dict[str, tuple[int, str]]
-"""The model: record key -> ordering value and city."""
+__all__ = ["SCHEMA", "EngineThen", "Rows", "commit_times", "merged_rows", "new_table", "on_engine", "trips"]
 
 
 def new_table(*, index: str = "record", properties: Mapping[str, str] | None = None) -> MemoryStore:
     """An empty table in memory, partitioned by `city`, ordered by `ts`."""
-    store = MemoryStore()
-    wanted = CreateOptions(
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        type="merge_on_read",
-        index=index,
-        properties=properties or {},
-    )
-    create_table(store, SCHEMA, wanted)
-    return store
-
-
-def trips(rows: Mapping[str, tuple[int, str]], *, deleted: tuple[str, ...] = ()) -> pa.Table:
-    """Rows of the model as data to write; `deleted` of them say that they delete their key."""
-    return pa.table(
-        {
-            "id": list(rows),
-            "ts": [ts for ts, _ in rows.values()],
-            "city": [city for _, city in rows.values()],
-            "_hoodie_is_deleted": [key in deleted for key in rows],
-        },
-        schema=SCHEMA,
-    )
+    return trips_store(table_type="merge_on_read", index=index, properties=properties)
 
 
 def merged_rows(store: Store) -> Rows:
@@ -84,3 +58,9 @@ class EngineThen(LocalEngine):
         results = super().run(function, tasks, sizes)
         self.then()
         return results
+
+
+def on_engine(store: Store, engine: Engine, properties: Mapping[str, str] | None = None) -> Call:
+    """A call whose tasks all run on this engine, however small they are."""
+    options = {"hoodie.python.local.bytes.max": "0", **(properties or {})}
+    return Call(state=TableState(store), engine=engine, properties=options)

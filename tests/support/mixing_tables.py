@@ -35,7 +35,7 @@ def schema_of(payload: str) -> pa.Schema:
     return pa.schema([pa.field(names.get(field.name, field.name), field.type) for field in SCHEMA] + [MARK[payload]])
 
 
-def create(path: Path, payload: str, version: int, **options: Any) -> hoodie.Table:
+def create(path: Path | str, payload: str, version: int, **options: Any) -> hoodie.Table:
     """A table whose properties name the payload class as JVM Hudi stores it."""
     schema = schema_of(payload)
     made = hoodie.create(

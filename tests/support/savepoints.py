@@ -1,8 +1,9 @@
-"""Savepoints as the JVM plans them."""
+"""Savepoints as the JVM plans and deletes them."""
 
 from __future__ import annotations
 
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
+from hoodie.table import Table
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
@@ -21,3 +22,12 @@ def saved_by_request(view: TableView, commit: str, **_: object) -> SavepointMeta
             for path, files in names.items()
         },
     )
+
+
+def drop_savepoint(table: Table, instant: str) -> Table:
+    """Delete the files of a savepoint only, as the JVM does; `Table.delete_savepoint` archives its commit too."""
+    store = table.view().store
+    for name in store.names(".hoodie/timeline"):
+        if name.startswith(instant) and "savepoint" in name:
+            store.delete(f".hoodie/timeline/{name}")
+    return Table(store)

@@ -8,27 +8,25 @@ import pytest
 import hoodie
 from hoodie.display import html_facts, size_text
 from hoodie.services.results import Finding, Report, ServiceResult
-from hoodie.storage.memory import MemoryStore
 from hoodie.timeline import Timeline
 from hoodie.write.result import WriteResult
 from tests.support.fault_store import FaultStore
+from tests.support.tables import new_table
 
 ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
 
 
 @pytest.fixture
 def table() -> hoodie.Table:
-    found = hoodie.create("memory://display", ROWS.schema, record_key="id", name="a<b", exist_ok=True)
-    if not found.timeline.completed().instants:
-        found.upsert(ROWS)
-    return found
+    return new_table(ROWS.schema, ROWS, name="a<b")
 
 
 def test_a_table_shows_its_card_on_a_terminal_and_in_a_notebook(table: hoodie.Table) -> None:
+    path = table.path
     commit = table.timeline.instants[-1]
     size_bytes = table.inspect.partitions()["size_bytes"][0].as_py()
     assert repr(table).splitlines() == [
-        "hoodie.open('memory://display')",
+        f"hoodie.open('{path}')",
         "  name           a<b",
         "  type           copy_on_write, version 9",
         "  record key     id",
@@ -37,7 +35,7 @@ def test_a_table_shows_its_card_on_a_terminal_and_in_a_notebook(table: hoodie.Ta
         "  rows           2",
         f"  size           {size_text(size_bytes)} in 1 file of 1 partition",
         "  columns        id string, x int64",
-        "  findings       none on the timeline; t.verify() or `hoodie verify memory://display` checks the files",
+        f"  findings       none on the timeline; t.verify() or `hoodie verify {path}` checks the files",
     ]
     shown = table._repr_html_()
     for text in ("a&lt;b", "copy_on_write", "id string, x int64", ".commit (completed)"):
@@ -53,10 +51,8 @@ def test_a_card_opens_no_data_file_and_lists_no_folder_of_data(table: hoodie.Tab
 
 
 def test_a_card_names_dead_writes_and_rows_in_logs() -> None:
-    store = MemoryStore()
-    made = hoodie.create(store.uri(""), ROWS.schema, record_key="id", type="merge_on_read", index="simple")
-    made.upsert(ROWS)
-    made.upsert(ROWS)
+    made = new_table(ROWS.schema, ROWS, ROWS, type="merge_on_read", index="simple")
+    store = made.view().store
     assert "  rows           2; without the changes in log files; t.count() counts all" in repr(made).splitlines()
     store.create(".hoodie/timeline/20200101000000000.deltacommit.requested", b"")
     assert "write-dead: 20200101000000000: a write is pending" in repr(made)
@@ -64,23 +60,16 @@ def test_a_card_names_dead_writes_and_rows_in_logs() -> None:
 
 
 def test_a_card_names_a_damaged_commit_once() -> None:
-    store = MemoryStore()
-    made = hoodie.create(store.uri(""), ROWS.schema, record_key="id", index="simple")
-    made.upsert(ROWS)
+    store = new_table(ROWS.schema, ROWS, index="simple").view().store
     path = next(info.path for info in store.list(".hoodie/timeline") if info.path.endswith(".commit"))
     store.replace(path, b"garbage")
     assert repr(hoodie.Table(store)).count("found b'garbage'") == 1
 
 
 def test_a_damaged_table_shows_its_error_in_a_notebook(table: hoodie.Table) -> None:
-    store = table.view().store
-    properties = store.read(".hoodie/hoodie.properties")
-    store.replace(".hoodie/hoodie.properties", b"hoodie.table.name=x")
-    try:
-        assert "<th style='text-align:left'>error</th>" in table._repr_html_()
-        assert "  error  memory://display" in repr(table)
-    finally:
-        store.replace(".hoodie/hoodie.properties", properties)
+    table.view().store.replace(".hoodie/hoodie.properties", b"hoodie.table.name=x")
+    assert "<th style='text-align:left'>error</th>" in table._repr_html_()
+    assert f"  error  {table.path}" in repr(table)
 
 
 def test_a_timeline_is_one_line_and_a_table_in_a_notebook(table: hoodie.Table) -> None:
@@ -91,7 +80,7 @@ def test_a_timeline_is_one_line_and_a_table_in_a_notebook(table: hoodie.Table) -
 
 
 def test_an_inspection_names_what_it_has(table: hoodie.Table) -> None:
-    assert repr(table.inspect).startswith("Inspection of memory://display: files(), slices()")
+    assert repr(table.inspect).startswith(f"Inspection of {table.path}: files(), slices()")
 
 
 def test_results_print_their_summary_and_escape_text() -> None:
@@ -104,15 +93,19 @@ def test_results_print_their_summary_and_escape_text() -> None:
     )
     assert repr(report) == str(report)
     assert "lost: &lt;" in report._repr_html_()
-    assert repr(table_without_plans()) == "no compaction is pending"
-
-
-def table_without_plans() -> object:
-    return hoodie.create("memory://display-plans", ROWS.schema, record_key="id", exist_ok=True).pending_compactions()
+    assert repr(new_table(ROWS.schema).pending_compactions()) == "no compaction is pending"
 
 
 @pytest.mark.parametrize(
-    ("size_bytes", "text"), [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (10**15, "1,000.0 TB")]
+    ("size_bytes", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (123_456_789, "123.5 MB"),
+        (5 * 10**13, "50.0 TB"),
+        (10**15, "1,000.0 TB"),
+    ],
 )
 def test_sizes_have_units(size_bytes: int, text: str) -> None:
     assert size_text(size_bytes) == text

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-import hoodie
 from hoodie import progress
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.progress import Progress, listening
+from tests.support.tables import new_table
 
 ROWS = pa.table({"id": ["a", "b", "c", "d"], "p": ["1", "2", "3", "4"]})
 
 
 def test_an_upsert_reports_its_phases_in_order_and_every_file() -> None:
-    table = hoodie.create("memory://test-progress", ROWS, record_key="id", partition_by="p")
+    table = new_table(ROWS.schema, partition_by="p")
     reports: list[Progress] = []
     with listening(reports.append):
         table.upsert(ROWS)

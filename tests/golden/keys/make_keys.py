@@ -129,51 +129,12 @@ def missing_key_cases() -> list[dict[str, Any]]:
     """Null, empty and missing parts of record keys."""
     out = []
     single = {"null_text": "cast(null as string)", "empty": "''", "null_int": "cast(null as int)"}
+    kinds = {"simple": ("SIMPLE", "k", "path"), "complex1": ("COMPLEX", "k", "path"), "nonpart": ("NON_PARTITION", "k", ""), "complex2": ("COMPLEX", "pos,k", "path")}  # fmt: skip
     for name, expression in single.items():
         for op in ("upsert", "bulk_insert"):
-            out.append(
-                case(
-                    f"{name}_simple_{op}",
-                    "SIMPLE",
-                    "k",
-                    "path",
-                    op=op,
-                    select=f"pos, path, {expression} as k",
-                    rows="pos = 0",
-                )
-            )
-            out.append(
-                case(
-                    f"{name}_complex1_{op}",
-                    "COMPLEX",
-                    "k",
-                    "path",
-                    op=op,
-                    select=f"pos, path, {expression} as k",
-                    rows="pos = 0",
-                )
-            )
-            out.append(
-                case(
-                    f"{name}_nonpart_{op}",
-                    "NON_PARTITION",
-                    "k",
-                    op=op,
-                    select=f"pos, {expression} as k",
-                    rows="pos = 0",
-                )
-            )
-            out.append(
-                case(
-                    f"{name}_complex2_{op}",
-                    "COMPLEX",
-                    "pos,k",
-                    "path",
-                    op=op,
-                    select=f"pos, path, {expression} as k",
-                    rows="pos = 0",
-                )
-            )
+            for tag, (kind, keys, partition) in kinds.items():
+                select = f"pos, {'path, ' if partition else ''}{expression} as k"
+                out.append(case(f"{name}_{tag}_{op}", kind, keys, partition, op=op, select=select, rows="pos = 0"))
             out.append(case(f"{name}_complex2_all_{op}", "COMPLEX", "k,k2", "path", op=op,
                             select=f"pos, path, {expression} as k, {expression} as k2", rows="pos = 0"))  # fmt: skip
             out.append(case(f"{name}_nested_parent_{op}", "COMPLEX", "pos,t.k", "path", op=op,
@@ -198,24 +159,28 @@ def partition_cases() -> list[dict[str, Any]]:
                 out.append(case(f"strings_{tag}", "SIMPLE", "pos", "s", op=op, rows=safe, **flags))
                 out.append(case(f"slashes_{tag}", "SIMPLE", "pos", "slashes", op=op, rows="pos < 3", **flags))
                 empties = "pos, case pos when 0 then null when 1 then '' else 'x' end as p, case pos when 2 then null else 1 end as q"
-                out.append(
-                    case(f"empties_{tag}", "COMPLEX", "pos", "p,q", op=op, select=empties, rows="pos < 4", **flags)
-                )
-                out.append(
-                    case(f"empties_simple_{tag}", "SIMPLE", "pos", "p", op=op, select=empties, rows="pos < 4", **flags)
-                )
+                for tail, kind, partition in (("", "COMPLEX", "p,q"), ("simple_", "SIMPLE", "p")):
+                    out.append(
+                        case(
+                            f"empties_{tail}{tag}",
+                            kind,
+                            "pos",
+                            partition,
+                            op=op,
+                            select=empties,
+                            rows="pos < 4",
+                            **flags,
+                        )
+                    )
         flags = {"hive": True, "encode": False}
         for column in ("i", "l", "f", "d", "b", "dec", "big", "whole", "day", "at", "local"):
             out.append(case(f"type_{column}_{op}", "SIMPLE", "pos", column, op=op, rows="pos < 6", **flags))
         out.append(case(f"type_at_encoded_{op}", "SIMPLE", "pos", "at", op=op, rows="pos < 3", hive=True, encode=True))
         out.append(case(f"nested_{op}", "COMPLEX", "pos", "st.deep.n,path", op=op, rows="pos < 3", **flags))
         out.append(case(f"non_partition_with_partition_{op}", "NON_PARTITION", "pos", "path", op=op, rows="pos < 3"))
-        out.append(case(f"slash_dates_{op}", "SIMPLE", "pos", "day_text", op=op, rows="pos < 3",
-                        options={WRITE + "slash.separated.date.partitioning": "true"}))  # fmt: skip
-        out.append(case(f"slash_dates_date_{op}", "SIMPLE", "pos", "day", op=op, rows="pos < 3",
-                        options={WRITE + "slash.separated.date.partitioning": "true"}))  # fmt: skip
-        out.append(case(f"slash_dates_hive_{op}", "SIMPLE", "pos", "day_text", op=op, rows="pos < 3", hive=True,
-                        options={WRITE + "slash.separated.date.partitioning": "true"}))  # fmt: skip
+        for tail, column, more in (("", "day_text", {}), ("date_", "day", {}), ("hive_", "day_text", {"hive": True})):
+            out.append(case(f"slash_dates_{tail}{op}", "SIMPLE", "pos", column, op=op, rows="pos < 3",
+                            options={WRITE + "slash.separated.date.partitioning": "true"}, **more))  # fmt: skip
     for name, value in {"up": "../x", "dotdot": "..", "dot": ".", "abs": "/abs", "trail": "a/", "double": "a//b", "hidden": ".hoodie",
                         "hidden2": ".hoodie/x", "under": "_x", "in": "a/../b", "dots": "...", "colon": "a:b", "colon2": "x/a:b",
                         "hash": "a#b", "query": "a?b", "percent": "a%b", "slash": "%2F", "back": "a\\\\b", "star": "*", "nl": "a\nb"}.items():  # fmt: skip
@@ -256,27 +221,13 @@ def time_value_cases() -> list[dict[str, Any]]:
         add("hours", "hours", "SCALAR", "yyyy-MM-dd-HH", op, time={"timestamp.scalar.time.unit": "HOURS"})
         add("scalar_default", "secs", "SCALAR", "yyyy-MM-dd-HH", op)
         add("text", "stamp", "DATE_STRING", "yyyy-MM-dd", op, time={"input.dateformat": "yyyy-MM-dd'T'HH:mm:ssZ"})
-        add(
-            "text_offset",
-            "offset_stamp",
-            "DATE_STRING",
-            "yyyy-MM-dd HH",
-            op,
-            time={"input.dateformat": "yyyy-MM-dd'T'HH:mm:ssZ"},
-        )
+        add("text_offset", "offset_stamp", "DATE_STRING", "yyyy-MM-dd HH", op, time={"input.dateformat": "yyyy-MM-dd'T'HH:mm:ssZ"})  # fmt: skip
         add("text_offset_zone", "offset_stamp", "DATE_STRING", "yyyy-MM-dd HH", op,
             time={"input.dateformat": "yyyy-MM-dd'T'HH:mm:ssZ", "output.timezone": "Asia/Tokyo"})  # fmt: skip
         add("text_day", "day_text", "DATE_STRING", "MM/dd/yyyy", op, time={"input.dateformat": "yyyy-MM-dd"})
         add("text_day_zone", "day_text", "DATE_STRING", "yyyy-MM-dd HH", op,
             time={"input.dateformat": "yyyy-MM-dd", "input.timezone": "America/New_York"})  # fmt: skip
-        add(
-            "text_list",
-            "mixed",
-            "DATE_STRING",
-            "yyyyMMdd",
-            op,
-            time={"input.dateformat": "yyyy-MM-dd'T'HH:mm:ssZ,yyyy-MM-dd"},
-        )
+        add("text_list", "mixed", "DATE_STRING", "yyyyMMdd", op, time={"input.dateformat": "yyyy-MM-dd'T'HH:mm:ssZ,yyyy-MM-dd"})  # fmt: skip
         add("text_bad", "day_text", "DATE_STRING", "yyyyMMdd", op, time={"input.dateformat": "dd.MM.yyyy"})
         add("mixed", "mixed", "MIXED", "yyyyMMdd", op, time={"input.dateformat": "yyyy-MM-dd'T'HH:mm:ssZ,yyyy-MM-dd"})
         add("zone", "millis", "EPOCHMILLISECONDS", "yyyy-MM-dd HH", op, time={"timezone": "Asia/Tokyo"})
@@ -310,29 +261,13 @@ def time_column_cases() -> list[dict[str, Any]]:
         add("letters2", "millis", "EPOCHMILLISECONDS", "YYYY a hh K kk", op)
         add("letters3", "millis", "EPOCHMILLISECONDS", "xxxx 'W'ww e", op)
         add("letters4", "millis", "EPOCHMILLISECONDS", "yyyyMMdd Z ZZ z", op)
-        add(
-            "nulls",
-            "v",
-            "EPOCHMILLISECONDS",
-            "yyyy/MM/dd",
-            op,
-            select="pos, if(pos = 0, null, 86400000L) as v",
-            rows="pos < 2",
-        )
+        add("nulls", "v", "EPOCHMILLISECONDS", "yyyy/MM/dd", op, select="pos, if(pos = 0, null, 86400000L) as v", rows="pos < 2")  # fmt: skip
         add("null_text", "v", "DATE_STRING", "yyyy/MM/dd", op, select="pos, if(pos = 0, null, '2026-07-01') as v", rows="pos < 2",
             time={"input.dateformat": "yyyy-MM-dd"})  # fmt: skip
         add("null_zone", "v", "EPOCHMILLISECONDS", "yyyy/MM/dd HH", op, select="pos, if(pos = 0, null, 86400000L) as v", rows="pos < 2",
             time={"timezone": "America/New_York"})  # fmt: skip
-        add(
-            "empty_text",
-            "v",
-            "DATE_STRING",
-            "yyyy/MM/dd",
-            op,
-            select="pos, '' as v",
-            rows="pos < 1",
-            time={"input.dateformat": "yyyy-MM-dd"},
-        )
+        add("empty_text", "v", "DATE_STRING", "yyyy/MM/dd", op, select="pos, '' as v", rows="pos < 1",
+            time={"input.dateformat": "yyyy-MM-dd"})  # fmt: skip
         add("negative", "l", "EPOCHMILLISECONDS", "yyyy-MM-dd HH:mm:ss", op, rows="pos = 2")
         add("two_keys", "millis", "EPOCHMILLISECONDS", "yyyy", op, keys_override="pos,s", rows="pos < 3")
     return out

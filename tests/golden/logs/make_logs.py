@@ -17,8 +17,9 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from tests.golden.jvm_session import SMALL, first_cause, open_session
+from tests.golden.jvm_session import first_cause, open_session
 from tests.golden.types.make_types import FLAT, NESTED, rows
+from tests.golden.types.make_types import write as write_commit
 
 HERE = Path(__file__).parent
 FORMATS = ("avro", "parquet", "hfile")
@@ -26,21 +27,8 @@ FORMATS = ("avro", "parquet", "hfile")
 
 def write(frame: Any, path: Path, name: str, **options: str) -> None:
     """Write one commit of a merge-on-read table."""
-    (
-        frame.write.format("hudi")
-        .options(**SMALL)
-        .options(
-            **{
-                "hoodie.table.name": name,
-                "hoodie.datasource.write.recordkey.field": "id",
-                "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-                "hoodie.datasource.write.operation": "upsert",
-                **options,
-            }
-        )
-        .mode("append")
-        .save(str(path))
-    )
+    kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.datasource.write.operation": "upsert"}
+    write_commit(frame, path, name, **{**kind, **options})
 
 
 def newest_log(path: Path) -> Path:
@@ -85,13 +73,8 @@ def small(spark: Any, work: Path) -> dict[str, Any]:
             read = spark.read.format("hudi").load(str(path)).orderBy("id").select("_hoodie_record_key", "id", "v", "ts")
             out[data_format] = [list(row) for row in read.collect()]
             frame = "select concat('k', id) as id, cast(0 as int) as v, 3L as ts from range(2)"
-            write(
-                spark.sql(frame).coalesce(1),
-                path,
-                f"small_{data_format}",
-                **options,
-                **{"hoodie.datasource.write.operation": "delete"},
-            )
+            deleting = {**options, "hoodie.datasource.write.operation": "delete"}
+            write(spark.sql(frame).coalesce(1), path, f"small_{data_format}", **deleting)
             read = spark.read.format("hudi").load(str(path)).orderBy("id").select("_hoodie_record_key", "id", "v", "ts")
             out[data_format + " deleted"] = [list(row) for row in read.collect()]
         except Exception as error:
@@ -187,11 +170,7 @@ def kryo(spark: Any, work: Path) -> dict[str, Any]:
 
 
 PARTS: dict[str, Callable[[Any, Path], dict[str, Any]]] = {
-    "data_types": data_types,
-    "small": small,
-    "changes": changes,
-    "partial": partial,
-    "kryo": kryo,
+    part.__name__: part for part in (data_types, small, changes, partial, kryo)
 }
 
 

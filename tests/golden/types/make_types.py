@@ -20,10 +20,12 @@ import fastavro
 import pyarrow.parquet as pq
 from pyspark.sql import types as T
 
+from hoodie.format.avro.schema import META_FIELDS
 from tests.golden.jvm_session import SMALL, first_cause, open_session
 
 HERE = Path(__file__).parent
 
+DECIMALS = [(1, 0), (2, 2), (9, 2), (10, 0), (18, 4), (19, 0), (20, 10), (38, 18), (38, 38)]
 FLAT = [
     T.StructField("id", T.StringType(), False),
     T.StructField("flag", T.BooleanType()),
@@ -39,10 +41,7 @@ FLAT = [
     T.StructField("day", T.DateType()),
     T.StructField("at", T.TimestampType()),
     T.StructField("local_at", T.TimestampNTZType()),
-    *(
-        T.StructField(f"dec_{p}_{s}", T.DecimalType(p, s))
-        for p, s in [(1, 0), (2, 2), (9, 2), (10, 0), (18, 4), (19, 0), (20, 10), (38, 18), (38, 38)]
-    ),
+    *(T.StructField(f"dec_{p}_{s}", T.DecimalType(p, s)) for p, s in DECIMALS),
     T.StructField("dec_not_null", T.DecimalType(10, 2), False),
 ]
 POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.DoubleType(), False)])
@@ -88,7 +87,6 @@ def rows(*, null_items: bool) -> list[tuple[Any, ...]]:
     ]
     days = [date(2026, 7, 1), date(1969, 12, 31), date(1500, 3, 1)]
     texts = ["plain", "ünïcödé ✓ 😀", ""]
-    decimals = [(1, 0), (2, 2), (9, 2), (10, 0), (18, 4), (19, 0), (20, 10), (38, 18), (38, 38)]
     out: list[tuple[Any, ...]] = []
     for n in range(3):
         sign = (1, -1, 0)[n]
@@ -100,7 +98,7 @@ def rows(*, null_items: bool) -> list[tuple[Any, ...]]:
                 f"k{n}", n == 0, (127, -128, 0)[n], (32767, -32768, 0)[n], (2**31 - 1, -(2**31), 0)[n], n,
                 (2**63 - 1, -(2**63), 0)[n], (1.5, float("nan"), -0.0)[n], (float("inf"), float("nan"), -0.0)[n],
                 texts[n], (b"\x00\xff", b"", b"abc")[n], days[n], at, moments[n],
-                *(Decimal((0 if sign >= 0 else 1, (9,) * p if sign else (0,), -s)) for p, s in decimals),
+                *(Decimal((0 if sign >= 0 else 1, (9,) * p if sign else (0,), -s)) for p, s in DECIMALS),
                 Decimal("1.25"),
                 [1, None, 3] if null_items else [1, 3], [n], [[Decimal("1.125"), None], None, []] if null_items else [[Decimal("1.125")], []], {"a": 1, "b": None}, {"a": 1}, point, point, deep,
                 [deep, None] if null_items else [deep], {"p": point, "q": None}, {"l": [point], "m": None}, [days[n]], {"t": at}, [moments[n]], [point], point,
@@ -198,29 +196,6 @@ def names(spark: Any, work: Path) -> dict[str, Any]:
     return {"tables": out, "columns": columns}
 
 
-ODD = {
-    "void": "null as v",
-    "void_in_struct": "named_struct('a', null) as v",
-    "year_month_interval": "interval '1' year as v",
-    "day_time_interval": "interval '1' day as v",
-    "empty_struct": "cast(null as struct<>) as v",
-    "int_map_key": "map(1, 'a') as v",
-    "char": "cast('a' as string) as v",
-}
-
-
-def odd(spark: Any, work: Path) -> dict[str, Any]:
-    """Record what the reference does with types of no ordinary Avro form."""
-    out: dict[str, Any] = {}
-    for name, expression in ODD.items():
-        try:
-            write(spark.sql(f"select 'a' as id, {expression}"), work / f"odd_{name}", "t")
-            out[name] = commit_schema(work / f"odd_{name}")
-        except Exception as error:
-            out[name] = {"error": first_cause(error)}
-    return out
-
-
 # `nullif` makes columns nullable, as most columns of data frames are; bare literals are not null.
 EVOLUTION = {
     "add_nullable": ("'a' as id, 1 as v", "'b' as id, 2 as v, nullif('x', '') as extra"),
@@ -298,21 +273,12 @@ def evolution(spark: Any, work: Path) -> dict[str, Any]:
             write(spark.sql(f"select {second}"), path, "t", **{"hoodie.datasource.write.operation": "upsert"})
             case["after"] = commit_schema(path)
             case["rows"] = [
-                r for r in spark.read.format("hudi").load(str(path)).drop(*META).orderBy("id").toJSON().collect()
+                r for r in spark.read.format("hudi").load(str(path)).drop(*META_FIELDS).orderBy("id").toJSON().collect()
             ]
         except Exception as error:
             case["error"] = first_cause(error)
         out[name] = case
     return out
-
-
-META = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
 
 
 def main() -> None:
@@ -321,7 +287,7 @@ def main() -> None:
     only = sys.argv[2:]
     spark = open_session()
     try:
-        for part in (all_types, names, odd, evolution):
+        for part in (all_types, names, evolution):
             if only and part.__name__ not in only:
                 continue
             result = part(spark, work)

@@ -10,10 +10,10 @@ from pathlib import Path
 import hoodie
 from hoodie.table import Table
 from hoodie.timeline import Action, Timeline
-from tests.crash.tables import die_at
 from tests.interop.judges import NEWEST_TABLE_VERSION, Jvm
 from tests.interop.jvm_services import clean_by_jvm
 from tests.interop.older.trips import SCHEMA, assert_all_read, trips, undo_completion, write
+from tests.support.deaths import die_at
 from tests.support.fault_store import CrashPoint
 
 BEFORE = CrashPoint.BEFORE

@@ -12,10 +12,10 @@ import pytest
 import hoodie
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.timeline import Action
-from tests.crash.tables import die_at
 from tests.interop.judges import Jvm
 from tests.interop.older.life import BEFORE, TABLE_TYPES, Life
 from tests.interop.older.trips import trips, undo_completion
+from tests.support.deaths import die_at
 
 RELEASES = ("0.15.0",)
 RECORD = {

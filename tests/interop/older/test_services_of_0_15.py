@@ -13,10 +13,10 @@ import hoodie
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table.table_keys import METADATA_PARTITIONS
 from hoodie.timeline import Action
-from tests.crash.tables import die_at
 from tests.interop.judges import Jvm
 from tests.interop.older.life import BEFORE, ONE_COMMIT, TABLE_TYPES, Life
 from tests.support.archived import OFTEN
+from tests.support.deaths import die_at
 
 RELEASES = ("0.15.0",)
 

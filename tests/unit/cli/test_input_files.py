@@ -15,6 +15,7 @@ import pytest
 
 import hoodie
 from tests.support.command_line import Run
+from tests.support.tables import new_table
 
 SCHEMA = pa.schema(
     [
@@ -89,10 +90,7 @@ MISFITS = {
     "zone.csv": (b"id,local\na,2024-01-31T00:00Z\n", "column 'local', row 1: '2024-01-31T00:00Z' does not fit"),
     "struct.csv": (b"id,s\na,x\n", "column 's': a text cannot become struct<a: int32>; write the rows as JSON"),
     "key.csv": (b"id,n\na,1\n,2\n", "column 'id', row 2: the table allows no null here"),
-    "d.json": (
-        LINE + b'\n{"id":"b","d":9007199254740993}',
-        "column 'd', row 3: '9007199254740993' does not",
-    ),
+    "d.json": (LINE + b'\n{"id":"b","d":9007199254740993}', "column 'd', row 3: '9007199254740993' does not"),
     "long.json": (b'{"id":"a","d":12345678901234567890123}', "column 'd', row 1: '12345678901234567890123' does not"),
     "f.json": (b'{"id":"a","f":1e39}', "column 'f', row 1: '1E+39' does not fit float"),
     "inf.json": (b'{"id":"a","d":1e999}', "column 'd', row 1: '1E+999' does not fit double"),
@@ -101,10 +99,7 @@ MISFITS = {
     "number.json": (b'{"id":5}', "column 'id', row 1: 5 (int) does not fit string"),
     "true.json": (b'{"id":"a","n":true}', "column 'n', row 1: True (bool) does not fit int64"),
     "zone.json": (b'{"id":"a","local":"2024-01-31T00:00Z"}', "column 'local', row 1: '2024-01-31T00:00Z' does not fit"),
-    "local.json": (
-        b'{"id":"a","at":"2024-01-31T00:00"}',
-        "row 1: '2024-01-31T00:00' does not fit timestamp[us, tz",
-    ),
+    "local.json": (b'{"id":"a","at":"2024-01-31T00:00"}', "row 1: '2024-01-31T00:00' does not fit timestamp[us, tz"),
     "epoch.json": (b'{"id":"a","at":1700000000}', "column 'at', row 1: 1700000000 (int) does not fit timestamp"),
     "field.json": (LINE + b'{"id":"b","s":{"A":1}}', "column 's.A', row 2: the table has no such field in 's' (a)"),
     "shape.json": (b'{"id":"a","s":[1]}', "column 's', row 1: [1] (list) does not fit struct<a: int32>"),
@@ -145,7 +140,7 @@ def _write(folder: Path, name: str, data: bytes | None) -> Path:
 @pytest.fixture
 def table(tmp_path: Path) -> hoodie.Table:
     """A table without rows, in which a refused write left nothing."""
-    return hoodie.create(tmp_path / "table", SCHEMA, record_key="id", index="simple", spark=False)
+    return new_table(SCHEMA, path=tmp_path / "table", index="simple")
 
 
 def _refused(run: Run, table: hoodie.Table, file: Path, said: str, *command: object) -> None:
@@ -182,12 +177,11 @@ def test_values_that_python_objects_are_refused_for_are_refused(table: hoodie.Ta
 def test_odd_files_are_read(table: hoodie.Table, tmp_path: Path, run: Run) -> None:
     for name, (data, expected) in GOOD.items():
         file = _write(tmp_path, name, data)
-        code, _, err = run("upsert", tmp_path / "table", file, *FILL)
-        assert code == 0, (name, err)
+        run.text("upsert", tmp_path / "table", file, *FILL)
         rows = hoodie.open(table.path).to_arrow(["id", "n"])
         assert dict(zip(rows["id"].to_pylist(), rows["n"].to_pylist(), strict=True)) == expected, name
-        code, _, err = run("delete", tmp_path / "table", file)
-        assert (code, hoodie.open(table.path).count()) == (0, 0), (name, err)
+        run.text("delete", tmp_path / "table", file)
+        assert hoodie.open(table.path).count() == 0, name
 
 
 def test_a_column_that_begins_late_is_refused_with_its_row(table: hoodie.Table, tmp_path: Path, run: Run) -> None:
@@ -200,15 +194,12 @@ def test_a_column_that_begins_late_is_refused_with_its_row(table: hoodie.Table, 
 
 def test_a_misspelt_column_is_added_only_with_the_option(table: hoodie.Table, tmp_path: Path, run: Run) -> None:
     file = _write(tmp_path, "tip.json", b'{"id":"a","tip":1.5,"more":{"x":[12345678901234567890]}}\n')
-    code, _, err = run("upsert", table.path, file)
-    assert (code, "--option hoodie.python.schema.evolution=always" in err, "Arrow" in err) == (1, True, False), err
-    code, out, err = run("upsert", table.path, file, "--json", "--option", "hoodie.python.schema.evolution=always")
-    assert code == 0, err
-    (tip, more) = json.loads(out)["notes"]
-    assert (tip, more) == (
+    err = run.error("upsert", table.path, file)
+    assert ("--option hoodie.python.schema.evolution=always" in err, "Arrow" in err) == (True, False), err
+    assert run.json("upsert", table.path, file, "--option", "hoodie.python.schema.evolution=always")["notes"] == [
         "column tip added: double",
         "column more added: struct<x: list<element: decimal128(38, 0)>>",
-    )
+    ]
 
 
 def test_columns_of_a_key_file_that_are_no_keys_are_not_read(table: hoodie.Table, tmp_path: Path, run: Run) -> None:
@@ -217,32 +208,22 @@ def test_columns_of_a_key_file_that_are_no_keys_are_not_read(table: hoodie.Table
         "keys.csv": 'id,note\na,"caf\xe9"\n'.encode("latin1"),
         "keys.json": b'{"id":"b","note":1}\n{"id":"c","note":"x"}\n',
     }.items():
-        code, _, err = run("delete", table.path, _write(tmp_path, name, data))
-        assert code == 0, err
+        run.text("delete", table.path, _write(tmp_path, name, data))
     assert hoodie.open(table.path).count() == 0
 
 
 def test_types_are_inferred_without_a_loss(tmp_path: Path, run: Run) -> None:
-    fields = {
-        "big": "12345678901234567890",
-        "code": "01234",
-        "day": "2024-01-31",
-        "at": "2024-01-31T12:00:00.5Z",
-        "local": "2024-01-31 12:00:00",
-        "n": "5",
-        "x": "1.5",
-        "yes": "true",
+    cases = {
+        "big": ("12345678901234567890", "decimal128(38, 0)"),
+        "code": ("01234", "string"),
+        "day": ("2024-01-31", "date32[day]"),
+        "at": ("2024-01-31T12:00:00.5Z", "timestamp[us, tz=UTC]"),
+        "local": ("2024-01-31 12:00:00", "timestamp[us]"),
+        "n": ("5", "int64"),
+        "x": ("1.5", "double"),
+        "yes": ("true", "bool"),
     }
-    expected = {
-        "big": "decimal128(38, 0)",
-        "code": "string",
-        "day": "date32[day]",
-        "at": "timestamp[us, tz=UTC]",
-        "local": "timestamp[us]",
-        "n": "int64",
-        "x": "double",
-        "yes": "bool",
-    }
+    fields, expected = ({name: case[place] for name, case in cases.items()} for place in (0, 1))
     bare = {"big", "n", "x", "yes"}
     line = ", ".join(f'"{name}": {text if name in bare else json.dumps(text)}' for name, text in fields.items())
     for name, data in {
@@ -250,14 +231,12 @@ def test_types_are_inferred_without_a_loss(tmp_path: Path, run: Run) -> None:
         "rows.json": f"{{{line}}}\n",
     }.items():
         file, path = _write(tmp_path, name, data.encode()), tmp_path / name.replace(".", "_")
-        code, out, err = run("create", path, "--like", file, "--key", "n", "--json")
-        assert code == 0, err
-        assert json.loads(out)["columns"] == expected
-        assert run("upsert", path, file)[0] == 0
+        assert run.json("create", path, "--like", file, "--key", "n")["columns"] == expected
+        run.text("upsert", path, file)
         assert str(hoodie.open(path).to_arrow(["big"])["big"][0]) == fields["big"]
 
 
 def test_a_json_file_of_two_types_names_both_rows(tmp_path: Path, run: Run) -> None:
     file = _write(tmp_path, "mixed.json", b'{"a":null}\n{"a":[{"b":1}]}\n{"a":[{"b":2},{"b":"x"}]}\n')
-    code, _, err = run("create", tmp_path / "t", "--like", file)
-    assert (code, f"{file}: column 'a.element.b', row 3: 'x' has another type than 1 in row 2" in err) == (1, True), err
+    said = run.error("create", tmp_path / "t", "--like", file)
+    assert f"{file}: column 'a.element.b', row 3: 'x' has another type than 1 in row 2" in said

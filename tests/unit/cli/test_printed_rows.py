@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +18,7 @@ from hoodie.cli.json_rows import JsonRows
 from hoodie.cli.terminal import print_rows
 from tests.support.command_line import Run
 from tests.support.seeds import examples
+from tests.support.tables import new_table
 
 _LONG = st.integers(-(1 << 63), (1 << 63) - 1)
 _INT = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -118,11 +118,9 @@ def test_head_goes_through_a_pipe_into_the_same_table(
     for path in (first, second):
         hoodie.create(path, rows.schema, record_key="id", index="simple", spark=False)
     hoodie.open(first).upsert(rows)
-    code, out, err = run("head", first, "--json")
-    assert code == 0, err
+    out = run.text("head", first, "--json")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(out.encode())))
-    code, _, err = run("upsert", second, "-")
-    assert code == 0, err
+    run.text("upsert", second, "-")
     names = rows.column_names
     stored, copied = (hoodie.open(path).to_arrow(names).sort_by("id") for path in (first, second))
     assert stored.num_rows == 6
@@ -134,9 +132,9 @@ def test_head_goes_through_a_pipe_into_the_same_table(
 
 
 def test_standard_input_is_read_once(tmp_path: Path, run: Run) -> None:
-    hoodie.create(tmp_path / "t", pa.schema([("id", pa.string())]), record_key="id", spark=False)
-    code, _, err = run("upsert", tmp_path / "t", "-", "-")
-    assert (code, err) == (1, "hoodie: standard input (-) can be read only once; name it once\n")
+    new_table(pa.schema([("id", pa.string())]), path=tmp_path / "t")
+    said = run.error("upsert", tmp_path / "t", "-", "-")
+    assert said == "hoodie: standard input (-) can be read only once; name it once\n"
 
 
 def test_a_map_with_a_key_twice_is_printed_as_pairs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,11 +158,8 @@ def test_years_that_python_lacks_are_printed_by_every_command(tmp_path: Path, ru
         {"id": "b", "day": "+10000-01-01", "at": "+10000-01-01T00:00:00+00:00"},
     ]
     for command in (("head", table.path), ("get", table.path, "a", "b"), ("changes", table.path)):
-        code, out, err = run(*command, "--json")
-        assert code == 0, err
-        assert sorted(map(json.loads, out.splitlines()), key=str) == sorted(expected, key=str)
-        code, out, err = run(*command)
-        assert code == 0, err
+        assert sorted(run.rows(*command), key=str) == sorted(expected, key=str)
+        out = run.text(*command)
         assert "+10000-01-01 00:00:00.000+00:00" in out
         assert "0000-12-31" in out
 
@@ -172,15 +167,13 @@ def test_years_that_python_lacks_are_printed_by_every_command(tmp_path: Path, ru
 def test_data_sends_no_commands_to_the_terminal(tmp_path: Path, run: Run) -> None:
     text = "\x1b[31mred\x1b[0m\x07\r\n\x9b2J\u202eevil :warning: [bold]"
     schema = pa.schema([("id", pa.string()), ("s", pa.struct([("x", pa.string())]))])
-    table = hoodie.create(tmp_path / "t", schema, record_key="id", spark=False)
-    table.upsert(pa.table([[text], [{"x": text}]], schema=schema))
+    table = new_table(schema, pa.table([[text], [{"x": text}]], schema=schema), path=tmp_path / "t")
     for command in (("head",), ("head", "-c", "id"), ("head", "--meta"), ("changes",), ("head", "--json")):
-        code, out, err = run(command[0], table.path, *command[1:])
-        assert code == 0, err
+        out = run.text(command[0], table.path, *command[1:])
         assert not {*"\x1b\x07\r\x9b"} & {*out}, command
         if "--json" not in command:
             assert "\u202e" not in out
         if "-c" in command:
             assert r"\x1b[31mred\x1b[0m\x07\r\n\x9b2J\u202eevil:warning:[bold]" in "".join(out.split())
-    code, _, err = run("get", table.path, "\x1b[31mred")
-    assert (code, "\x1b" in err, r"\x1b[31mred" in err) == (1, False, True)
+    said = run.error("get", table.path, "\x1b[31mred")
+    assert ("\x1b" in said, r"\x1b[31mred" in said) == (False, True)

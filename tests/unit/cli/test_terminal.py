@@ -1,20 +1,24 @@
-"""Tables, JSON lines and progress bars for people and programs."""
+"""Tables, JSON lines and progress bars for people and programs, on wide and on narrow terminals."""
 
 from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from rich.console import Console
 from rich.progress import Progress as Bars
 
+import hoodie
 from hoodie.cli.terminal import ProgressBar, cell, print_table, progress_bar, to_json
-from hoodie.display import size_text
 from hoodie.progress import Progress
+from tests.support.command_line import Run
+from tests.support.tables import new_table
 
 
 def _printed(rows: pa.Table, width: int, *, own: bool = False) -> str:
@@ -39,16 +43,6 @@ def test_a_table_that_is_too_wide_is_one_record_after_the_other() -> None:
 
 def test_text_is_not_taken_for_markup() -> None:
     assert "[red]x[/nothing]" in _printed(pa.table({"name": ["[red]x[/nothing]"]}), 80)
-
-
-def test_sizes_have_readable_units() -> None:
-    assert [size_text(size) for size in (0, 999, 1000, 123_456_789, 5 * 10**13)] == [
-        "0 B",
-        "999 B",
-        "1.0 kB",
-        "123.5 MB",
-        "50.0 TB",
-    ]
 
 
 def test_cells_keep_instants_whole_and_cut_long_texts() -> None:
@@ -97,3 +91,60 @@ def test_only_a_terminal_sees_the_bar(is_terminal: bool) -> None:
     with progress_bar("upsert", console=Console(file=sink, force_terminal=is_terminal, width=80)) as bar:
         bar.show(Progress("write", 1, 2))
     assert ("upsert" in sink.getvalue()) == is_terminal
+
+
+# Terminals of 40 and 60 columns: what commands print fits, and no value or name is broken
+
+ROWS = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.5, 2.0], "updated_at": [1, 1], "note": ["", "x"]})
+
+each_width = pytest.mark.parametrize("width", [40, 60])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hoodie.Table:
+    """A table with two commits."""
+    table = new_table(ROWS.schema, ROWS, path=tmp_path / "t", partition_by="city")
+    table.delete(["a"])
+    return table
+
+
+@pytest.fixture
+def printed(width: int, monkeypatch: pytest.MonkeyPatch, run: Run) -> Callable[..., str]:
+    """The output of command lines on a terminal of the test's width; each line must fit."""
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    def printed(*arguments: str) -> str:
+        found = run.text(*arguments)
+        too_long = [line for line in found.splitlines() if len(line.rstrip()) > width]
+        assert not too_long, f"{arguments}: {too_long}"
+        return found
+
+    return printed
+
+
+@each_width
+def test_timeline(printed: Callable[..., str], table: hoodie.Table) -> None:
+    found = printed("timeline", table.path)
+    assert [instant.requested_time in found for instant in table.timeline.instants] == [True, True]
+    assert "2 inserted" in found
+    assert "1 deleted" in found
+    assert "_" not in found, "names of the library's own tables are words"
+
+
+@each_width
+def test_head(printed: Callable[..., str], table: hoodie.Table) -> None:
+    words = printed("head", table.path).split()
+    assert {*ROWS.column_names, "b", "nyc", "2.0"} <= set(words)
+
+
+@each_width
+def test_inspect(printed: Callable[..., str], table: hoodie.Table) -> None:
+    assert "city=nyc" in printed("inspect", table.path)
+
+
+@each_width
+@pytest.mark.parametrize("command", [(), ("upsert",), ("index", "build")], ids=" ".join)
+def test_help(printed: Callable[..., str], command: tuple[str, ...]) -> None:
+    found = printed(*command, "--help")
+    assert f"Usage: hoodie {' '.join(command)}".strip() in " ".join(found.split())
+    assert "--help" in found

@@ -20,10 +20,11 @@ from hoodie.timeline import Timeline
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
-from tests.crash.tables import check_tidy, new_table, rows_of, trips
+from tests.support.deaths import check_tidy
 from tests.support.fault_store import FaultStore
 from tests.support.index_check import check_index
 from tests.support.steps import ONE_TRY, once_at
+from tests.support.tables import create_in, rows_of, trips, trips_store
 
 NON_BLOCKING = {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL", **ONE_TRY}
 EARLY = {"hoodie.write.concurrency.early.conflict.detection.enable": "true", **ONE_TRY}
@@ -33,9 +34,7 @@ START = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 
 
 def table_of(table_type: str = "copy_on_write", index: str = "record") -> tuple[MemoryStore, Table]:
-    store = MemoryStore()
-    new_table(store, table_type=table_type, index=index)
-    Table(store).upsert(trips(START))
+    store = trips_store(START, table_type=table_type, index=index)
     return store, Table(store)
 
 
@@ -93,7 +92,7 @@ def test_where_writes_cannot_be_non_blocking() -> None:
     with pytest.raises(InvalidConfigError, match="contradicts"):
         table.upsert(trips(START), properties={**NON_BLOCKING, **EARLY})
     with pytest.raises(InvalidConfigError, match="cannot be written by JVM Hudi"):
-        new_table(MemoryStore(), table_type="merge_on_read", properties=NON_BLOCKING)
+        create_in(MemoryStore(), table_type="merge_on_read", properties=NON_BLOCKING)
 
 
 def test_the_markers_of_a_running_write_are_found_before_files_are_written() -> None:
@@ -128,7 +127,7 @@ def test_early_detection_costs_one_listing() -> None:
 
 def test_markers_of_a_timeline_server_are_read_while_its_writer_lives() -> None:
     store, table = table_of()
-    (found,) = [slice_ for slice_ in list_slices(table.view(), {"city=sf"}) if slice_.base_file is not None]
+    (found,) = list_slices(table.view(), {"city=sf"})
     other = str(int(table.view().timeline.instants[-1].requested_time) - 1)
     name = f"city=sf/{found.file_id}_0-0-0_{other}.parquet.marker.MERGE"
     with Heartbeat(store, other):
@@ -204,7 +203,7 @@ def test_a_write_is_made_again_if_files_that_it_reads_were_cleaned(phase: str, p
 
 def test_a_file_that_is_missing_without_a_clean_is_no_conflict() -> None:
     store, table = table_of()
-    (found,) = [slice_ for slice_ in list_slices(table.view(), {"city=sf"}) if slice_.base_file is not None]
+    (found,) = list_slices(table.view(), {"city=sf"})
     assert found.base_file is not None
     store.delete(found.base_file.path)
     with pytest.raises(MissingFileError):

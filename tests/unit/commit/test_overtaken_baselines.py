@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 
 from hoodie.commit.steps import Step
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.slices import list_files, list_slices
-from tests.crash.tables import new_table, rows_of, trips
 from tests.support.overtaken import held_before_commit
 from tests.support.steps import once_at
+from tests.support.tables import rows_of, trips, trips_store
 
 FEW = {"hoodie.clean.commits.retained": "2", "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
@@ -18,11 +22,8 @@ START = {"k": (1, "sf"), "l": (1, "sf"), "b": (1, "nyc")}
 
 
 def table_of(table_type: str, index: str) -> tuple[MemoryStore, Table]:
-    store = MemoryStore()
-    new_table(store, table_type=table_type, index=index, properties=FEW)
-    table = Table(store)
-    table.upsert(trips(START))
-    return store, table
+    store = trips_store(START, table_type=table_type, index=index, properties=FEW)
+    return store, Table(store)
 
 
 def commits(store: MemoryStore, number: int) -> None:
@@ -30,24 +31,32 @@ def commits(store: MemoryStore, number: int) -> None:
         Table(store).upsert(trips({"b": (2 + version, "nyc")}))
 
 
+@contextmanager
+def completed_and_cleaned(store: MemoryStore, finish: Callable[[], object], **policy: Any) -> Iterator[None]:
+    """When an instant of the body begins, the older write completes, and a clean follows."""
+
+    def act() -> None:
+        finish()
+        Table(store).clean(**policy)
+
+    with once_at(Step.BEGUN, act):
+        yield
+
+
 @pytest.mark.parametrize("index", ["record", "simple"])
 @pytest.mark.parametrize("overtaken", ["upsert", "compaction"])
 @pytest.mark.parametrize("properties", [{}, ONE_VERSION], ids=["commits", "versions"])
 def test_keys_stay_unique(overtaken: str, index: str, properties: dict[str, str]) -> None:
     store, table = table_of("copy_on_write" if overtaken == "upsert" else "merge_on_read", index)
+    finish: Callable[[], object]
     if overtaken == "upsert":
         finish = held_before_commit(lambda: Table(store).upsert(trips({"l": (2, "sf")})))
     else:
         table.upsert(trips({"l": (2, "sf")}))
         table.schedule_compaction()
-        finish = lambda: print(Table(store).compact())  # noqa: E731
+        finish = Table(store).compact
     commits(store, 4)
-
-    def complete_and_clean() -> None:
-        finish()
-        Table(store).clean(properties=properties)
-
-    with once_at(Step.BEGUN, complete_and_clean):
+    with completed_and_cleaned(store, finish, properties=properties):
         result = table.upsert(trips({"k": (9, "sf")}))
     assert (result.inserted, result.updated) == (0, 1)
     assert rows_of(store) == {"k": (9, "sf"), "l": (2, "sf"), "b": (5, "nyc")}
@@ -58,12 +67,7 @@ def test_a_deleted_partition_has_no_row_left() -> None:
     store, table = table_of("copy_on_write", "simple")
     finish = held_before_commit(lambda: Table(store).upsert(trips({"l": (2, "sf")})))
     commits(store, 4)
-
-    def complete_and_clean() -> None:
-        finish()
-        Table(store).clean(properties=ONE_VERSION)
-
-    with once_at(Step.BEGUN, complete_and_clean):
+    with completed_and_cleaned(store, finish, properties=ONE_VERSION):
         table.delete_partitions(["city=sf"])
     assert rows_of(store) == {"b": (5, "nyc")}
 

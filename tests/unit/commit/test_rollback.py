@@ -11,20 +11,18 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, create_inflight, create_requested, delete_instant_files, read_instant
 from hoodie.timeline.heartbeat import heartbeat_path
-from tests.crash.tables import check_tidy, copy_of, new_table, rows_of, run_until, trips
+from tests.support.deaths import check_tidy, run_until
+from tests.support.tables import copy_of, rows_of, trips, trips_store
 
 
 def begin_rollback(store: MemoryStore, instant_time: str, state: str) -> str:
     """A rollback as the JVM leaves it when it dies early: a plan that names absolute paths."""
     view = Table(store).view()
-    files = [
-        info.path
-        for info in store.list("", recursive=True)
-        if instant_time in info.name and not info.path.startswith(".hoodie/")
-    ]
+    data = [info.path for info in store.list("", recursive=True) if not info.path.startswith(".hoodie/")]
     requests = tuple(
         RollbackRequest(partition_path=path.rpartition("/")[0], files_to_be_deleted=(store.uri(path),))
-        for path in files
+        for path in data
+        if instant_time in path
     )
     target = InstantInfo(commit_time=instant_time, action="commit")
     plan = RollbackPlan(instant_to_rollback=target, rollback_requests=requests)
@@ -37,10 +35,8 @@ def begin_rollback(store: MemoryStore, instant_time: str, state: str) -> str:
 
 @pytest.mark.parametrize("state", ["requested", "inflight"])
 def test_a_rollback_of_a_completed_commit_is_finished(state: str) -> None:
-    store = MemoryStore()
-    new_table(store)
+    store = trips_store({"a": (1, "sf"), "b": (1, "nyc")})
     table = Table(store)
-    table.upsert(trips({"a": (1, "sf"), "b": (1, "nyc")}))
     bad = table.upsert(trips({"a": (2, "sf"), "c": (2, "sf"), "d": (1, "la")}))
     rollback_time = begin_rollback(store, bad.instant, state)
     table.upsert(trips({"e": (1, "sf")}))
@@ -56,10 +52,8 @@ def test_a_rollback_of_a_completed_commit_is_finished(state: str) -> None:
 @pytest.mark.parametrize("state", ["requested", "inflight"])
 def test_a_refused_rollback_of_a_commit_that_is_not_the_newest_is_given_up(state: str) -> None:
     """The JVM leaves it on the timeline when it says "please rollback greater commits first"."""
-    store = MemoryStore()
-    new_table(store)
+    store = trips_store({"a": (1, "sf")})
     table = Table(store)
-    table.upsert(trips({"a": (1, "sf")}))
     refused = table.upsert(trips({"a": (2, "sf"), "b": (2, "sf")}))
     table.upsert(trips({"a": (3, "sf")}))
     rollback_time = begin_rollback(store, refused.instant, state)
@@ -73,10 +67,8 @@ def test_a_refused_rollback_of_a_commit_that_is_not_the_newest_is_given_up(state
 
 def test_a_rollback_that_another_process_executes_is_left_to_it() -> None:
     """A JVM with concurrency control executes it without the table's lock, and shows so by a heartbeat."""
-    store = MemoryStore()
-    new_table(store)
+    store = trips_store({"a": (1, "sf")})
     table = Table(store)
-    table.upsert(trips({"a": (1, "sf")}))
     bad = table.upsert(trips({"a": (2, "sf"), "b": (1, "nyc")}))
     rollback_time = begin_rollback(store, bad.instant, "inflight")
     # As the JVM does next: the target is pending, and its writer is dead.
@@ -102,10 +94,8 @@ def test_a_rollback_that_another_process_executes_is_left_to_it() -> None:
 
 
 def test_a_rollback_without_a_plan_is_deleted() -> None:
-    store = MemoryStore()
-    new_table(store)
+    store = trips_store({"a": (1, "sf")})
     table = Table(store)
-    table.upsert(trips({"a": (1, "sf")}))
     view = table.view()
     create_requested(store, view.layout, view.clock.next_time(view.timeline), Action.ROLLBACK)
     table.upsert(trips({"b": (1, "sf")}))
@@ -114,9 +104,7 @@ def test_a_rollback_without_a_plan_is_deleted() -> None:
 
 
 def test_our_plans_have_no_null_that_the_jvm_fails_on() -> None:
-    store = MemoryStore()
-    new_table(store)
-    Table(store).upsert(trips({"a": (1, "sf")}))
+    store = trips_store({"a": (1, "sf")})
     change = trips({"a": (2, "sf"), "b": (1, "nyc")})
     calls = run_until(copy_of(store), lambda table: table.upsert(change), None).calls
     wrote_all = next(number for number, call in enumerate(calls, 1) if call.path.endswith(".deltacommit.requested"))

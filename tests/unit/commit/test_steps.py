@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-import hoodie
 from hoodie.commit.steps import Step, watching
 from hoodie.index.record.index import RecordIndexUpdate
+from tests.support.tables import PLAIN, new_table, rows, values_of
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 COMPLETED = [Step.BEGUN, Step.WRITTEN, Step.LOCATED, Step.CHECKED, Step.RECORDED]
 WRITE = [Step.PREPARED, Step.REQUESTED, *COMPLETED]
-
-
-def rows(*keys: str, ts: int = 1) -> pa.Table:
-    return pa.table({"id": list(keys), "ts": [ts] * len(keys)}, schema=SCHEMA)
 
 
 def steps_of(act: Callable[[], object]) -> list[Step]:
@@ -29,25 +22,21 @@ def steps_of(act: Callable[[], object]) -> list[Step]:
 
 
 @pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert", "insert_overwrite", "delete"])
-def test_steps_of_writes(tmp_path: Path, operation: str) -> None:
-    table = hoodie.create(tmp_path, SCHEMA, record_key="id", spark=False)
-    table.upsert(rows("a", "b"))
+def test_steps_of_writes(operation: str) -> None:
+    table = new_table(PLAIN, rows("a", "b"))
     assert steps_of(lambda: getattr(table, operation)(rows("b"))) == WRITE
 
 
-def test_steps_of_a_compaction_and_of_an_index_build(tmp_path: Path) -> None:
-    table = hoodie.create(tmp_path, SCHEMA, record_key="id", type="merge_on_read", index="simple", spark=False)
-    table.upsert(rows("a", "b"))
-    table.upsert(rows("b", ts=2))
+def test_steps_of_a_compaction_and_of_an_index_build() -> None:
+    table = new_table(PLAIN, rows("a", "b"), rows("b", ts=2), type="merge_on_read", index="simple")
     assert table.schedule_compaction() is not None
     assert steps_of(table.compact) == COMPLETED
     built = steps_of(lambda: table.index.build("record"))
     assert built == [Step.REQUESTED, Step.BEGUN, Step.WRITTEN, Step.CHECKED, Step.RECORDED]
 
 
-def test_an_error_at_a_step_undoes_the_write(tmp_path: Path) -> None:
-    table = hoodie.create(tmp_path, SCHEMA, record_key="id", spark=False)
-    table.upsert(rows("a"))
+def test_an_error_at_a_step_undoes_the_write() -> None:
+    table = new_table(PLAIN, rows("a"))
     for step in WRITE[:-1]:
 
         def fail(reached: Step, at: Step = step) -> None:
@@ -57,15 +46,13 @@ def test_an_error_at_a_step_undoes_the_write(tmp_path: Path) -> None:
         with watching(fail), pytest.raises(KeyboardInterrupt):
             table.upsert(rows("b"))
         assert [instant.requested_time for instant in table.timeline.pending()] == [], step
-        assert table.to_arrow(columns=["id"])["id"].to_pylist() == ["a"]
+        assert values_of(table, "id") == [("a",)]
 
 
-def test_index_files_that_cannot_be_deleted_are_left_to_the_next_writer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_index_files_that_cannot_be_deleted_are_left_to_the_next_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its instant nothing would name them."""
-    table = hoodie.create(tmp_path, SCHEMA, record_key="id", spark=False)
-    table.upsert(rows("a"))
+    table = new_table(PLAIN, rows("a"))
+    store = table.view().store
 
     def fail(*_: object) -> None:
         raise OSError("no answer")
@@ -79,8 +66,12 @@ def test_index_files_that_cannot_be_deleted_are_left_to_the_next_writer(
         table.upsert(rows("b"))
     monkeypatch.undo()
     (pending,) = table.timeline.pending()
-    index = tmp_path / ".hoodie" / "metadata" / "record_index"
-    assert list(index.glob(f".*_{pending.requested_time}.log*")) != []
+
+    def left() -> list[str]:
+        ending = f"_{pending.requested_time}.log"
+        return [name for name in store.names(".hoodie/metadata/record_index") if ending in name]
+
+    assert left() != []
     assert table.upsert(rows("c")).notes != ()
-    assert list(index.glob(f".*_{pending.requested_time}.log*")) == []
-    assert sorted(table.to_arrow(columns=["id"])["id"].to_pylist()) == ["a", "c"]
+    assert left() == []
+    assert values_of(table, "id") == [("a",), ("c",)]

@@ -78,9 +78,6 @@ def test_without_an_exchange_rows_stay_in_their_order() -> None:
     found = LocalEngine(2).process(ArrowDataset(table()), same, SCHEMA, gather)
     assert [context.partition for context, _, _ in found] == list(range(len(found)))
     assert [n for _, _, rows in found for n in rows] == list(range(ROWS))
-
-
-def test_a_small_table_is_one_task() -> None:
     assert len(LocalEngine(8).process(ArrowDataset(table(100)), same, SCHEMA, gather)) == 1
 
 

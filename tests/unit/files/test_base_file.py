@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -110,23 +111,42 @@ def test_old_files_get_new_columns_and_wider_types() -> None:
     assert read.to_pylist() == [{KEY: "a", "n": 0.0, "new": None}]
 
 
-@pytest.mark.parametrize("length", [0, 1, 4, 11, 200, -1, -8, -20])
-def test_a_truncated_file(length: int) -> None:
+# Uncompressed numbers have no redundancy: only the checksum of the page notices that one of them changed.
+ONE_TWO, ONE_SEVEN = (b"".join(number.to_bytes(8, "little") for number in pair) for pair in ((1, 2), (1, 7)))
+DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    **{
+        f"cut at {length}": (lambda data, length=length: data[:length], "expected a whole Parquet file, found")  # type: ignore[misc]
+        for length in (0, 1, 4, 11, 200, -1, -8, -20)
+    },
+    "pages": (lambda data: data[:4] + b"\xff" * 296 + data[300:], "cannot be read"),
+    "a changed number": (lambda data: data.replace(ONE_TWO, ONE_SEVEN, 1), "CRC"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_files(damage: str) -> None:
+    store = write([f"k{number}" for number in range(100)], ParquetOptions(codec="none"))
+    change, message = DAMAGES[damage]
+    data = store.read(PATH)
+    assert change(data) != data
+    assert sum(table.num_rows for table in read_base_file(store, FILE, SCHEMA)) == 100
+    store.replace(PATH, change(data))
+    with pytest.raises(CorruptFileError, match=message) as caught:
+        list(read_base_file(store, FILE, SCHEMA))
+    assert caught.value.path == store.uri(PATH)
+
+
+def test_files_of_another_length_and_missing_ones() -> None:
     store = write([f"k{number}" for number in range(100)])
-    store.replace(PATH, store.read(PATH)[:length])
-    with pytest.raises(CorruptFileError, match="expected a whole Parquet file, found") as caught:
-        list(read_base_file(store, FILE, SCHEMA))
-    assert caught.value.path == store.uri(PATH)
-
-
-def test_damaged_pages() -> None:
-    store = write([f"k{number}" for number in range(1000)])
-    data = bytearray(store.read(PATH))
-    data[4:300] = b"\xff" * 296
-    store.replace(PATH, bytes(data))
-    with pytest.raises(CorruptFileError, match="cannot be read") as caught:
-        list(read_base_file(store, FILE, SCHEMA))
-    assert caught.value.path == store.uri(PATH)
+    data = store.read(PATH)
+    listed = replace(FILE, size_bytes=len(data))
+    assert sum(table.num_rows for table in read_base_file(store, listed, SCHEMA)) == 100
+    for other in (write(["k1"]).read(PATH), b"\0" * 8 + data):
+        store.replace(PATH, other)
+        with pytest.raises(CorruptFileError, match=f"expected {len(data)} bytes as the table's listing states"):
+            list(read_base_file(store, listed, SCHEMA))
+    with pytest.raises(MissingFileError, match="the instant 20261122090000000; if a cleaner"):
+        list(read_base_file(MemoryStore(), FILE, SCHEMA))
 
 
 def test_a_flipped_bit_in_a_page_gives_no_wrong_rows() -> None:
@@ -144,22 +164,6 @@ def test_a_flipped_bit_in_a_page_gives_no_wrong_rows() -> None:
     assert noticed > (end - 4) // 13 * 0.9
 
 
-@pytest.mark.parametrize("change", ["another file", "bytes at the front"])
-def test_a_file_of_another_length(change: str) -> None:
-    store = write([f"k{number}" for number in range(100)])
-    data = store.read(PATH)
-    listed = replace(FILE, size_bytes=len(data))
-    assert sum(table.num_rows for table in read_base_file(store, listed, SCHEMA)) == 100
-    store.replace(PATH, write(["k1"]).read(PATH) if change == "another file" else b"\0" * 8 + data)
-    with pytest.raises(CorruptFileError, match=f"expected {len(data)} bytes as the table's listing states"):
-        list(read_base_file(store, listed, SCHEMA))
-
-
-def test_a_missing_file() -> None:
-    with pytest.raises(MissingFileError, match="the instant 20261122090000000; if a cleaner"):
-        list(read_base_file(MemoryStore(), FILE, SCHEMA))
-
-
 def test_a_writer_left_by_an_error_is_quiet_and_leaves_no_whole_file() -> None:
     store = MemoryStore()
     writer = BaseFileWriter(store, PATH, SCHEMA, ParquetOptions(row_group_bytes=1))
@@ -169,18 +173,6 @@ def test_a_writer_left_by_an_error_is_quiet_and_leaves_no_whole_file() -> None:
     del writer
     gc.collect()  # a complaint from here would fail the test
     with pytest.raises(CorruptFileError):
-        list(read_base_file(store, FILE, SCHEMA))
-
-
-def test_a_changed_byte_in_a_page_is_corrupt() -> None:
-    """Uncompressed numbers have no redundancy: only the checksum of the page notices that one of them changed."""
-    store = write(["a", "b", "c", "d"], ParquetOptions(codec="none"))
-    data = store.read(PATH)
-    assert sum(part.num_rows for part in read_base_file(store, FILE, SCHEMA)) == 4
-    stored, changed = (b"".join(number.to_bytes(8, "little") for number in pair) for pair in ((1, 2), (1, 7)))
-    assert data.count(stored) == 1
-    store.replace(PATH, data.replace(stored, changed))
-    with pytest.raises(CorruptFileError, match="CRC"):
         list(read_base_file(store, FILE, SCHEMA))
 
 

@@ -1,8 +1,10 @@
-"""Which files hold a table's rows as of an instant."""
+"""Which files hold a table's rows as of an instant; all slices of a file group."""
 
 from __future__ import annotations
 
-from hoodie.files.slices import FileSlice, latest_slices
+from dataclasses import replace
+
+from hoodie.files.slices import FileSlice, latest_slices, logs_in_doubt, slice_histories
 from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Action, Instant, State, Timeline
 
@@ -158,3 +160,44 @@ def test_version_6_logs_named_by_a_pending_compaction_belong_to_the_slice_before
     files = {"p": {base("f", 100): 1, log("f", 100): 1, base("f", 200): 1, log("f", 200): 1}}
     (newest,) = latest_slices(files, on, {}, version=SIX)
     assert (newest.base_instant_time, logs_of(newest)) == ("100", ["100.1", "200.1"])
+
+
+# All slices of a file group, and log files whose slice depends on an archived instant
+
+
+def histories(listed: list[str], on: Timeline) -> list[list[str]]:
+    """The names of the files of each slice, newest first."""
+    (history,) = slice_histories("p", dict.fromkeys(listed, 1), on, version=TableVersion.NINE)
+    return [[path.removeprefix("p/") for path in found.paths] for found in history.slices]
+
+
+def test_a_log_file_belongs_to_the_newest_base_file_at_its_completion() -> None:
+    bases = [base("f", 100), base("f", 500)]
+    early, late, slow = log("f", 200), log("f", 700), log("f", 300)
+    on = timeline(*(instant(at, completed=until) for at, until in ((100, 100), (200, 200), (300, 600))))
+    on = timeline(*on, instant(500, completed=900), instant(700, completed=800))
+    listed = [*bases, early, late, slow]
+    # The commit of `slow` was requested before the compaction at 500, and completed after it was requested.
+    assert histories(listed, on) == [[bases[1], slow, late], [bases[0], early]]
+    assert logs_in_doubt(listed, on.start) == set()
+
+
+def test_log_files_before_the_first_base_file_are_a_slice() -> None:
+    logs = [log("f", 100), log("f", 200)]
+    assert histories([base("f", 500), *logs], timeline(*map(instant, (100, 200, 500)))) == [[base("f", 500)], logs]
+
+
+def test_a_log_file_of_an_archived_instant_stays_with_the_newest_slice_until_it_is_looked_up() -> None:
+    listed = [base("f", 100), base("f", 500), log("f", 200)]
+    older, newer, logged = listed
+    on = timeline(instant(500), instant(700))
+    assert logs_in_doubt(listed, on.start) == {"200"}
+    assert histories(listed, on) == [[newer, logged], [older]]
+    assert histories(listed, replace(on, archived={"200": "300"})) == [[newer], [older, logged]]
+
+
+def test_files_of_pending_instants_are_left_out() -> None:
+    cdc = log("f", 100) + ".cdc"
+    assert histories([base("f", 100), base("f", 900), cdc, "other.txt"], timeline(instant(100))) == [
+        [base("f", 100), cdc]
+    ]

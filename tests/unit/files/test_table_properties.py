@@ -14,8 +14,8 @@ from hoodie.files.table_properties import (
     update_table_config,
 )
 from hoodie.storage import MemoryStore
-from tests.crash.tables import copy_of, new_table
 from tests.support.fault_store import CrashError, CrashPoint, FaultStore
+from tests.support.tables import copy_of, create_in
 
 CHANGE: dict[str, str | None] = {"hoodie.table.metadata.partitions": "files"}
 
@@ -23,7 +23,7 @@ CHANGE: dict[str, str | None] = {"hoodie.table.metadata.partitions": "files"}
 @pytest.fixture
 def store() -> MemoryStore:
     made = MemoryStore()
-    new_table(made)
+    create_in(made)
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from hoodie.format.filenames import (
     BaseFileName,
     IoType,
     LogFileName,
+    bucket_of_file_id,
     instant_of_data_file,
     marker_name,
     new_file_id,
@@ -48,72 +50,30 @@ def test_every_data_file_of_the_reference_is_recognised(golden_tables: Path) -> 
     assert (base_files, log_files) == (101, 465)
 
 
-def test_base_file_name_has_its_parts() -> None:
-    name = "9eeba35d-145d-4fc1-89aa-54a3e8cea3b9-0_0-145-396_20261121123508310.parquet"
-    parsed = BaseFileName.parse(name)
-    assert parsed == BaseFileName(new_file_id(_UUID, 0), write_token(0, 145, 396), "20261121123508310", "parquet")
-    assert parsed is not None
-    assert parsed.name == name
-
-
 @pytest.mark.parametrize(
-    "name",
+    ("name", "parsed"),
     [
-        "",
-        "hoodie.properties",
-        ".hoodie_partition_metadata",
-        "a_1-0-1_20261121.parquet.crc",
-        ".a_1-0-1_20261121.parquet.crc",
-        "a_b_1-0-1_20261121.parquet",
-        "a_1-0-1_today.parquet",
-        "a_1-0-1_20261121",
-        "folder/a_1-0-1_20261121.parquet",
-        "a_1-0-1_20261121.parquet\n",
+        (
+            "9eeba35d-145d-4fc1-89aa-54a3e8cea3b9-0_0-145-396_20261121123508310.parquet",
+            BaseFileName(new_file_id(_UUID, 0), write_token(0, 145, 396), "20261121123508310", "parquet"),
+        ),
+        (
+            ".files-0000-0_00000000000000010.log.12_0-0-0",
+            LogFileName("files-0000-0", "00000000000000010", 12, "0-0-0"),
+        ),
+        (".f_1.log.1_1-0-1.cdc", LogFileName("f", "1", 1, "1-0-1", ".cdc")),
+        # Of an old writer.
+        (".f_20200101000000.log.3", LogFileName("f", "20200101000000", 3, "")),
     ],
 )
-def test_other_names_are_no_base_files(name: str) -> None:
-    assert BaseFileName.parse(name) is None
-
-
-def test_log_file_name_has_its_parts() -> None:
-    parsed = LogFileName.parse(".files-0000-0_00000000000000010.log.12_0-0-0")
-    assert parsed == LogFileName("files-0000-0", "00000000000000010", 12, "0-0-0")
-    assert not LogFileName("f", "1", 1).is_cdc
-    assert LogFileName.parse(".f_1.log.1_1-0-1.cdc") == LogFileName("f", "1", 1, "1-0-1", ".cdc")
-    assert LogFileName("f", "1", 1, "1-0-1", ".cdc").is_cdc
-
-
-def test_log_file_name_of_an_old_writer_has_no_token() -> None:
-    parsed = LogFileName.parse(".f_20200101000000.log.3")
-    assert parsed == LogFileName("f", "20200101000000", 3, "")
-    assert str(parsed) == ".f_20200101000000.log.3"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "..f_1.log.1_1-0-1.crc",
-        ".f_1.log.1_1-0-1.crc",
-        ".f_1.log.x_1-0-1",
-        ".f_1.log.1_1-0",
-        "f_1.log.1_1-0-1",
-        ".commits_.archive.1_1-0-1",
-        ".f_1.log.1_1-0-1\n",
-    ],
-)
-def test_other_names_are_no_log_files(name: str) -> None:
-    assert LogFileName.parse(name) is None
+def test_names_have_their_parts(name: str, parsed: BaseFileName | LogFileName) -> None:
+    assert type(parsed).parse(name) == parse_data_file(name) == parsed
+    assert (str(parsed), parsed.name) == (name, name)
+    assert isinstance(parsed, BaseFileName) or parsed.is_cdc == name.endswith(".cdc")
 
 
 def test_log_files_sort_by_instant_then_numeric_version_then_token_then_suffix() -> None:
-    names = [
-        ".f_1.log.2_1-0-1",
-        ".f_1.log.10_1-0-1",
-        ".f_1.log.10_2-0-1",
-        ".f_1.log.10_2-0-1.cdc",
-        ".f_2.log.1_1-0-1",
-    ]
+    names = [".f_1.log.2_1-0-1", ".f_1.log.10_1-0-1", ".f_1.log.10_2-0-1", ".f_1.log.10_2-0-1.cdc", ".f_2.log.1_1-0-1"]
     parsed = [found for name in reversed(names) if (found := LogFileName.parse(name)) is not None]
     assert [str(name) for name in sorted(parsed, key=lambda log: log.sort_key)] == names
 
@@ -153,6 +113,40 @@ def test_markers_round_trip(io_type: IoType) -> None:
     assert parse_marker(marker) == ("city=sf/a_1-0-1_20261121.parquet", io_type)
 
 
-@pytest.mark.parametrize("name", ["", "MARKERS.type", "MARKERS0", "a.marker.", "a.marker.create", ".marker.CREATE"])
-def test_other_names_are_no_markers(name: str) -> None:
-    assert parse_marker(name) is None
+_OTHERS: list[tuple[Callable[[str], object], list[str]]] = [
+    (
+        BaseFileName.parse,
+        [
+            "",
+            "hoodie.properties",
+            ".hoodie_partition_metadata",
+            "a_1-0-1_20261121.parquet.crc",
+            ".a_1-0-1_20261121.parquet.crc",
+            "a_b_1-0-1_20261121.parquet",
+            "a_1-0-1_today.parquet",
+            "a_1-0-1_20261121",
+            "folder/a_1-0-1_20261121.parquet",
+            "a_1-0-1_20261121.parquet\n",
+        ],
+    ),
+    (
+        LogFileName.parse,
+        [
+            "",
+            "..f_1.log.1_1-0-1.crc",
+            ".f_1.log.1_1-0-1.crc",
+            ".f_1.log.x_1-0-1",
+            ".f_1.log.1_1-0",
+            "f_1.log.1_1-0-1",
+            ".commits_.archive.1_1-0-1",
+            ".f_1.log.1_1-0-1\n",
+        ],
+    ),
+    (parse_marker, ["", "MARKERS.type", "MARKERS0", "a.marker.", "a.marker.create", ".marker.CREATE"]),
+    (bucket_of_file_id, ["6f1c2f9b-4a5f", "0000001-4a5f", "000000012-4a5f", ""]),
+]
+
+
+def test_other_names_are_none() -> None:
+    for parse, names in _OTHERS:
+        assert [name for name in names if parse(name) is not None] == []

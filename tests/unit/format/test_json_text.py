@@ -53,30 +53,15 @@ def test_other_text_is_corrupt(text: str) -> None:
     assert len(str(raised.value)) < 500
 
 
-def test_bytes_that_are_no_text_are_corrupt() -> None:
+def test_what_is_text_and_what_is_an_object() -> None:
+    nested = {"schema": '{"[' * 1000, "n": [[]] * 500}
+    assert parse_json(json.dumps(nested), path="x") == nested
+    parse_json("[" * DEPTH_MAX + "]" * DEPTH_MAX, path="x")
+    assert parse_json('{"a": [1], "a": [1]}', path="x") == {"a": [1]}
+    assert parse_json('"\\ud83d\\ude00"', path="x") == "😀"
     for data in (b"\xff\xfe\xfd", b'"\x80"', b'{"a": "\0"}', bytes(100)):
         with pytest.raises(CorruptFileError):
             parse_json(data, path="x")
-
-
-def test_brackets_in_strings_do_not_nest() -> None:
-    text = json.dumps({"schema": '{"[' * 1000, "n": [[]] * 500})
-    assert parse_json(text, path="x")["schema"] == '{"[' * 1000
-
-
-def test_the_deepest_text_is_parsed() -> None:
-    parse_json("[" * DEPTH_MAX + "]" * DEPTH_MAX, path="x")
-
-
-def test_the_same_value_twice_is_no_damage() -> None:
-    assert parse_json('{"a": [1], "a": [1]}', path="x") == {"a": [1]}
-
-
-def test_surrogate_pairs_are_text() -> None:
-    assert parse_json('"\\ud83d\\ude00"', path="x") == "😀"
-
-
-def test_an_object_is_expected() -> None:
     with pytest.raises(CorruptFileError, match="a lock expected, found a list"):
         parse_json_object(b"[]", path="x", expected="a lock")
 

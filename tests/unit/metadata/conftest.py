@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from hoodie.storage import MemoryStore, Store
+from hoodie.storage import MemoryStore
 from hoodie.timeline import InstantClock
 from tests.support.fake_commits import FakeTable
+from tests.support.tables import copy_of
 
 InMemory = Callable[[str], FakeTable]
 
 
-def copy_of(store: Store) -> MemoryStore:
-    """Another store with the same files."""
-    copied = MemoryStore()
-    for info in store.list("", recursive=True):
-        copied.create(info.path, store.read(info.path))
-    return copied
-
-
-@pytest.fixture
+@pytest.fixture(scope="session")
 def in_memory(golden_tables: Path) -> InMemory:
-    def load(name: str) -> FakeTable:
-        store = MemoryStore()
-        root = golden_tables / name
+    @cache
+    def loaded(name: str) -> MemoryStore:
+        store, root = MemoryStore(), golden_tables / name
         for path in sorted(root.rglob("*")):
             if path.is_file() and not path.name.endswith(".crc"):
                 store.create(path.relative_to(root).as_posix(), path.read_bytes())
-        return FakeTable(store, InstantClock())
+        return store
 
-    return load
+    return lambda name: FakeTable(copy_of(loaded(name)), InstantClock())
 
 
-@pytest.fixture
-def table(in_memory: InMemory) -> FakeTable:
+@pytest.fixture(scope="session")
+def rebuilt(in_memory: InMemory) -> FakeTable:
     """The golden table v9_cow with a metadata table that we built, one delta commit old."""
     found = in_memory("v9_cow")
     found.rebuild_metadata_table()
     return found
+
+
+@pytest.fixture
+def table(rebuilt: FakeTable) -> FakeTable:
+    """A copy of `rebuilt`."""
+    return FakeTable(copy_of(rebuilt.store), InstantClock())

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import hoodie
 from hoodie.files.slices import BaseFile, LogFile
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_stats_key, partition_stats_key
@@ -24,10 +23,10 @@ from hoodie.metadata.kinds.partition_stats import PartitionStatsKind, _folded
 from hoodie.metadata.kinds.statistics import base_file_ranges, log_file_ranges, stats_deltas
 from hoodie.metadata.row_readers import StatsReader
 from hoodie.metadata.slices import SliceReader
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Timeline
 from hoodie.view.slices import list_files, list_slices
+from tests.support.tables import new_table
 from tests.unit.metadata.conftest import InMemory
 
 NAMES = ("v8_cow", "v8_mor", "v9_cow", "v9_mor")
@@ -176,20 +175,16 @@ def test_rows_that_are_not_tight_are_joined_with_older_ones() -> None:
     def row(low: int, high: int, *, is_tight: bool) -> StatsRow:
         return StatsRow(name="p", range=ColumnRange(column="x", type=number, low=low, high=high), is_tight=is_tight)
 
-    store = MemoryStore()
     data = pa.table({"id": ["a"], "p": ["p"], "x": [1]})
     on = {"hoodie.metadata.index.column.stats.enable": "true"}
-    table = hoodie.create(store.uri(""), data.schema, record_key="id", partition_by="p", index="simple", properties=on)
+    table = new_table(data.schema, partition_by="p", index="simple", properties=on)
     for written in (row(0, 3, is_tight=True), row(10, 20, is_tight=True), row(30, 40, is_tight=False)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(PartitionStatsKind, "rows_of", _only(written))
             table.upsert(data)
     folder, timeline = visible(table)
-    key = partition_stats_key("x", "p")
-    for found in (
-        StatsReader(folder.store, PartitionStatsKind(), timeline).rows_at([key])[key],
-        StatsReader(folder.store, PartitionStatsKind(), timeline).rows_below([key])[key],
-    ):
+    reader, key = StatsReader(folder.store, PartitionStatsKind(), timeline), partition_stats_key("x", "p")
+    for found in (reader.rows_at([key])[key], reader.rows_below([key])[key]):
         assert (found.range.low, found.range.high) == (10, 40)
 
 

@@ -16,13 +16,12 @@ from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
-from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition
 from hoodie.metadata.partitions import initial_time, next_initial_time
-from hoodie.metadata.paths import INDEX_DEFINITIONS, METADATA_HOODIE_FOLDER
+from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import MemoryStore
-from hoodie.timeline import Action, Instant, InstantClock, State, Timeline, read_instant
+from hoodie.timeline import Action, Instant, InstantClock, State, Timeline
 from hoodie.view.slices import list_from_storage
 from tests.support.fake_commits import FakeTable, no_archive
 from tests.unit.metadata.conftest import InMemory
@@ -56,7 +55,7 @@ def fresh(request: pytest.FixtureRequest) -> FakeTable:
 
 
 def test_a_fresh_table_has_the_files_that_the_jvm_makes(fresh: FakeTable) -> None:
-    timeline = MetadataFolder(fresh.store, fresh.config).timeline()
+    timeline = fresh.metadata_timeline
     completion = timeline.completion_time_of(INITIAL)
     names = [info.path.removeprefix(f"{METADATA}/") for info in fresh.store.list(METADATA, recursive=True)]
     assert names == [
@@ -69,8 +68,7 @@ def test_a_fresh_table_has_the_files_that_the_jvm_makes(fresh: FakeTable) -> Non
         f"files/files-0000-0_0-0-0_{INITIAL}.hfile",
     ]
     (instant,) = timeline
-    layout = MetadataFolder(fresh.store, fresh.config).layout
-    metadata = CommitMetadata.parse(read_instant(fresh.store, layout, instant, folder=METADATA_HOODIE_FOLDER))
+    metadata = CommitMetadata.parse(fresh.metadata_content(instant))
     assert metadata.operation_type == "BULK_INSERT_PREPPED"
     assert [stat.num_inserts for stat in metadata.write_stats()] == [1]
 
@@ -98,17 +96,9 @@ def test_a_fresh_table_lists_nothing_and_takes_commits(fresh: FakeTable) -> None
     assert ours.listing(fresh.timeline) == {}
     partition = "city=sf" if fresh.config.partition_fields else ""
     changes = MetadataChanges(files_added={partition: {"a.parquet": 5}})
-    instant_time = fresh.clock.next_time(fresh.timeline)
-    ours.commit(instant_time, changes, fresh.locked)
+    fresh.change(ours, changes)
     assert ours.listing(fresh.timeline) == {partition: {"a.parquet": 5}}
     assert ours.listing(fresh.timeline, [partition]) == {partition: {"a.parquet": 5}}
-
-
-@pytest.mark.parametrize("name", ["v8_cow", "v8_mor", "v9_cow", "v9_mor"])
-def test_a_table_with_data(in_memory: InMemory, name: str) -> None:
-    table = in_memory(name)
-    before = table.metadata_table().listing(table.timeline)
-    assert table.rebuild_metadata_table().listing(table.timeline) == before == table.storage_listing()
 
 
 def test_files_of_pending_writes_stay_out(table: FakeTable) -> None:
@@ -119,6 +109,7 @@ def test_files_of_pending_writes_stay_out(table: FakeTable) -> None:
     ours = table.rebuild_metadata_table()
     assert ours.listing(table.timeline) == before
     table.tell_metadata_table(ours, instant_time, stat)
+    assert ours.listing(table.timeline) == before
     table.complete(instant_time, stat)
     assert ours.listing(table.timeline) == table.storage_listing() != before
 

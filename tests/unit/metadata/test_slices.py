@@ -14,19 +14,13 @@ from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordType, metadata_schema
 from hoodie.format.table.versions import TableVersion
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.files import FilesKind, merge
 from hoodie.metadata.paths import METADATA_COMMITS
 from hoodie.metadata.slices import SliceReader, read_base, read_log
 from hoodie.storage import MemoryStore
-from hoodie.timeline import (
-    Action,
-    Instant,
-    State,
-    Timeline,
-    create_completed,
-    create_inflight,
-    create_requested,
-)
+from hoodie.timeline import Action, Instant, State, Timeline, create_completed, create_inflight, create_requested
+from tests.support.refusals import all_refused
 
 FOLDER = ".hoodie/metadata/files"
 
@@ -36,21 +30,37 @@ def instant(requested_time: str, completion_time: str | None, action: Action = A
     return Instant(requested_time=requested_time, action=action, state=state, completion_time=completion_time)
 
 
+def test_instants_that_are_pending_on_either_timeline_are_not_visible() -> None:
+    metadata = Timeline.of([instant("100", "109"), instant("200", "209"), instant("300", None), instant("400", "409")])
+    data = Timeline.of([instant("100", "110"), instant("200", None), instant("300", None)])
+    assert [found.requested_time for found in visible_instants(metadata, data)] == ["100", "400"]
+    assert visible_instants(metadata, data).start == "100"
+
+
+def block(kind: BlockType, instant_time: str, content: bytes, replaces: str, **headers: str) -> bytes:
+    found = {HeaderKey.INSTANT_TIME: instant_time, **{HeaderKey[name]: value for name, value in headers.items()}}
+    if replaces:
+        found[HeaderKey.COMPACTED_BLOCK_TIMES] = replaces
+    return LogBlock(block_type=kind, headers=found, content=content).to_bytes()
+
+
 def rows_block(instant_time: str, files: dict[str, int | None], *, replaces: str = "") -> bytes:
     value = FileListRecord(RecordType.FILE_LIST, files).to_bytes()
-    headers = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: metadata_schema()}
-    if replaces:
-        headers[HeaderKey.COMPACTED_BLOCK_TIMES] = replaces
     content = hfile_to_bytes(pa.array(["p"]), pa.array([value]), schema_json=metadata_schema())
-    return LogBlock(block_type=BlockType.HFILE_DATA, headers=headers, content=content).to_bytes()
+    return block(BlockType.HFILE_DATA, instant_time, content, replaces, SCHEMA=metadata_schema())
 
 
 def delete_block(instant_time: str, key: str, *, replaces: str = "") -> bytes:
-    headers = {HeaderKey.INSTANT_TIME: instant_time}
-    if replaces:
-        headers[HeaderKey.COMPACTED_BLOCK_TIMES] = replaces
     content = DeleteRecords.without_ordering(pa.array([key]), "files").to_bytes()
-    return LogBlock(block_type=BlockType.DELETE, headers=headers, content=content).to_bytes()
+    return block(BlockType.DELETE, instant_time, content, replaces)
+
+
+def store_of(**logs: bytes) -> MemoryStore:
+    """The log files of these instants (`t100`: 100) of one file group of the partition `files`."""
+    store = MemoryStore()
+    for time, data in logs.items():
+        store.create(f"{FOLDER}/.files-0000-0_{time[1:]}.log.1_0-0-0", data)
+    return store
 
 
 def merged(store: MemoryStore, timeline: Timeline) -> dict[str, int | None]:
@@ -59,16 +69,13 @@ def merged(store: MemoryStore, timeline: Timeline) -> dict[str, int | None]:
 
 
 def test_a_log_compacted_block_stands_where_the_newest_of_its_originals_stood() -> None:
-    store = MemoryStore()
-    logs = {
-        "100": rows_block("100", {"a": 1, "b": 1}),
-        "200": rows_block("200", {"b": None, "c": 1}),
-        "300": rows_block("300", {"c": None, "d": 1}),
-        "400": rows_block("400", {"a": 1, "c": 1}, replaces="100,200"),
-    }
-    for time, data in logs.items():
-        store.create(f"{FOLDER}/.files-0000-0_{time}.log.1_0-0-0", data)
-    timeline = Timeline.of(instant(time, f"{time}9") for time in logs)
+    store = store_of(
+        t100=rows_block("100", {"a": 1, "b": 1}),
+        t200=rows_block("200", {"b": None, "c": 1}),
+        t300=rows_block("300", {"c": None, "d": 1}),
+        t400=rows_block("400", {"a": 1, "c": 1}, replaces="100,200"),
+    )
+    timeline = Timeline.of(instant(time, f"{time}9") for time in ("100", "200", "300", "400"))
     # Read at its own place the compacted block would bring `c` back.
     assert {name for name, size in merged(store, timeline).items() if size is not None} == {"a", "d"}
 
@@ -97,16 +104,12 @@ def test_a_log_compaction_has_rows_and_deletions() -> None:
 
 
 def test_a_log_compacted_block_without_originals_does_not_count() -> None:
-    store = MemoryStore()
-    store.create(f"{FOLDER}/.files-0000-0_300.log.1_0-0-0", rows_block("300", {"d": 1}))
-    store.create(f"{FOLDER}/.files-0000-0_400.log.1_0-0-0", rows_block("400", {"a": 1}, replaces="100,200"))
+    store = store_of(t300=rows_block("300", {"d": 1}), t400=rows_block("400", {"a": 1}, replaces="100,200"))
     assert merged(store, Timeline.of([instant("300", "3009"), instant("400", "4009")])) == {"d": 1}
 
 
 def test_log_files_belong_to_slices_by_their_completion_time() -> None:
-    store = MemoryStore()
-    store.create(f"{FOLDER}/.files-0000-0_100.log.1_0-0-0", rows_block("100", {"old": 1}))
-    store.create(f"{FOLDER}/.files-0000-0_200.log.1_0-0-0", rows_block("200", {"late": 1}))
+    store = store_of(t100=rows_block("100", {"old": 1}), t200=rows_block("200", {"late": 1}))
     empty = pa.array([], pa.string()), pa.array([], pa.binary())
     base = hfile_to_bytes(*empty, schema_json=metadata_schema())
     store.create(f"{FOLDER}/files-0000-0_0-0-0_300.hfile", base)
@@ -149,16 +152,15 @@ def test_a_damaged_log_file(damage: str, partition: str) -> None:
 
 
 def test_a_missing_file() -> None:
-    path = f"{FOLDER}/.files-0000-0_100.log.1_0-0-0"
-    with pytest.raises(MissingFileError, match=r"t\.index\.rebuild\(\)"):
-        read_log(MemoryStore(), path)
-    with pytest.raises(MissingFileError, match=r"t\.index\.rebuild\(\)"):
-        read_base(MemoryStore(), f"{FOLDER}/files-0000-0_0-0-0_100.hfile")
+    all_refused(
+        MissingFileError,
+        r"t\.index\.rebuild\(\)",
+        lambda: read_log(MemoryStore(), f"{FOLDER}/.files-0000-0_100.log.1_0-0-0"),
+        lambda: read_base(MemoryStore(), f"{FOLDER}/files-0000-0_0-0-0_100.hfile"),
+    )
 
 
 def test_other_data_blocks_are_refused() -> None:
-    store = MemoryStore()
-    block = LogBlock(block_type=BlockType.AVRO_DATA, headers={HeaderKey.INSTANT_TIME: "100"})
-    store.create(f"{FOLDER}/.files-0000-0_100.log.1_0-0-0", block.to_bytes())
+    store = store_of(t100=block(BlockType.AVRO_DATA, "100", b"", ""))
     with pytest.raises(UnsupportedError, match="AVRO_DATA"):
         merged(store, Timeline.of([instant("100", "150")]))

@@ -14,46 +14,30 @@ from hoodie.format.instants.service_metadata import CompactionOperation, Compact
 from hoodie.format.metadata_table.metadata_record import commit_schema, decode_record, metadata_schema
 from hoodie.format.table import table_keys as keys
 from hoodie.metadata.changes import MetadataChanges
-from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.metadata.table import MetadataTable
-from hoodie.timeline import Action, Instant, State, Timeline, read_instant
+from hoodie.timeline import Action, Instant, State
 from tests.support.fake_commits import FakeTable
 from tests.support.fault_store import FaultStore
 from tests.support.metadata_limits import DELTA_COMMITS_MAX
 from tests.unit.metadata.conftest import InMemory
 
-V8_AND_LATER = ["v8_cow", "v8_mor", "v9_cow", "v9_mor"]
-
-
-def metadata_timeline(table: FakeTable) -> Timeline:
-    return MetadataFolder(table.store, table.config).timeline()
-
-
-def content_of(table: FakeTable, instant: Instant, state: State | None = None) -> bytes:
-    layout = MetadataFolder(table.store, table.config).layout
-    return read_instant(table.store, layout, instant, state, folder=METADATA_HOODIE_FOLDER)
-
 
 def compactions(table: FakeTable) -> list[Instant]:
-    return [found for found in metadata_timeline(table) if found.is_completed and found.action is Action.COMMIT]
-
-
-def change(table: FakeTable, ours: MetadataTable, changes: MetadataChanges) -> None:
-    """A delta commit whose data instant the timeline does not know: it is visible at once."""
-    ours.commit(table.clock.next_time(table.timeline), changes, table.locked)
+    return [found for found in table.metadata_timeline if found.is_completed and found.action is Action.COMMIT]
 
 
 def check_listing(table: FakeTable) -> None:
     assert table.metadata_table().listing(table.timeline) == table.storage_listing()
 
 
-@pytest.mark.parametrize("name", ["v6_cow", "v6_mor", *V8_AND_LATER])
-def test_the_jvms_metadata_table_lists_what_is_in_the_folders(in_memory: InMemory, name: str) -> None:
+@pytest.mark.parametrize("name", ["v6_cow", "v6_mor", "v8_cow", "v8_mor", "v9_cow", "v9_mor"])
+def test_metadata_tables_of_the_jvm_and_ours_list_what_is_in_the_folders(in_memory: InMemory, name: str) -> None:
     table = in_memory(name)
     listing = table.metadata_table().listing(table.timeline)
     assert listing == table.storage_listing()
     assert list(listing) == ["city=nyc", "city=sf"]
+    if not name.startswith("v6"):
+        assert table.rebuild_metadata_table().listing(table.timeline) == listing
 
 
 def test_a_table_without_files_partition_has_no_metadata_table(table: FakeTable) -> None:
@@ -67,25 +51,14 @@ def test_some_partitions_only(table: FakeTable) -> None:
     assert found == {"city=sf": expected["city=sf"], "city=nowhere": {}}
 
 
-def test_commits_are_seen_once_their_data_instant_completes(table: FakeTable) -> None:
-    ours = table.metadata_table()
-    before = ours.listing(table.timeline)
-    instant_time = table.begin()
-    stat = table.add_file(instant_time, "city=sf")
-    table.tell_metadata_table(ours, instant_time, stat)
-    assert ours.listing(table.timeline) == before
-    table.complete(instant_time, stat)
-    assert ours.listing(table.timeline) == table.storage_listing() != before
-
-
 def test_a_delta_commit_looks_like_the_jvms(table: FakeTable) -> None:
     instant_time = table.commit(table.metadata_table(), "city=sf")
-    instant = metadata_timeline(table).get(instant_time, Action.DELTA_COMMIT)
+    instant = table.metadata_timeline.get(instant_time, Action.DELTA_COMMIT)
     assert instant is not None
     assert instant.is_completed
-    assert content_of(table, instant, State.REQUESTED) == b""
-    assert CommitMetadata.parse(content_of(table, instant, State.INFLIGHT)).operation_type == "UPSERT_PREPPED"
-    metadata = CommitMetadata.parse(content_of(table, instant))
+    assert table.metadata_content(instant, State.REQUESTED) == b""
+    assert CommitMetadata.parse(table.metadata_content(instant, State.INFLIGHT)).operation_type == "UPSERT_PREPPED"
+    metadata = CommitMetadata.parse(table.metadata_content(instant))
     assert (metadata.operation_type, metadata.compacted, metadata.schema) == ("UPSERT_PREPPED", False, commit_schema())
     (stat,) = metadata.write_stats()
     name = f".files-0000-0_{instant_time}.log.1_0-0-0"
@@ -101,7 +74,7 @@ def test_removed_files_and_dropped_partitions(table: FakeTable) -> None:
     listing = ours.listing(table.timeline)
     victim = sorted(listing["city=sf"])[0]
     changes = MetadataChanges(files_deleted={"city=sf": [victim]}, partitions_dropped=("city=nyc",))
-    change(table, ours, changes)
+    table.change(ours, changes)
     expected = {name: size for name, size in listing["city=sf"].items() if name != victim}
     assert ours.listing(table.timeline) == {"city=sf": expected}
     assert table.metadata_table().listing(table.timeline, ["city=nyc"]) == {"city=nyc": {}}
@@ -110,50 +83,35 @@ def test_removed_files_and_dropped_partitions(table: FakeTable) -> None:
 def test_a_dropped_partition_may_come_back(table: FakeTable) -> None:
     ours = table.metadata_table()
     gone = MetadataChanges(partitions_dropped=("city=nyc",))
-    change(table, ours, gone)
+    table.change(ours, gone)
     back = MetadataChanges(files_added={"city=nyc": {"new.parquet": 7}}, partitions_dropped=("city=nyc",))
-    change(table, ours, MetadataChanges())
-    change(table, ours, back)
+    table.change(ours, MetadataChanges())
+    table.change(ours, back)
     assert ours.listing(table.timeline)["city=nyc"] == {"new.parquet": 7}
 
 
 def test_a_log_file_that_grew_has_its_greater_size(table: FakeTable) -> None:
     ours = table.metadata_table()
     for size in (10, 30, 20):
-        change(table, ours, MetadataChanges(files_added={"city=sf": {"f": size}}))
+        table.change(ours, MetadataChanges(files_added={"city=sf": {"f": size}}))
     assert ours.listing(table.timeline, ["city=sf"])["city=sf"]["f"] == 30
 
 
-def test_ten_delta_commits_are_compacted(table: FakeTable) -> None:
+def test_ten_delta_commits_are_compacted_as_by_the_jvm(table: FakeTable) -> None:
     ours = table.metadata_table()
     # The bootstrap is the first of the ten.
-    for _ in range(DELTA_COMMITS_MAX - 1):
-        table.commit(ours)
+    first, *_ = [table.commit(ours) for _ in range(DELTA_COMMITS_MAX - 1)]
     assert compactions(table) == []
     table.commit(ours, "city=sf")
-    assert len(compactions(table)) == 1
-    assert ours.listing(table.timeline) == table.storage_listing()
-    check_listing(table)
-    for _ in range(DELTA_COMMITS_MAX):
-        table.commit(ours)
-    assert len(compactions(table)) == 2
-    assert ours.listing(table.timeline) == table.storage_listing()
-    check_listing(table)
-
-
-def test_a_compaction_looks_like_the_jvms(table: FakeTable) -> None:
-    ours = table.metadata_table()
-    for _ in range(DELTA_COMMITS_MAX):
-        table.commit(ours)
     (done,) = compactions(table)
     requested = replace(done, action=Action.COMPACTION, state=State.REQUESTED, completion_time=None)
-    plan = CompactionPlan.parse(content_of(table, requested))
+    plan = CompactionPlan.parse(table.metadata_content(requested))
     (operation,) = plan.operations
     assert (operation.partition_path, operation.file_id, plan.version) == ("files", "files-0000-0", 2)
     assert operation.data_file_path == "files-0000-0_0-0-0_00000000000000000.hfile"
     assert operation.base_instant_time == "00000000000000000"
     assert len(operation.delta_file_paths) == DELTA_COMMITS_MAX
-    metadata = CommitMetadata.parse(content_of(table, done))
+    metadata = CommitMetadata.parse(table.metadata_content(done))
     assert (metadata.operation_type, metadata.compacted, metadata.schema) == ("COMPACT", True, commit_schema())
     (stat,) = metadata.write_stats()
     assert (stat.prev_commit, stat.num_writes) == ("00000000000000000", 3)
@@ -162,6 +120,15 @@ def test_a_compaction_looks_like_the_jvms(table: FakeTable) -> None:
     _, values = HFileReader(table.store.read(f".hoodie/metadata/files/{name}"), path=name).entries()
     for value in values.to_pylist():
         assert decode_record(value, schema_json=metadata_schema(), path=name)["_hoodie_file_name"] == name
+    assert ours.listing(table.timeline) == table.storage_listing()
+    check_listing(table)
+    with pytest.raises(UnsupportedError, match=r"t\.index\.rebuild\(\)"):
+        ours.rollback(first, rollback_instant=table.clock.next_time(table.timeline), table=table.locked)
+    for _ in range(DELTA_COMMITS_MAX):
+        table.commit(ours)
+    assert len(compactions(table)) == 2
+    assert ours.listing(table.timeline) == table.storage_listing()
+    check_listing(table)
 
 
 def test_nothing_is_compacted_beside_a_pending_data_instant(table: FakeTable) -> None:
@@ -179,9 +146,9 @@ def test_nothing_is_compacted_beside_a_pending_data_instant(table: FakeTable) ->
 
 
 def test_a_compaction_without_a_plan_is_forgotten(table: FakeTable) -> None:
-    MetadataFolder(table.store, table.config).request("20270101000000000", Action.COMPACTION)
+    table.metadata_folder.request("20270101000000000", Action.COMPACTION)
     table.commit(table.metadata_table())
-    assert metadata_timeline(table).get("20270101000000000") is None
+    assert table.metadata_timeline.get("20270101000000000") is None
     check_listing(table)
 
 
@@ -202,7 +169,7 @@ def test_a_pending_compaction_is_finished_without_dropped_partitions(table: Fake
     )
     plan = CompactionPlan(operations=(dropped, files))
     planned_time = table.clock.next_time(table.timeline)
-    folder = MetadataFolder(table.store, table.config)
+    folder = table.metadata_folder
     folder.request(planned_time, Action.COMPACTION, plan.to_bytes())
     folder.begin(planned_time, Action.COMPACTION)
     half_written = f".hoodie/metadata/files/files-0000-0_9-9-9_{planned_time}.hfile"
@@ -223,49 +190,40 @@ def test_rollback_takes_the_delta_commit_away(table: FakeTable) -> None:
     for _ in range(2):
         ours.rollback(target, rollback_instant=rollback_time, table=table.locked)
     table.roll_back_data(target)
-    timeline = metadata_timeline(table)
+    timeline = table.metadata_timeline
     assert timeline.get(target) is None
     assert ours.listing(table.timeline) == before
     rollback = timeline.get(rollback_time, Action.ROLLBACK)
     assert rollback is not None
-    plan = RollbackPlan.parse(content_of(table, rollback, State.REQUESTED))
+    plan = RollbackPlan.parse(table.metadata_content(rollback, State.REQUESTED))
     assert plan.instant_to_rollback is not None
     assert plan.instant_to_rollback.commit_time == target
-    metadata = RollbackMetadata.parse(content_of(table, rollback))
+    metadata = RollbackMetadata.parse(table.metadata_content(rollback))
     assert (metadata.commits_rollback, metadata.total_files_deleted) == ((target,), 1)
     assert not any(target in info.name for info in table.store.list(".hoodie/metadata", recursive=True))
 
 
 def test_rollback_of_what_never_arrived_does_nothing(table: FakeTable) -> None:
-    before = metadata_timeline(table)
+    before = table.metadata_timeline
     table.metadata_table().rollback("20270101000000000", rollback_instant="20270101000000001", table=table.locked)
-    assert metadata_timeline(table) == before
-
-
-def test_what_was_compacted_cannot_be_rolled_back(table: FakeTable) -> None:
-    ours = table.metadata_table()
-    first = table.commit(ours)
-    for _ in range(DELTA_COMMITS_MAX):
-        table.commit(ours)
-    with pytest.raises(UnsupportedError, match=r"t\.index\.rebuild\(\)"):
-        ours.rollback(first, rollback_instant=table.clock.next_time(table.timeline), table=table.locked)
+    assert table.metadata_timeline == before
 
 
 def test_partitions_of_the_jvm_that_would_go_stale_stop_a_commit(in_memory: InMemory) -> None:
     table = in_memory("v9_mor")
     named = ",".join((*table.config.metadata_partitions, "expr_index_a"))
     update_table_config(table.store, {"hoodie.table.metadata.partitions": named})
-    before = metadata_timeline(table)
+    before = table.metadata_timeline
     with pytest.raises(UnsupportedError, match="cannot maintain: expr_index_a"):
         table.commit(table.metadata_table())
-    assert metadata_timeline(table) == before
+    assert table.metadata_timeline == before
 
 
 def test_a_metadata_table_removed_meanwhile_stops_a_commit(table: FakeTable) -> None:
     ours = table.metadata_table()
     update_table_config(table.store, {keys.METADATA_PARTITIONS: None})
     with pytest.raises(CommitConflictError, match="removed"):
-        change(table, ours, MetadataChanges())
+        table.change(ours, MetadataChanges())
 
 
 def test_a_second_attempt_at_an_instant_replaces_the_first(table: FakeTable) -> None:

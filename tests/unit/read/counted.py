@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow as pa
 import hoodie
 from hoodie.files.table_properties import PROPERTIES
 from hoodie.storage import open_store
+from tests.support import tables
 from tests.support.fault_store import FaultStore
 
 CITIES = 8
@@ -24,12 +24,9 @@ ROWS = pa.table(
 )
 
 
-def new_table(path: Path | str, rows: pa.Table = ROWS, **options: Any) -> hoodie.Table:
-    """A table with a record index, partitioned by city, that holds the rows."""
-    chosen = {"record_key": "id", "partition_by": "city", "index": "record", "spark": False, **options}
-    table = hoodie.create(path, rows.schema, **chosen)
-    table.upsert(rows)
-    return table
+def new_table(rows: pa.Table = ROWS, *more: Any, **options: Any) -> hoodie.Table:
+    """A copy of a table with a record index, partitioned by city, to which these rows were upserted."""
+    return tables.new_table(rows.schema, rows, *more, **{"partition_by": "city", "index": "record", **options})
 
 
 class Counted:

@@ -7,24 +7,25 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.errors import UnsupportedError
 
+Copied = tuple[hoodie.Table, list[str]]
 
-def _copied(source: Path, target: Path, time_of: Callable[[int], int]) -> list[str]:
-    """Copy a table; instant number n gets the change time `time_of(n)`. Return the requested times of its commits."""
+
+def _copied(source: Path, target: Path, time_of: Callable[[int], int] = lambda _: 1_600_000_000) -> Copied:
+    """A copy of a table whose commit number n has the change time `time_of(n)`, and the times of its commits."""
     shutil.copytree(source, target)
     commits = sorted((target / ".hoodie").glob("[0-9]*commit"))
     for number, commit in enumerate(commits):
         os.utime(commit, (time_of(number), time_of(number)))
-    return [commit.name.partition(".")[0] for commit in commits]
+    return hoodie.open(target, spark=False), [commit.name.partition(".")[0] for commit in commits]
 
 
-def _commits_of(rows: pa.Table) -> set[str]:
-    return set(rows["_hoodie_commit_time"].to_pylist())
+def _commits(table: hoodie.Table, since: str | None, until: str | None) -> set[str]:
+    return set(table.changes(since=since, until=until)["_hoodie_commit_time"].to_pylist())
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
@@ -35,9 +36,9 @@ def test_pulls_do_not_depend_on_file_times(
     golden_tables: Path, tmp_path: Path, kind: str, time_of: Callable[[int], int]
 ) -> None:
     source = golden_tables / f"v6_{kind}"
-    times = _copied(source, tmp_path / "copy", time_of)
+    table, times = _copied(source, tmp_path / "copy", time_of)
     assert len(times) >= 3
-    table, original = hoodie.open(tmp_path / "copy", spark=False), hoodie.open(source, spark=False)
+    original = hoodie.open(source, spark=False)
     spans = [(times[0], None), (times[1], None), (times[0], times[1]), (None, times[1]), (times[-1], None)]
     for since, until in spans:
         found = table.changes(since=since, until=until)
@@ -49,23 +50,21 @@ def test_pulls_do_not_depend_on_file_times(
 
 
 def test_bounds_between_instants(golden_tables: Path, tmp_path: Path) -> None:
-    times = _copied(golden_tables / "v6_cow", tmp_path / "copy", lambda _: 1_600_000_000)
-    table = hoodie.open(tmp_path / "copy", spark=False)
+    table, times = _copied(golden_tables / "v6_cow", tmp_path / "copy")
     before = str(int(times[1]) - 1)
-    assert _commits_of(table.changes(since=before, until=times[1])) == {times[1]}
-    assert table.changes(since=before, until=before).num_rows == 0
+    assert _commits(table, before, times[1]) == {times[1]}
+    assert _commits(table, before, before) == set()
 
 
 @pytest.mark.parametrize("name", ["{}.deltacommit.inflight", "{}.inflight", "{}.commit.requested"])
 def test_a_pending_write_before_a_commit_of_the_span_is_an_error(
     golden_tables: Path, tmp_path: Path, name: str
 ) -> None:
-    times = _copied(golden_tables / "v6_cow", tmp_path / "copy", lambda _: 1_600_000_000)
+    table, times = _copied(golden_tables / "v6_cow", tmp_path / "copy")
     pending = str(int(times[-1]) - 1)
     (tmp_path / "copy" / ".hoodie" / name.format(pending)).touch()
-    table = hoodie.open(tmp_path / "copy", spark=False)
     for since in (None, times[0], times[-2]):
         with pytest.raises(UnsupportedError, match=f"{pending}.*is pending, and the commit {times[-1]}"):
             table.changes(since=since)
-    assert _commits_of(table.changes(since=times[0], until=str(int(pending) - 1))) <= set(times[1:-1])
+    assert _commits(table, times[0], str(int(pending) - 1)) <= set(times[1:-1])
     assert table.changes(since=times[-1]).num_rows == 0

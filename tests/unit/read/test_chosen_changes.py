@@ -13,37 +13,30 @@ from hoodie.read.cdc_plan import plan_cdc
 from hoodie.read.changes import plan_changes
 from hoodie.records.condition import Condition
 from tests.support.rows import assert_same_rows
+from tests.support.tables import new_table, table_of
 
 ST = pa.struct([("a", pa.int64()), ("b", pa.string())])
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("st", ST)])
+Story = tuple[hoodie.Table, str]
 LOGGED = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": "DATA_BEFORE_AFTER"}
 
 
-def rows(*found: tuple[str, str, int, dict[str, Any] | None]) -> pa.Table:
-    """Rows of the table."""
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in found], SCHEMA)
-
-
-@pytest.fixture(params=["cow", "mor", "cow logged", "mor logged"])
-def story(request: pytest.FixtureRequest) -> tuple[hoodie.Table, str]:
+@pytest.fixture(scope="module", params=["cow", "mor", "cow logged", "mor logged"])
+def story(request: pytest.FixtureRequest) -> Story:
     """A table, and the instant of its first commit."""
     kind, _, logged = request.param.partition(" ")
-    t = hoodie.create(
-        f"memory://chosen-changes-{kind}-{bool(logged)}",
+    t = new_table(
         SCHEMA,
-        record_key="id",
+        table_of(SCHEMA, ("a", "x", 1, {"a": 1, "b": "q"}), ("b", "x", 2, None), ("c", "y", 3, {"a": 3, "b": None})),
         partition_by="p",
         type=kind,
         properties=LOGGED if logged else {},
-        spark=False,
-        exist_ok=True,
     )
-    t.insert_overwrite_table(
-        rows(("a", "x", 1, {"a": 1, "b": "q"}), ("b", "x", 2, None), ("c", "y", 3, {"a": 3, "b": None}))
+    first = t.timeline.instants[0].requested_time
+    t.upsert(
+        table_of(SCHEMA, ("a", "x", 10, {"a": 7, "b": "q"}), ("b", "x", 2, {"a": 2, "b": "n"}), ("d", "z", 4, None))
     )
-    first = t.history().to_pylist()[0]["instant"]
-    t.upsert(rows(("a", "x", 10, {"a": 7, "b": "q"}), ("b", "x", 2, {"a": 2, "b": "n"}), ("d", "z", 4, None)))
-    t.delete(rows(("c", "y", 0, None)))
+    t.delete([{"id": "c", "p": "y"}])
     return t, first
 
 
@@ -57,38 +50,38 @@ def _matches(image: dict[str, Any] | None, where: str) -> bool:
     return bool(Condition.parse(where).row_filter(SCHEMA).matching(table).num_rows)
 
 
-@pytest.mark.parametrize("where", CONDITIONS)
-def test_a_change_is_returned_if_an_image_matches(story: tuple[hoodie.Table, str], where: str) -> None:
+def test_a_change_is_returned_if_an_image_matches(story: Story) -> None:
     t, first = story
     everything = t.changes(first, mode="cdc")
     assert everything.num_rows == 4
-    kept = [_matches(row["before"], where) or _matches(row["after"], where) for row in everything.to_pylist()]
-    expected = everything.filter(pa.array(kept))
-    assert_same_rows(t.changes(first, mode="cdc", where=where), expected)
-    images = t.changes(first, mode="cdc", where=where, columns=["st.a", "id"])
-    assert images.schema.field("after").type == pa.struct([("a", pa.int64()), ("id", pa.string())])
-    assert [None if row is None else (row["a"], row["id"]) for row in images["after"].to_pylist()] == [
-        None if row is None else (None if row["st"] is None else row["st"]["a"], row["id"])
-        for row in expected["after"].to_pylist()
-    ]
-    flat = t.changes(first, mode="cdc", where=where, columns=["v", "id"], flat=True)
-    assert flat.schema.names == ["op", "ts_ms", "before_v", "before_id", "after_v", "after_id"]
-    befores = pc.struct_field(expected["before"].combine_chunks(), "v").to_pylist()
-    assert sorted(map(str, flat["before_v"].to_pylist())) == sorted(map(str, befores))
+    for where in CONDITIONS:
+        kept = [_matches(row["before"], where) or _matches(row["after"], where) for row in everything.to_pylist()]
+        expected = everything.filter(pa.array(kept))
+        assert_same_rows(t.changes(first, mode="cdc", where=where), expected)
+        images = t.changes(first, mode="cdc", where=where, columns=["st.a", "id"])
+        assert images.schema.field("after").type == pa.struct([("a", pa.int64()), ("id", pa.string())])
+        assert [row and (row["a"], row["id"]) for row in images["after"].to_pylist()] == [
+            row and (row["st"] and row["st"]["a"], row["id"]) for row in expected["after"].to_pylist()
+        ]
+        flat = t.changes(first, mode="cdc", where=where, columns=["v", "id"], flat=True)
+        assert flat.schema.names == ["op", "ts_ms", "before_v", "before_id", "after_v", "after_id"]
+        befores = pc.struct_field(expected["before"].combine_chunks(), "v").to_pylist()
+        assert sorted(map(str, flat["before_v"].to_pylist())) == sorted(map(str, befores))
 
 
-@pytest.mark.parametrize("where", CONDITIONS)
-def test_changed_rows_match_as_of_the_end(story: tuple[hoodie.Table, str], where: str) -> None:
+def test_changed_rows_match_as_of_the_end(story: Story) -> None:
     t, first = story
-    everything = t.changes(first)
-    matching = Condition.parse(where).row_filter(everything.schema).matching(everything)
-    assert_same_rows(t.changes(first, where=where), matching)
-    assert_same_rows(t.changes(first, where=where, columns=["v", "ID"]), matching.select(["v", "id"]))
-    assert_same_rows(t.changes_since(first, where=where).rows, matching)
-    assert t.changes_since(first, where=where).until == t.changes_since(first).until
+    everything, until = t.changes(first), t.changes_since(first).until
+    for where in CONDITIONS:
+        matching = Condition.parse(where).row_filter(everything.schema).matching(everything)
+        assert_same_rows(t.changes(first, where=where), matching)
+        assert_same_rows(t.changes(first, where=where, columns=["v", "ID"]), matching.select(["v", "id"]))
+        found = t.changes_since(first, where=where)
+        assert_same_rows(found.rows, matching)
+        assert found.until == until
 
 
-def test_files_that_cannot_match_are_not_read(story: tuple[hoodie.Table, str]) -> None:
+def test_files_that_cannot_match_are_not_read(story: Story) -> None:
     t, first = story
     view, where = t.view(), Condition.parse("p = 'z'")
     assert len(plan_changes(view, first, None).slices) == 3
@@ -112,7 +105,7 @@ def test_files_that_cannot_match_are_not_read(story: tuple[hoodie.Table, str]) -
     ],
 )
 def test_wrong_columns_and_conditions_are_refused(
-    story: tuple[hoodie.Table, str], how: dict[str, Any], error: type[Exception], reason: str
+    story: Story, how: dict[str, Any], error: type[Exception], reason: str
 ) -> None:
     with pytest.raises(error, match=reason):
         story[0].changes(story[1], mode="cdc", **how)

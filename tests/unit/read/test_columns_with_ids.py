@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -14,22 +12,22 @@ from hoodie.timeline import archive_instants
 from hoodie.view.columns import column_history, visible_schemas
 from tests.support.altered import Columns, add_without_ids, alter
 from tests.support.steps import once_at
+from tests.support.tables import TYPES, new_table, table_of
 from tests.unit.read.counted import counting
 
 _BEFORE: Columns = {"id": (5, "string"), "a": (6, "string"), "b": (7, "string"), "n": (8, "int")}
 _RENAMED: Columns = {"id": (5, "string"), "a": (6, "string"), "c": (7, "string"), "n": (8, "int")}
 _ADDED: Columns = {"id": (5, "string"), "c": (7, "string"), "n": (8, "long"), "b": (9, "string"), "a": (10, "string")}
+_ROW = pa.table({"id": ["k3"], "a": ["a3"], "c": ["c3"], "n": pa.array([3], pa.int32())})
+"""What writers give after the column `b` was renamed."""
 _SCHEMA = pa.schema([("id", pa.string()), ("a", pa.string()), ("b", pa.string()), ("n", pa.int32())])
-_COLUMNS = ["id", "c", "n", "b", "a"]
 
 
-@pytest.fixture(params=["copy_on_write", "merge_on_read"])
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> hoodie.Table:
+@pytest.fixture(params=TYPES)
+def table(request: pytest.FixtureRequest) -> hoodie.Table:
     """Two rows, one of them updated, before the columns change."""
-    made = hoodie.create(tmp_path / "t", _SCHEMA, record_key="id", type=request.param, spark=False)
-    made.upsert(pa.table([["k1", "k2"], ["a1", "a2"], ["b1", "b2"], [1, 2]], schema=_SCHEMA))
-    made.upsert(pa.table([["k2"], ["a2"], ["b2u"], [20]], schema=_SCHEMA))
-    return made
+    first = table_of(_SCHEMA, ("k1", "a1", "b1", 1), ("k2", "a2", "b2", 2))
+    return new_table(_SCHEMA, first, table_of(_SCHEMA, ("k2", "a2", "b2u", 20)), type=request.param)
 
 
 def _rows(rows: pa.Table) -> list[dict[str, object]]:
@@ -66,7 +64,7 @@ def test_writes_keep_the_ids(table: hoodie.Table) -> None:
     alter(table.view(), [_BEFORE, _RENAMED])
     planned = table.schedule_compaction() if is_merge_on_read else None
     alter(table.view(), [_BEFORE, _RENAMED, _ADDED])
-    table.upsert(pa.table([["k2", "k3"], ["c2", "c3"], [22, 3], ["b2", "b3"], [None, "a3"]], schema=_NOW))
+    table.upsert(table_of(_NOW, ("k2", "c2", 22, "b2", None), ("k3", "c3", 3, "b3", "a3")))
     table.update({"n": "n + 100"}, where="c = 'b1'")
     expected = [
         {"id": "k1", "c": "b1", "n": 101, "b": None, "a": None},
@@ -98,9 +96,8 @@ def test_writes_keep_the_ids(table: hoodie.Table) -> None:
 
 def test_histories_of_archived_instants_are_deleted(table: hoodie.Table) -> None:
     alter(table.view(), [_BEFORE, _RENAMED])
-    row = pa.table({"id": ["k3"], "a": ["a3"], "c": ["c3"], "n": pa.array([3], pa.int32())})
     for _ in range(4):
-        table.upsert(row)
+        table.upsert(_ROW)
     view = table.view()
     store, before = view.store, _rows(table.to_arrow())
     histories = sorted(store.names(".hoodie/.schema"))
@@ -111,7 +108,7 @@ def test_histories_of_archived_instants_are_deleted(table: hoodie.Table) -> None
     died = max(store.names(".hoodie/.schema"))
     archive_instants(store, view.layout, completed)
     assert _rows(hoodie.open(table.path, spark=False).to_arrow()) == before
-    table.upsert(row)
+    table.upsert(_ROW)
     *left, newest = sorted(store.names(".hoodie/.schema"))
     assert left == ["0.txt", *histories[3:], died]
     last = table.view().completed_writes()[-1].requested_time
@@ -121,12 +118,10 @@ def test_histories_of_archived_instants_are_deleted(table: hoodie.Table) -> None
 
 def test_data_does_not_change_columns_with_ids(table: hoodie.Table) -> None:
     alter(table.view(), [_BEFORE, _RENAMED])
-    folder = Path(table.path.removeprefix("file://"))
-    before = sorted(folder.rglob("*"))
-    row = {"id": ["k3"], "a": ["a3"], "c": ["c3"], "n": pa.array([3], pa.int32()), "more": ["x"]}
+    before = table.view().store.list("", recursive=True)
     with pytest.raises(UnsupportedError, match=r"columns have ids.*'more'.*ALTER TABLE"):
-        table.upsert(pa.table(row))
-    assert sorted(folder.rglob("*")) == before
+        table.upsert(_ROW.append_column("more", pa.array(["x"])))
+    assert table.view().store.list("", recursive=True) == before
 
 
 def test_columns_that_a_writer_without_ids_added(table: hoodie.Table) -> None:
@@ -147,10 +142,9 @@ def test_a_change_of_ids_conflicts(table: hoodie.Table) -> None:
     def change() -> None:
         alter(hoodie.open(table.path, spark=False).view(), [_BEFORE, _RENAMED, other])
 
-    row = {"id": ["k3"], "a": ["a3"], "c": ["c3"], "n": pa.array([3], pa.int32())}
     with once_at(Step.WRITTEN, change), pytest.raises(CommitConflictError, match="changed the schema"):
-        table.upsert(pa.table(row))
-    table.upsert(pa.table(row))
+        table.upsert(_ROW)
+    table.upsert(_ROW)
     assert [row["n"] for row in _rows(table.to_arrow())] == [None, None, 3]
 
 
@@ -173,6 +167,6 @@ def test_the_history_is_listed_once(table: hoodie.Table) -> None:
         counted.table.to_arrow()
         first = counted.listings(".hoodie/.schema")
         counted.table.to_arrow()
-        counted.table.upsert(pa.table([["k3"], ["a3"], ["b3"], [3]], schema=_SCHEMA))
+        counted.table.upsert(table_of(_SCHEMA, ("k3", "a3", "b3", 3)))
         counted.table.to_arrow()
         assert (first, counted.listings(".hoodie/.schema")) == (1, 1)

@@ -12,6 +12,7 @@ import hoodie
 from hoodie.errors import CorruptFileError, InvalidConfigError, SchemaMismatchError
 from hoodie.read.chosen_columns import WHOLE, chosen_columns, narrowed
 from tests.support.rows import assert_same_rows
+from tests.support.tables import new_table
 
 INNER = pa.struct([("d", pa.int64()), ("e", pa.string())])
 OUTER = pa.struct([("a", pa.int64()), ("B", pa.string()), ("c", INNER)])
@@ -32,19 +33,10 @@ ROWS = pa.table(
 )
 
 
-def new_table(name: str, **options: object) -> hoodie.Table:
-    """A table of the rows."""
-    t = hoodie.create(f"memory://fields-{name}", ROWS, record_key="id", spark=False, **options)  # type: ignore[arg-type]
-    t.upsert(ROWS)
-    return t
-
-
 @pytest.fixture(params=["cow", "mor", "mor with logs"])
 def table(request: pytest.FixtureRequest) -> hoodie.Table:
-    t = new_table(request.param.replace(" ", "-"), type=request.param[:3], exist_ok=True)
-    if request.param == "mor with logs":
-        t.upsert(ROWS.slice(0, 2))
-    return t
+    logged = [ROWS.slice(0, 2)] if request.param == "mor with logs" else []
+    return new_table(ROWS.schema, ROWS, *logged, type=request.param[:3])
 
 
 def test_a_field_is_returned_under_its_own_name(table: hoodie.Table) -> None:
@@ -103,8 +95,7 @@ def test_a_narrowed_struct_has_the_fields_that_are_needed() -> None:
 
 def test_only_the_field_is_read_from_a_base_file(tmp_path: Path) -> None:
     """The pages of the other field are damaged: a read of them would fail."""
-    t = hoodie.create(tmp_path / "t", ROWS, record_key="id", spark=False)
-    t.upsert(ROWS)
+    t = new_table(ROWS.schema, ROWS, path=tmp_path / "t")
     (path,) = (tmp_path / "t").glob("*.parquet")
     group = pq.read_metadata(path).row_group(0)
     other = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "st.B")
@@ -112,19 +103,14 @@ def test_only_the_field_is_read_from_a_base_file(tmp_path: Path) -> None:
     place = other.data_page_offset + other.total_compressed_size // 2
     data[place] ^= 0xFF
     path.write_bytes(data)
-    t = hoodie.open(tmp_path / "t", spark=False)
     assert sorted(t.to_arrow(columns="st.a", where="st.c.d > 0")["a"].to_pylist()) == [1, 4]
     with pytest.raises(CorruptFileError):
         t.to_arrow(columns="st")
 
 
 def test_a_file_without_the_field_has_nulls() -> None:
-    t = new_table("older")
+    t = new_table(ROWS.schema, ROWS)
     wider = pa.struct([*OUTER, pa.field("f", pa.int64())])
-    t.upsert(
-        pa.table(
-            {"id": ["9"], "st": pa.array([{"a": 9, "f": 90}], wider), "l": pa.nulls(1, ROWS.schema.field("l").type)}
-        )
-    )
+    t.upsert(pa.table({"id": ["9"], "st": pa.array([{"a": 9, "f": 90}], wider), "l": ROWS["l"].slice(2, 1)}))
     found = {row["id"]: row["f"] for row in t.to_arrow(columns=["id", "st.f"]).to_pylist()}
     assert found == {"1": None, "2": None, "3": None, "4": None, "9": 90}

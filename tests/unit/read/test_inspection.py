@@ -13,6 +13,7 @@ import hoodie
 from hoodie.read.local import count_rows, first_rows, stream
 from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
+from tests.support.tables import new_table
 
 ROWS = pa.table({"id": ["a", "b", "c"], "x": [1, None, 3], "p": ["m", "n", "m"]})
 GOLDEN = [f"{version}_{kind}" for version in ("v6", "v8", "v9") for kind in ("cow", "mor")]
@@ -21,9 +22,7 @@ GOLDEN = [f"{version}_{kind}" for version in ("v6", "v8", "v9") for kind in ("co
 @pytest.fixture
 def table(tmp_path: Path) -> hoodie.Table:
     """Two upserts and a delete."""
-    made = hoodie.create(tmp_path / "t", ROWS, record_key="id", partition_by="p")
-    made.upsert(ROWS)
-    made.upsert(ROWS.slice(0, 1))
+    made = new_table(ROWS.schema, ROWS, ROWS.slice(0, 1), path=tmp_path / "t", partition_by="p")
     made.delete(ROWS.slice(2, 1))
     return made
 
@@ -41,8 +40,8 @@ def test_history_is_newest_first_with_counts(table: hoodie.Table) -> None:
     assert table.history(limit=0).num_rows == 0
 
 
-def test_history_of_a_new_table_is_empty(tmp_path: Path) -> None:
-    table = hoodie.create(tmp_path / "t", ROWS, record_key="id")
+def test_history_of_a_new_table_is_empty() -> None:
+    table = new_table(ROWS.schema)
     assert table.history().num_rows == 0
     assert table.inspect.files().num_rows == 0
     assert table.inspect.statistics().num_rows == 0
@@ -65,8 +64,7 @@ def test_files_tell_what_is_current(table: hoodie.Table) -> None:
 def test_slices_and_partitions_sum_up(table: hoodie.Table) -> None:
     slices = table.inspect.slices().to_pylist()
     assert [(row["partition_path"], row["base_rows"], row["log_files"]) for row in slices] == [
-        ("p=m", 1, 0),
-        ("p=n", 1, 0),
+        (path, 1, 0) for path in ("p=m", "p=n")
     ]
     partitions = table.inspect.partitions().to_pylist()
     assert [(row["partition_path"], row["file_groups"], row["base_rows"]) for row in partitions] == [
@@ -82,11 +80,9 @@ def test_statistics_come_from_the_footers(table: hoodie.Table) -> None:
     assert [rows["p=n", "x"][name] for name in ("rows", "nulls", "min", "max")] == [1, 1, None, None]
 
 
-def test_the_greatest_value_of_a_column_with_nan_is_nan(tmp_path: Path) -> None:
+def test_the_greatest_value_of_a_column_with_nan_is_nan() -> None:
     rows = pa.table({"id": ["a", "b"], "x": [math.nan, 1.5], "y": [2.5, 1.5]})
-    table = hoodie.create(tmp_path / "t", rows.schema, record_key="id", spark=False)
-    table.upsert(rows)
-    found = {row["column"]: row for row in table.inspect.statistics().to_pylist()}
+    found = {row["column"]: row for row in new_table(rows.schema, rows).inspect.statistics().to_pylist()}
     assert [(found[name]["nulls"], found[name]["min"], found[name]["max"]) for name in "xy"] == [
         (0, "1.5", "nan"),
         (0, "1.5", "2.5"),

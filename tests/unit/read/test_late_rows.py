@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,16 +11,25 @@ import pytest
 import hoodie
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
+from hoodie.storage import MemoryStore
+from tests.support import tables
 from tests.support.mixing_tables import PARTIAL, create, rows_of
+from tests.support.tables import made_once
 
 KEEP = {"hoodie.compact.inline": "false"}
 Event = tuple[Any, ...]
 
 
-def late_table(path: Path) -> hoodie.Table:
+@made_once
+def new_table(index: str = "simple") -> hoodie.Table:
+    return create(MemoryStore().uri(""), PARTIAL, 9, index=index, type="merge_on_read", properties=KEEP)
+
+
+@made_once
+def late_table() -> hoodie.Table:
     """A table with a row that lacks a field, and a row that lacks none."""
-    table = create(path, PARTIAL, 9, index="simple", type="merge_on_read", properties=KEEP)
-    table.upsert(rows_of([("k", 9, None, "b", 1, None), ("m", 9, "a", "b", 1, None)], PARTIAL))
+    table = new_table()
+    upsert(table, ("k", 9, None, "b", 1, None), ("m", 9, "a", "b", 1, None))
     return table
 
 
@@ -40,8 +48,8 @@ def first_of(table: hoodie.Table) -> str:
     return str(table.timeline.completed().instants[0].requested_time)
 
 
-def test_a_late_row_is_a_change_if_it_fills_a_field(tmp_path: Path) -> None:
-    table = late_table(tmp_path)
+def test_a_late_row_is_a_change_if_it_fills_a_field() -> None:
+    table = late_table()
     first = first_of(table)
     filled = upsert(table, ("k", 3, "late", "other", 2, None), ("m", 3, "late", "other", 2, None))
     (change,) = table.changes(first, mode="cdc").to_pylist()
@@ -52,8 +60,8 @@ def test_a_late_row_is_a_change_if_it_fills_a_field(tmp_path: Path) -> None:
     assert table.changes(first).num_rows == 0  # as the incremental query of JVM Hudi
 
 
-def test_it_is_chosen_by_columns_and_conditions_as_other_changes(tmp_path: Path) -> None:
-    table = late_table(tmp_path)
+def test_it_is_chosen_by_columns_and_conditions_as_other_changes() -> None:
+    table = late_table()
     first = first_of(table)
     filled = upsert(table, ("k", 3, "late", "other", 2, None))
     images = table.changes(first, mode="cdc", columns=["b"], flat=True)
@@ -116,37 +124,34 @@ CASES: dict[str, tuple[Callable[[hoodie.Table], object], list[Event]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_each_commit_has_its_changes(tmp_path: Path, case: str) -> None:
-    table = late_table(tmp_path)
+def test_each_commit_has_its_changes(case: str) -> None:
+    table = late_table()
     first = first_of(table)
     act, expected = CASES[case]
     act(table)
     assert events(table, first) == expected
     update_table_config(table.view().store, {keys.METADATA_PARTITIONS: None})
-    assert events(hoodie.open(tmp_path, spark=False), first) == expected  # from listings of the storage
+    assert events(table, first) == expected  # from listings of the storage
 
 
-def test_late_rows_of_the_first_commit_are_part_of_its_inserts(tmp_path: Path) -> None:
-    table = create(tmp_path, PARTIAL, 9, index="bucket", type="merge_on_read", properties=KEEP)
+def test_late_rows_of_the_first_commit_are_part_of_its_inserts() -> None:
+    table = new_table("bucket")
     upsert(table, ("k", 3, "late", None, 2, None), ("k", 9, None, "b", 1, None), ("m", 1, None, None, 1, True))
     assert events(table, None) == [("i", "k", None, "late")]
 
 
-def test_a_late_row_changes_rows_of_tables_that_mix_no_fields(tmp_path: Path) -> None:
+def test_a_late_row_changes_rows_of_tables_that_mix_no_fields() -> None:
     """A row of the base file is visible again, and a logged row with some columns gets the others from the late row."""
     found = {}
     acts: dict[str, Callable[[hoodie.Table], hoodie.WriteResult]] = {
         "again": lambda t: t.delete(["k"]),
         "partly": lambda t: t.update({"a": "'p'"}, where="id = 'k'"),
     }
+    columns = {"id": ["k"], "ord": [20], "a": ["a"], "b": ["b"]}
+    properties = {**KEEP, "hoodie.python.partial.updates": "always"}
+    options: dict[str, Any] = {"ordering": "ord", "type": "mor", "index": "simple", "properties": properties}
     for name, act in acts.items():
-        options = {**KEEP, "hoodie.python.partial.updates": "always"}
-        columns = {"id": ["k"], "ord": [20], "a": ["a"], "b": ["b"]}
-        table = hoodie.create(
-            tmp_path / name, pa.table(columns).schema, record_key="id", ordering="ord", type="mor", index="simple",
-            properties=options, spark=False,
-        )  # fmt: skip
-        table.upsert(pa.table(columns))
+        table = tables.new_table(pa.table(columns).schema, columns, **options)
         since = act(table).instant
         table.upsert(pa.table({"id": ["k"], "ord": [10], "a": ["late"], "b": ["late"]}))
         (change,) = table.changes(since, mode="cdc").to_pylist()
@@ -156,8 +161,8 @@ def test_a_late_row_changes_rows_of_tables_that_mix_no_fields(tmp_path: Path) ->
     assert found == {"again": ("i", None, "b"), "partly": ("u", row, "late")}
 
 
-def test_rows_of_a_key_that_is_stored_twice_are_compared_in_their_order(tmp_path: Path) -> None:
-    table = create(tmp_path, PARTIAL, 9, index="simple", type="merge_on_read", properties=KEEP)
+def test_rows_of_a_key_that_is_stored_twice_are_compared_in_their_order() -> None:
+    table = new_table()
     table.insert(rows_of([("k", 9, "a", None, 1, None)], PARTIAL))
     table.insert(rows_of([("k", 8, None, None, 2, None)], PARTIAL))
     last = upsert(table, ("k", 3, "late", None, 3, None))

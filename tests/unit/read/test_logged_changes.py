@@ -13,6 +13,7 @@ import hoodie
 from hoodie.read.cdc import read_cdc
 from hoodie.read.cdc_plan import CdcPlan, plan_cdc
 from hoodie.table import Table
+from tests.support.tables import made_once, new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("tags", pa.list_(pa.string()))])
 KEEP_TWO = {"hoodie.clean.automatic": "false", "hoodie.clean.commits.retained": "2"}
@@ -22,11 +23,15 @@ def rows(*found: tuple[str, int]) -> pa.Table:
     return pa.Table.from_pylist([{"id": key, "v": v, "tags": [key, None]} for key, v in found], SCHEMA)
 
 
-def logging_table(name: str, mode: str = "DATA_BEFORE_AFTER", **properties: str) -> Table:
-    cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode}
-    table = hoodie.create(f"memory://{name}", SCHEMA, record_key="id", properties={**cdc, **properties}, spark=False)
-    table.upsert(rows(("a", 1), ("b", 1), ("c", 1)))
-    table.upsert(rows(("a", 2), ("d", 2)))
+@made_once
+def logging_table(mode: str = "DATA_BEFORE_AFTER") -> Table:
+    """An insert of three rows, an update and an insert, a delete."""
+    table = new_table(
+        SCHEMA,
+        rows(("a", 1), ("b", 1), ("c", 1)),
+        rows(("a", 2), ("d", 2)),
+        properties={"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode},
+    )
     table.delete(["b"])
     return table
 
@@ -41,7 +46,7 @@ def from_slices(plan: CdcPlan) -> CdcPlan:
 
 @pytest.mark.parametrize("mode", ["DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"])
 def test_logged_changes_are_those_of_the_slices(mode: str) -> None:
-    table = logging_table(f"logged-{mode}", mode)
+    table = logging_table(mode)
     plan = plan_cdc(table.view(), None, None)
     logged = [bool(change.logged) for change in plan.changes]
     assert logged == [False, *[mode == "DATA_BEFORE_AFTER"] * 2]
@@ -51,7 +56,7 @@ def test_logged_changes_are_those_of_the_slices(mode: str) -> None:
 
 
 def test_a_log_with_other_columns_than_the_table_is_not_read() -> None:
-    table = logging_table("logged-evolution")
+    table = logging_table()
     table.upsert(rows(("a", 5)).append_column("more", pa.array(["x"])))
     plan = plan_cdc(table.view(), None, None)
     assert [bool(change.logged) for change in plan.changes] == [False, True, True, True]
@@ -61,14 +66,13 @@ def test_a_log_with_other_columns_than_the_table_is_not_read() -> None:
 
 
 def test_logged_changes_outlive_the_state_before_their_commit() -> None:
-    counts = [len(readable_commits(name, flag)) for name, flag in (("outlived", "false"), ("outlives", "true"))]
-    assert counts == [1, 2]
+    assert [len(readable_commits(is_logging)) for is_logging in ("false", "true")] == [1, 2]
 
 
-def readable_commits(name: str, is_logging: str) -> list[str]:
+def readable_commits(is_logging: str) -> list[str]:
     """Return the commits of a cleaned table whose changes can be read."""
     properties = {"hoodie.table.cdc.enabled": is_logging, **KEEP_TWO}
-    table = hoodie.create(f"memory://{name}", SCHEMA, record_key="id", properties=properties, spark=False)
+    table = new_table(SCHEMA, properties=properties)
     done = [table.upsert(rows(("a", n), ("b", n))).instant for n in range(5)]
     assert table.clean().instant
     found = []
@@ -83,7 +87,7 @@ def readable_commits(name: str, is_logging: str) -> list[str]:
 
 
 def test_a_damaged_log_is_an_error() -> None:
-    table = logging_table("logged-damage")
+    table = logging_table()
     (last,) = plan_cdc(table.view(), table.history().to_pylist()[1]["instant"], None).changes
     store = table.view().store
     (path,) = last.logged
@@ -94,7 +98,7 @@ def test_a_damaged_log_is_an_error() -> None:
 
 def test_a_key_that_is_held_twice_is_updated_not_inserted() -> None:
     """`insert` looks up no keys; a later upsert changes all rows of the key."""
-    table = hoodie.create("memory://cdc-twice", SCHEMA, record_key="id", spark=False)
+    table = new_table(SCHEMA)
     table.insert(rows(("a", 1)))
     table.insert(rows(("a", 2)))
     since = table.timeline.completed().instants[-1].requested_time

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import RecordKeyError, SchemaMismatchError
+from tests.support.tables import new_table
 
 MOMENT = datetime(2024, 1, 2, 3, 4, 5)
 TYPED_KEYS = {
@@ -28,19 +28,17 @@ TYPED_KEYS = {
 }
 
 
-def new_table(path: Path, key_type: pa.DataType, key: Any, **options: Any) -> hoodie.Table:
+def table_of(key_type: pa.DataType, key: Any, **options: Any) -> hoodie.Table:
     """A table with one record; its partition column has the key's type and value."""
     rows = pa.table({"k": pa.array([key], key_type), "p": pa.array([key], key_type), "x": [1]})
-    table = hoodie.create(path / "t", rows.schema, record_key="k", spark=False, **options)
-    table.upsert(rows)
-    return table
+    return new_table(rows.schema, rows, record_key="k", **options)
 
 
 @pytest.mark.parametrize("partition_by", [(), "p"], ids=["plain", "partitioned"])
 @pytest.mark.parametrize("case", TYPED_KEYS)
-def test_keys_of_other_types_name_the_same_record(tmp_path: Path, case: str, partition_by: str) -> None:
+def test_keys_of_other_types_name_the_same_record(case: str, partition_by: str) -> None:
     key_type, key, given = TYPED_KEYS[case]
-    table = new_table(tmp_path, key_type, key, partition_by=partition_by)
+    table = table_of(key_type, key, partition_by=partition_by)
     naming = pa.table({"k": given, "p": given, "other": [[1]]})
     assert table.read_keys(naming)["x"].to_pylist() == [1]
     assert table.filter_exists(naming).num_rows == 0
@@ -49,69 +47,67 @@ def test_keys_of_other_types_name_the_same_record(tmp_path: Path, case: str, par
 
 
 @pytest.mark.parametrize("given", [pa.array([MOMENT]), pa.array([7.5]), pa.array([1 << 40]), pa.array([True])], ids=str)
-def test_keys_that_do_not_fit_are_refused(tmp_path: Path, given: pa.Array) -> None:
-    table = new_table(tmp_path, pa.int32(), 7)
+def test_keys_that_do_not_fit_are_refused(given: pa.Array) -> None:
+    table = table_of(pa.int32(), 7)
     for call in (table.read_keys, table.filter_exists, table.delete):
         with pytest.raises(SchemaMismatchError, match="'k'"):
             call(pa.table({"k": given}))
 
 
-FORMS: list[Callable[[Any], Any]] = [
-    lambda key: key,
-    lambda key: [key],
-    lambda key: (key,),
-    lambda key: {key},
-    lambda key: (one for one in [key]),
-    lambda key: pa.array([key]),
-    lambda key: pa.chunked_array([[key]]),
-    lambda key: pa.scalar(key),
-    lambda key: np.array([key]),
-    lambda key: np.array([key])[0],
-    lambda key: pd.Series([key]),
-    lambda key: pd.DataFrame({"k": [key]}),
-    lambda key: [{"k": key}],
-]
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "a value": lambda key: key,
+    "list": lambda key: [key],
+    "tuple": lambda key: (key,),
+    "set": lambda key: {key},
+    "generator": lambda key: (one for one in [key]),
+    "array": lambda key: pa.array([key]),
+    "chunked array": lambda key: pa.chunked_array([[key]]),
+    "scalar": lambda key: pa.scalar(key),
+    "numpy": lambda key: np.array([key]),
+    "numpy scalar": lambda key: np.array([key])[0],
+    "pandas": lambda key: pd.Series([key]),
+    "data frame": lambda key: pd.DataFrame({"k": [key]}),
+    "dicts": lambda key: [{"k": key}],
+}
 
 
-@pytest.mark.parametrize("form", range(len(FORMS)))
 @pytest.mark.parametrize(("key_type", "key"), [(pa.string(), "a"), (pa.int32(), 7)], ids=["text", "number"])
-def test_keys_come_in_many_forms(tmp_path: Path, key_type: pa.DataType, key: Any, form: int) -> None:
-    table = new_table(tmp_path, key_type, key)
-    assert table.read_keys(FORMS[form](key))["k"].to_pylist() == [key]
-    assert table.delete(FORMS[form](key)).deleted == 1
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_keys_come_in_many_forms(form: Callable[[Any], Any], key_type: pa.DataType, key: Any) -> None:
+    table = table_of(key_type, key)
+    assert table.read_keys(form(key))["k"].to_pylist() == [key]
+    assert table.delete(form(key)).deleted == 1
 
 
-def test_texts_are_whole_keys_where_the_key_column_holds_none(tmp_path: Path) -> None:
-    table = new_table(tmp_path, pa.int32(), 7)
+def test_texts_are_whole_keys_where_the_key_column_holds_none() -> None:
+    table = table_of(pa.int32(), 7)
     assert table.read_keys("7").num_rows == 1
     assert table.delete(["7", "8"]).deleted == 1
 
 
-def test_keys_of_several_columns_are_texts(tmp_path: Path) -> None:
+def test_keys_of_several_columns_are_texts() -> None:
     rows = pa.table({"a": [1, 2], "b": ["x", "y"]})
-    table = hoodie.create(tmp_path / "t", rows, record_key=["a", "b"], spark=False)
-    table.upsert(rows)
+    table = new_table(rows.schema, rows, record_key=["a", "b"])
     assert table.read_keys(["a:1,b:x"])["a"].to_pylist() == [1]
     with pytest.raises(SchemaMismatchError, match=r"a:\.\.\.,b:"):
         table.delete([1])
     assert table.delete("a:2,b:y").deleted == 1
 
 
-def test_a_single_key_with_its_name_in_it_is_given_as_a_value(tmp_path: Path) -> None:
-    table = new_table(tmp_path, pa.string(), "a", key_generator="complex", partition_by="p")
+def test_a_single_key_with_its_name_in_it_is_given_as_a_value() -> None:
+    table = table_of(pa.string(), "a", key_generator="complex", partition_by="p")
     assert table.read_keys(["a"])["_hoodie_record_key"].to_pylist() == ["k:a"]
 
 
-def test_keys_below_a_struct_are_given_as_values(tmp_path: Path) -> None:
+def test_keys_below_a_struct_are_given_as_values() -> None:
     rows = pa.table({"m": [{"id": 1, "more": "x"}, {"id": 2, "more": "y"}]})
-    table = hoodie.create(tmp_path / "t", rows, record_key="m.id", spark=False)
-    table.upsert(rows)
+    table = new_table(rows.schema, rows, record_key="m.id")
     assert table.read_keys([1.0])["m"].to_pylist() == [{"id": 1, "more": "x"}]
     assert table.delete([2]).deleted == 1
 
 
-def test_rows_with_views_of_texts_are_filtered(tmp_path: Path) -> None:
-    table = new_table(tmp_path, pa.string(), "a", partition_by="p")
+def test_rows_with_views_of_texts_are_filtered() -> None:
+    table = table_of(pa.string(), "a", partition_by="p")
     views = pa.array(["a", "b", "b"], pa.string_view())
     found = table.filter_exists(
         pa.table({"k": views, "p": pa.array(["a", "a", "b"], pa.string_view()), "x": [1, 2, 3]})
@@ -120,8 +116,8 @@ def test_rows_with_views_of_texts_are_filtered(tmp_path: Path) -> None:
     assert found.schema.field("k").type == pa.string()
 
 
-def test_no_keys_name_nothing_and_null_is_no_key(tmp_path: Path) -> None:
-    table = new_table(tmp_path, pa.int32(), 7)
+def test_no_keys_name_nothing_and_null_is_no_key() -> None:
+    table = table_of(pa.int32(), 7)
     assert table.read_keys([]).num_rows == 0
     assert table.delete([]).deleted == 0
     with pytest.raises(RecordKeyError):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
@@ -11,7 +9,7 @@ import hoodie
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.records.condition import Condition
-from hoodie.storage.memory import MemoryStore
+from tests.support.tables import made_once, new_table
 
 CITIES = ["la", "nyc", "a b", "x/y", "é", "", None, "p=q", "__HIVE_DEFAULT_PARTITION__"]
 LIKE_HIVE = {
@@ -21,9 +19,9 @@ LIKE_HIVE = {
 PLAIN = {**LIKE_HIVE, "hoodie.datasource.write.hive_style_partitioning": "false"}
 
 
-def new_table(rows: pa.Table, by: str | list[str], properties: dict[str, str]) -> hoodie.Table:
-    options: dict[str, Any] = {"record_key": "id", "partition_by": by, "properties": properties}
-    table = hoodie.create(MemoryStore().spec.uri, rows.schema, spark=False, **options)
+@made_once
+def table_of(rows: pa.Table, by: str | list[str], properties: dict[str, str]) -> hoodie.Table:
+    table = new_table(rows.schema, partition_by=by, properties=properties)
     table.bulk_insert(rows)
     return table
 
@@ -56,7 +54,7 @@ def wanted(table: hoodie.Table, where: str) -> set[str] | None:
 )
 def test_text_partitions(properties: dict[str, str], where: str, ids: list[int], named: int | None) -> None:
     rows = pa.table({"id": [str(number) for number in range(len(CITIES))], "city": pa.array(CITIES, pa.string())})
-    table = new_table(rows, "city", properties)
+    table = table_of(rows, "city", properties)
     found = wanted(table, where)
     assert (None if found is None else len(found)) == named
     assert sorted(table.to_arrow(where=where)["id"].to_pylist()) == [str(number) for number in ids]
@@ -67,14 +65,14 @@ def test_text_partitions(properties: dict[str, str], where: str, ids: list[int],
 
 def test_numbers_name_their_partitions_and_other_types_choose_among_all() -> None:
     rows = pa.table({"id": ["a", "b", "c"], "n": pa.array([1, -2, None], pa.int32()), "f": [1.5, 2.5, 3.5]})
-    numbers = new_table(rows, "n", {})
+    numbers = table_of(rows, "n", {})
     assert wanted(numbers, "n IN (1, -2, 7)") == {"n=1", "n=-2", "n=7", "n=__HIVE_DEFAULT_PARTITION__"}
     assert numbers.to_arrow(where="n = -2")["id"].to_pylist() == ["b"]
     assert wanted(numbers, "n = 1 OR n > 5") is None
-    floats = new_table(rows, "f", {})
+    floats = table_of(rows, "f", {})
     assert wanted(floats, "f = 2.5") is None
     assert floats.to_arrow(where="f = 2.5")["id"].to_pylist() == ["b"]
-    two = new_table(rows, ["n", "f"], {})
+    two = table_of(rows, ["n", "f"], {})
     assert wanted(two, "n = 1") is None
     assert two.to_arrow(where="n = 1")["id"].to_pylist() == ["a"]
     assert two.explain("n = 1").skipped.by_partition_path == 1  # what n is in the default partition is unknown

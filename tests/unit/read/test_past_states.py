@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
 from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
+from hoodie.table import Table
 from tests.support.cleans import claim_clean
+from tests.support.refusals import all_refused
+from tests.support.tables import PLAIN, new_table, rows
 
-TIMELINE = Path(".hoodie") / "timeline"
-
-
-def rows(*ids: str) -> pa.Table:
-    """Rows of the tables below."""
-    return pa.table({"id": list(ids), "p": ["x"] * len(ids)})
+TIMELINE = ".hoodie/timeline"
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> hoodie.Table:
-    """An empty table at `tmp_path / "t"`."""
-    return hoodie.create(tmp_path / "t", rows("a"), record_key="id", partition_by="p", spark=False)
+def table() -> Table:
+    """An empty table."""
+    return new_table(PLAIN, partition_by="city")
+
+
+@pytest.fixture
+def with_a() -> Table:
+    """A table with one row."""
+    return new_table(PLAIN, rows("a"), partition_by="city")
 
 
 def ids(found: pa.Table) -> list[str]:
@@ -34,84 +36,70 @@ def ids(found: pa.Table) -> list[str]:
     return sorted(found["id"].to_pylist())
 
 
-def complete_at(path: Path, instant: str, completion_time: str) -> None:
-    """Let the instant have completed at another time."""
-    (found,) = (path / TIMELINE).glob(f"{instant}_*.*commit")
-    found.rename(found.with_name(f"{instant}_{completion_time}{found.suffix}"))
-
-
-def overlap(path: Path, first: hoodie.WriteResult, second: hoodie.WriteResult) -> hoodie.Table:
+def overlap(table: Table, first: hoodie.WriteResult, second: hoodie.WriteResult) -> Table:
     """Let the first write have completed after the second."""
-    (found,) = (path / TIMELINE).glob(f"{second.instant}_*.*commit")
-    later = str(int(found.stem.partition("_")[2]) + 1)
-    complete_at(path, first.instant, later)
-    return hoodie.open(path, spark=False)
+    store = table.view().store
+    old, last = (
+        next(name for name in store.names(TIMELINE) if name.startswith(f"{done.instant}_")) for done in (first, second)
+    )
+    later = int(last.partition("_")[2].partition(".")[0]) + 1
+    store.move(f"{TIMELINE}/{old}", f"{TIMELINE}/{first.instant}_{later}.{old.rpartition('.')[2]}")
+    return Table(store)
 
 
-def test_changes_show_each_row_once_where_commits_overlap(table: hoodie.Table, tmp_path: Path) -> None:
+def test_changes_show_each_row_once_where_commits_overlap(table: Table) -> None:
     table.insert(rows("0"))
     first, second = table.bulk_insert(rows("a")), table.bulk_insert(rows("b"))
-    table = overlap(tmp_path / "t", first, second)
+    table = overlap(table, first, second)
     assert ids(table.changes(until=second.instant)) == ["0", "b"]
     assert ids(table.changes(since=second.instant)) == ["a"]
     assert ids(table.changes(since=second.instant, until=first.instant)) == ["a"]
     assert ids(table.changes(until=first.instant)) == ["0", "a", "b"]
 
 
-def test_a_replacement_that_completed_later_does_not_hide_rows(table: hoodie.Table, tmp_path: Path) -> None:
+def test_a_replacement_that_completed_later_does_not_hide_rows(table: Table) -> None:
     table.insert(rows("0"))
     first = table.insert_overwrite_table(rows("a"))
     second = table.bulk_insert(rows("b"))
-    table = overlap(tmp_path / "t", first, second)
+    table = overlap(table, first, second)
     assert ids(table.changes(until=second.instant)) == ["0", "b"]
     assert ids(table.changes(since=second.instant)) == ["a"]
 
 
-def test_snapshots_that_a_clean_by_versions_damaged_are_refused(table: hoodie.Table) -> None:
+def test_snapshots_that_a_clean_by_versions_damaged_are_refused(table: Table) -> None:
+    """A later clean does not give back what an earlier one took."""
     first, second, third = (table.upsert(rows(name)) for name in "abc")
     claim_clean(table, "", second.instant)
-    with pytest.raises(UnsupportedError, match=second.instant):
-        table.to_arrow(as_of=first.instant)
-    with pytest.raises(UnsupportedError, match=second.instant):
-        table.changes(until=first.instant)
+    all_refused(
+        UnsupportedError,
+        second.instant,
+        lambda: table.to_arrow(as_of=first.instant),
+        lambda: table.changes(until=first.instant),
+    )
     assert ids(table.to_arrow(as_of=second.instant)) == ["a", "b"]
     assert ids(table.changes(until=third.instant)) == ["a", "b", "c"]
-
-
-def test_a_later_clean_does_not_give_back_what_an_earlier_one_took(table: hoodie.Table) -> None:
-    first, second, _ = (table.upsert(rows(name)) for name in "abc")
-    claim_clean(table, "", second.instant)
     claim_clean(table, first.instant, second.instant)
     with pytest.raises(UnsupportedError, match=second.instant):
         table.to_arrow(as_of=first.instant)
 
 
-def forget_creation_schema(path: Path) -> None:
-    """Leave a table as older JVM writers create it."""
-    properties = path / ".hoodie" / "hoodie.properties"
-    kept = [line for line in properties.read_text().splitlines() if not line.startswith(keys.CREATE_SCHEMA)]
-    properties.write_text("\n".join(kept))
-
-
-def test_before_the_oldest_commit_its_schema_counts(table: hoodie.Table, tmp_path: Path) -> None:
-    table.upsert(rows("a"))
-    table.upsert(rows("b").append_column("more", pa.array([1])))
-    forget_creation_schema(tmp_path / "t")
-    table = hoodie.open(tmp_path / "t", spark=False)
+def test_before_the_oldest_commit_its_schema_counts(with_a: Table) -> None:
+    """In a table as older JVM writers create it, without a schema in its properties."""
+    with_a.upsert(rows("b").append_column("more", pa.array([1])))
+    update_table_config(with_a.view().store, {keys.CREATE_SCHEMA: None})
     with pytest.warns(hoodie.HoodieWarning, match="before"):
-        assert table.to_arrow(as_of="2001-01-01").schema.names[5:] == ["id", "p"]
-    assert table.changes(until="2001-01-01").schema.names[5:] == ["id", "p"]
-    assert table.to_arrow(as_of="2001-01-01").num_rows == table.changes(until="2001-01-01").num_rows == 0
+        found = with_a.to_arrow(as_of="2001-01-01")
+    for empty in (found, with_a.changes(until="2001-01-01")):
+        assert (empty.num_rows, empty.schema.names[5:]) == (0, ["id", "ts", "city"])
 
 
-def test_deleted_partitions_say_nothing_of_the_schema(table: hoodie.Table) -> None:
-    table.upsert(rows("a"))
-    table.delete_partitions(["p=x"])
-    facts = [table.view().commit_facts(instant) for instant in table.view().completed_writes()]
+def test_deleted_partitions_say_nothing_of_the_schema(with_a: Table) -> None:
+    with_a.delete_partitions(["city=sf"])
+    facts = [with_a.view().commit_facts(instant) for instant in with_a.view().completed_writes()]
     assert [found.changes_schema for found in facts] == [True, False]
 
 
-def test_a_handle_keeps_the_whole_metadata_of_few_commits(table: hoodie.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handle_keeps_the_whole_metadata_of_few_commits(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hoodie.view.commit_cache._COMMITS_KEPT", 2)
     for name in "abcd":
         table.upsert(rows(name))
@@ -123,70 +111,50 @@ def test_a_handle_keeps_the_whole_metadata_of_few_commits(table: hoodie.Table, m
     assert len(view.state.commits) == 2
 
 
-UNREADABLE: list[tuple[Mapping[str, str], str]] = [
-    ({keys.BASE_FILE_FORMAT: "ORC"}, "ORC"),
-]
-
-
-def stored(path: Path, properties: Mapping[str, str]) -> hoodie.Table:
-    """The table with other properties, as a JVM could have created it."""
-    with (path / ".hoodie" / "hoodie.properties").open("a") as file:
-        file.writelines(f"\n{key}={value}" for key, value in properties.items())
-    return hoodie.open(path, spark=False)
-
-
-@pytest.mark.parametrize(("properties", "what"), UNREADABLE, ids=[what for _, what in UNREADABLE])
-def test_tables_with_rows_elsewhere_are_not_read(
-    table: hoodie.Table, tmp_path: Path, properties: Mapping[str, str], what: str
-) -> None:
-    table.upsert(rows("a"))
-    table = stored(tmp_path / "t", properties)
-    calls: tuple[Callable[[], object], ...] = (
-        table.to_arrow,
-        table.changes,
-        lambda: table.read_keys("a"),
-        lambda: table.filter_exists(rows("a")),
+def test_tables_with_rows_elsewhere_are_not_read(with_a: Table) -> None:
+    update_table_config(with_a.view().store, {keys.BASE_FILE_FORMAT: "ORC"})
+    all_refused(
+        UnsupportedError,
+        "ORC",
+        with_a.to_arrow,
+        with_a.changes,
+        lambda: with_a.read_keys("a"),
+        lambda: with_a.filter_exists(rows("a")),
     )
-    for call in calls:
-        with pytest.raises(UnsupportedError, match=what):
-            call()
 
 
-def test_tables_without_meta_fields_are_read_but_not_by_key_or_commit(table: hoodie.Table, tmp_path: Path) -> None:
-    first = table.upsert(rows("a"))
-    table = stored(tmp_path / "t", {keys.POPULATE_META_FIELDS: "false"})
-    assert ids(table.to_arrow()) == ids(table.changes(until=first.instant)) == ["a"]
-    calls: tuple[Callable[[], object], ...] = (
-        lambda: table.changes(since="2001-01-01"),
-        lambda: table.read_keys("a"),
-        lambda: table.filter_exists(rows("a")),
+def test_tables_without_meta_fields_are_read_but_not_by_key_or_commit(with_a: Table) -> None:
+    first = with_a.timeline.instants[0].requested_time
+    update_table_config(with_a.view().store, {keys.POPULATE_META_FIELDS: "false"})
+    assert ids(with_a.to_arrow()) == ids(with_a.changes(until=first)) == ["a"]
+    all_refused(
+        UnsupportedError,
+        "without meta fields",
+        lambda: with_a.changes(since="2001-01-01"),
+        lambda: with_a.read_keys("a"),
+        lambda: with_a.filter_exists(rows("a")),
     )
-    for call in calls:
-        with pytest.raises(UnsupportedError, match="without meta fields"):
-            call()
 
 
-def test_an_orc_file_in_a_table_of_several_formats_is_refused(table: hoodie.Table, tmp_path: Path) -> None:
-    table.upsert(rows("a"))
-    (base,) = (tmp_path / "t" / "p=x").glob("*.parquet")
-    base.rename(base.with_suffix(".orc"))
-    forget = {keys.METADATA_PARTITIONS: ""}
+def test_an_orc_file_in_a_table_of_several_formats_is_refused(with_a: Table) -> None:
+    store = with_a.view().store
+    (base,) = (name for name in store.names("city=sf") if name.endswith(".parquet"))
+    store.move(f"city=sf/{base}", f"city=sf/{base.replace('.parquet', '.orc')}")
+    update_table_config(store, {keys.METADATA_PARTITIONS: None})
     with pytest.raises(UnsupportedError, match="Parquet base files only"):
-        stored(tmp_path / "t", forget).to_arrow()
+        with_a.to_arrow()
 
 
-def test_conditions_are_planned_for_whoever_runs_them(table: hoodie.Table) -> None:
-    table.upsert(rows("a"))
-    assert len(plan_scan(table.view(), where=Condition.parse("p AND true")).files) == 1
-    with pytest.raises(SchemaMismatchError, match="'p'"):
-        table.to_arrow(where="p AND true")
-    for where in ("q = 1", "p = 'x' AND q = 1"):
+def test_conditions_are_planned_for_whoever_runs_them(with_a: Table) -> None:
+    assert len(plan_scan(with_a.view(), where=Condition.parse("city AND true")).files) == 1
+    with pytest.raises(SchemaMismatchError, match="'city'"):
+        with_a.to_arrow(where="city AND true")
+    for where in ("q = 1", "city = 'x' AND q = 1"):
         with pytest.raises(SchemaMismatchError, match="'q'"):
-            plan_scan(table.view(), where=Condition.parse(where))
+            plan_scan(with_a.view(), where=Condition.parse(where))
 
 
-def test_columns_are_at_least_one(table: hoodie.Table) -> None:
-    table.upsert(rows("a"))
-    assert table.to_arrow("id").column_names == ["id"]
+def test_columns_are_at_least_one(with_a: Table) -> None:
+    assert with_a.to_arrow("id").column_names == ["id"]
     with pytest.raises(InvalidConfigError, match="no columns"):
-        table.to_arrow([])
+        with_a.to_arrow([])

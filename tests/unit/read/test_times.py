@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,9 @@ import pytest
 import hoodie
 from hoodie.cli import main
 from hoodie.read.times import as_of_jvm
+from hoodie.storage import MemoryStore
 from hoodie.timeline import parse_instant_time
+from tests.support.tables import new_table
 from tests.support.zones import local_zone
 
 ROWS = pa.table({"id": ["a", "b"]})
@@ -30,11 +31,9 @@ each_read = pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> hoodie.Table:
+def table() -> hoodie.Table:
     """A table with one commit."""
-    table = hoodie.create(tmp_path / "t", ROWS, record_key="id", spark=False)
-    table.upsert(ROWS)
-    return table
+    return new_table(ROWS.schema, ROWS)
 
 
 def day_of(table: hoodie.Table) -> date:
@@ -77,8 +76,7 @@ def test_times_that_mean_what_they_say_get_no_warning(table: hoodie.Table) -> No
         assert table.count(as_of=tomorrow) == table.count(as_of=tomorrow.isoformat()) == table.count(as_of=instant) == 2
         assert table.changes(since=day_of(table), until=tomorrow).num_rows == 2
         assert table.to_arrow(as_of=date.max).num_rows == 2
-    empty = hoodie.create("memory://times-empty", ROWS, record_key="id")
-    assert empty.count(as_of="2001-02-03") == 0
+    assert new_table(ROWS.schema).count(as_of="2001-02-03") == 0
 
 
 def test_the_command_line_prints_a_note(table: hoodie.Table, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,18 +89,17 @@ def test_the_command_line_prints_a_note(table: hoodie.Table, capsys: pytest.Capt
 
 
 @pytest.fixture(params=["America/New_York", "Asia/Kolkata"])
-def zone(request: pytest.FixtureRequest) -> Iterator[str]:
-    with local_zone(request.param) as name:
-        yield name
+def zone(request: pytest.FixtureRequest) -> Iterator[None]:
+    with local_zone(request.param):
+        yield
 
 
 @pytest.mark.parametrize("timeline", ["UTC", "LOCAL"])
-def test_a_time_without_a_zone_is_local_time(
-    tmp_path: Path, zone: str, timeline: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = hoodie.create(
-        tmp_path / "t", ROWS, record_key="id", properties={"hoodie.table.timeline.timezone": timeline}, spark=False
-    )
+@pytest.mark.usefixtures("zone")
+def test_a_time_without_a_zone_is_local_time(timeline: str, capsys: pytest.CaptureFixture[str]) -> None:
+    uri = MemoryStore().uri("")
+    zone_of_timeline = {"hoodie.table.timeline.timezone": timeline}
+    table = hoodie.create(uri, ROWS, record_key="id", properties=zone_of_timeline, spark=False)
     before = datetime.now()
     time.sleep(0.002)
     table.upsert(ROWS)
@@ -118,10 +115,11 @@ def test_a_time_without_a_zone_is_local_time(
     assert table.changes(since=before, until=after).num_rows == 2
     for when, expected in ((before, "0\n"), (after, "2\n")):
         with pytest.raises(SystemExit):
-            main(["count", table.path, "--as-of", when.isoformat()])
+            main(["count", uri, "--as-of", when.isoformat()])
         assert capsys.readouterr().out == expected
 
 
-def test_options_of_the_jvm_are_wall_clock_of_the_timeline(zone: str) -> None:
+@pytest.mark.usefixtures("zone")
+def test_options_of_the_jvm_are_wall_clock_of_the_timeline() -> None:
     assert as_of_jvm("2026-11-25 12:00:00") == "requested:20261125120000000"
     assert as_of_jvm("1700000000") == "requested:2023-11-14T22:13:20+00:00"

@@ -12,6 +12,7 @@ import hoodie
 from hoodie.errors import InvalidConfigError
 from hoodie.records.condition import Condition
 from hoodie.records.sql.clock import Clock
+from tests.support.tables import new_table
 
 NOW = datetime(2024, 3, 1, 1, 2, 3, 456789, tzinfo=timezone(timedelta(hours=14)))
 CLOCK = Clock(lambda: (NOW, NOW.date()))
@@ -56,8 +57,8 @@ def test_a_name_of_a_function_and_of_a_column_is_refused() -> None:
     with pytest.raises(InvalidConfigError, match=r"current_date\(\)"):
         CLOCK.set_in("CURRENT_DATE > 1", lambda: ["Current_Date"])
     assert CLOCK.set_in("current_date() > d", lambda: ["current_date"]) == f"{TODAY} > d"
-    t = hoodie.create("memory://clock-names", {"id": ["a"], "current_date": [date(2020, 1, 1)]}, record_key="id")
-    t.upsert({"id": ["a"], "current_date": [date(2020, 1, 1)]})
+    rows = pa.table({"id": ["a"], "current_date": [date(2020, 1, 1)]})
+    t = new_table(rows.schema, rows)
     for refused in (
         lambda: t.to_arrow(where="current_date > DATE '2019-01-01'"),
         lambda: t.update({"current_date": "current_date"}),
@@ -79,9 +80,7 @@ def days() -> hoodie.Table:
             "at": pa.array([None] * 3, pa.timestamp("us", "UTC")),
         }
     )
-    t = hoodie.create("memory://clock-days", rows, record_key="id", partition_by="day", exist_ok=True)
-    t.insert_overwrite_table(rows)
-    return t
+    return new_table(rows.schema, rows, partition_by="day")
 
 
 @pytest.mark.parametrize(

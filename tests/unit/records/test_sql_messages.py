@@ -11,6 +11,7 @@ from sqlglot import exp
 import hoodie
 from hoodie.errors import HoodieError
 from hoodie.records.condition import Condition
+from tests.support.tables import new_table
 
 SCHEMA = pa.schema(
     [
@@ -326,11 +327,10 @@ def test_conditions_that_are_wrong_or_not_supported_are_named_in_sql() -> None:
 
 
 def test_statements_that_are_wrong_or_not_supported_are_named_in_sql() -> None:
-    rows = {"id": ["a"], "a": [1]}
-    table = hoodie.create("memory://messages-of-sql", rows, record_key="id")
-    table.upsert(rows)
+    rows = pa.table({"id": ["a"], "a": [1]})
+    table = new_table(rows.schema, rows)
     for text in (*STATEMENTS, "UPDATE t SET a = 1 WHERE a = '\ud800'"):
         with pytest.raises(HoodieError) as caught:
-            hoodie.sql(None, text, tables={"t": table, "s": pa.table(rows)})
+            hoodie.sql(None, text, tables={"t": table, "s": rows})
         _check(text, str(caught.value))
     assert len(table.history()) == 1

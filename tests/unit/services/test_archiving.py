@@ -9,11 +9,14 @@ import pytest
 from hoodie.errors import InvalidConfigError
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import Action, Heartbeat, TimelineArchive, create_completed, create_inflight, create_requested
+from hoodie.timeline import Action, Heartbeat, TimelineArchive, create_completed
 from hoodie.view.table_view import TableView
-from tests.crash.tables import Rows, check_tidy, new_table, rows_of, trips
 from tests.support.archived import OFTEN, active_times, archived_times
+from tests.support.deaths import check_tidy
 from tests.support.fault_store import Call, FaultStore
+from tests.support.refusals import refused
+from tests.support.steps import begin
+from tests.support.tables import Rows, made_once, rows_of, trips, trips_store
 
 OFF = {"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"}
 
@@ -21,9 +24,7 @@ OFF = {"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"}
 @pytest.fixture
 def store() -> MemoryStore:
     """An empty copy-on-write table whose limits are small."""
-    store = MemoryStore()
-    new_table(store, properties=OFTEN)
-    return store
+    return trips_store(properties=OFTEN)
 
 
 def write(store: MemoryStore, count: int, *, first: int = 0, options: Mapping[str, str] = OFF) -> list[str]:
@@ -35,10 +36,17 @@ def write(store: MemoryStore, count: int, *, first: int = 0, options: Mapping[st
     ]
 
 
-@pytest.mark.parametrize(("table_type", "commits"), [("copy_on_write", 20), ("merge_on_read", 102)])
+@made_once
+def written(count: int) -> MemoryStore:
+    """The table with so many commits, of which none was archived."""
+    store = trips_store(properties=OFTEN)
+    write(store, count)
+    return store
+
+
+@pytest.mark.parametrize(("table_type", "commits"), [("copy_on_write", 20), ("merge_on_read", 32)])
 def test_a_table_lives_through_many_commits(table_type: str, commits: int) -> None:
-    store = MemoryStore()
-    new_table(store, table_type=table_type, properties={**OFTEN, "hoodie.compact.inline": "true"})
+    store = trips_store(table_type=table_type, properties={**OFTEN, "hoodie.compact.inline": "true"})
     table, rows, instants = Table(store), Rows(), list[str]()
     for number in range(commits):
         change = {f"k{number % 7}": (number, "sf")}
@@ -57,8 +65,9 @@ def test_a_table_lives_through_many_commits(table_type: str, commits: int) -> No
     assert Table(store).changes(since=instants[-2]).num_rows == 1
 
 
-def test_more_commits_than_the_maximum_are_archived(store: MemoryStore) -> None:
-    instants = write(store, 9)
+def test_more_commits_than_the_maximum_are_archived() -> None:
+    store = written(9)
+    instants = active_times(store)
     planned = Table(store).archive(dry_run=True)
     assert planned.dry_run
     assert planned.counts["commits"] == 6
@@ -72,16 +81,16 @@ def test_more_commits_than_the_maximum_are_archived(store: MemoryStore) -> None:
     assert "nothing to do" in str(again)
 
 
-def test_a_write_archives_by_itself_unless_told_not_to(store: MemoryStore) -> None:
-    write(store, 9)
+def test_a_write_archives_by_itself_unless_told_not_to() -> None:
+    store = written(9)
     assert archived_times(store) == []
     result = Table(store).upsert(trips({"a": (1, "sf")}))
     assert [service.operation for service in result.services if service.operation == "archive"] == ["archive"]
     assert len(active_times(store)) == 3
 
 
-def test_a_write_does_not_fail_with_its_archiving(store: MemoryStore) -> None:
-    write(store, 9)
+def test_a_write_does_not_fail_with_its_archiving() -> None:
+    store = written(9)
     history = TimelineArchive.of(store, Table(store).view().layout)
     store.create(f"{history.folder}/_version_", b"no number")
     result = Table(store).upsert(trips({"a": (1, "sf")}), properties={"hoodie.clean.automatic": "false"})
@@ -92,15 +101,12 @@ def test_a_write_does_not_fail_with_its_archiving(store: MemoryStore) -> None:
 
 def pending_after(store: MemoryStore, instant: str) -> str:
     """A pending instant of another process, requested after this one."""
-    instant_time = str(int(instant) + 1)
-    layout = Table(store).view().layout
-    create_requested(store, layout, instant_time, Action.INDEXING)
-    create_inflight(store, layout, instant_time, Action.INDEXING)
-    return instant_time
+    return begin(Table(store), Action.INDEXING, at=str(int(instant) + 1))
 
 
-def test_what_a_pending_instant_needs_stays(store: MemoryStore) -> None:
-    instants = write(store, 7)
+def test_what_a_pending_instant_needs_stays() -> None:
+    store = written(9)
+    instants = active_times(store)
     waiting = pending_after(store, instants[2])
     done = Table(store).archive()
     assert archived_times(store) == instants[:2], "the last commit before the pending instant stays"
@@ -108,8 +114,9 @@ def test_what_a_pending_instant_needs_stays(store: MemoryStore) -> None:
     assert "must complete" in done.notes[0]
 
 
-def test_commits_that_completed_since_a_pending_instant_began_stay(store: MemoryStore) -> None:
-    first, second, third, *_ = write(store, 8)
+def test_commits_that_completed_since_a_pending_instant_began_stay() -> None:
+    store = written(9)
+    first, second, third, *_ = active_times(store)
     pending_after(store, third)
     (name,) = (name for name in store.names(".hoodie/timeline") if name.startswith(f"{second}_"))
     store.move(f".hoodie/timeline/{name}", f".hoodie/timeline/{second}_{int(third) + 2}.commit")
@@ -121,14 +128,8 @@ def test_commits_that_completed_since_a_pending_instant_began_stay(store: Memory
 def test_savepointed_commits_stay(store: MemoryStore, beyond: str) -> None:
     instants = write(store, 3)
     view = Table(store).view()
-    create_completed(
-        store,
-        view.layout,
-        instants[1],
-        Action.SAVEPOINT,
-        b"",
-        completion_time=view.clock.next_time(view.timeline),
-    )
+    end = view.clock.next_time(view.timeline)
+    create_completed(store, view.layout, instants[1], Action.SAVEPOINT, b"", completion_time=end)
     write(store, 6, first=3)
     done = Table(store).archive(properties={"hoodie.archive.beyond.savepoint": beyond})
     if beyond == "false":
@@ -153,8 +154,7 @@ def test_replaced_file_groups_with_files_keep_their_replace_commit(store: Memory
 
 
 def test_nothing_is_archived_before_the_metadata_table_was_compacted() -> None:
-    store = MemoryStore()
-    new_table(store, properties={**OFTEN, "hoodie.metadata.compact.max.delta.commits": "50"})
+    store = trips_store(properties={**OFTEN, "hoodie.metadata.compact.max.delta.commits": "50"})
     write(store, 9)
     done = Table(store).archive()
     assert archived_times(store) == []
@@ -162,8 +162,7 @@ def test_nothing_is_archived_before_the_metadata_table_was_compacted() -> None:
 
 
 def test_delta_commits_that_make_a_compaction_due_stay() -> None:
-    store = MemoryStore()
-    new_table(store, table_type="merge_on_read", properties=OFTEN)
+    store = trips_store(table_type="merge_on_read", properties=OFTEN)
     instants = write(store, 12, options={**OFF, "hoodie.compact.schedule.inline": "false"})
     Table(store).archive(properties={"hoodie.compact.inline.max.delta.commits": "7"})
     assert active_times(store) == instants[-7:]
@@ -171,16 +170,16 @@ def test_delta_commits_that_make_a_compaction_due_stay() -> None:
 
 def test_the_minimum_is_below_the_maximum(store: MemoryStore) -> None:
     write(store, 1)
-    with pytest.raises(InvalidConfigError, match="must be below"):
-        Table(store).archive(properties={"hoodie.keep.min.commits": "4"})
-    before = active_times(store)
-    with pytest.raises(InvalidConfigError, match="must be below"):
-        write(store, 1, options={"hoodie.keep.min.commits": "4"})
-    assert active_times(store) == before
+    four = {"hoodie.keep.min.commits": "4"}
+    with refused(Table(store), "must be below", error=InvalidConfigError):
+        Table(store).archive(properties=four)
+    with refused(Table(store), "must be below", error=InvalidConfigError):
+        write(store, 1, options=four)
 
 
-def test_a_view_reads_commits_that_were_archived_after_it_was_loaded(store: MemoryStore) -> None:
-    instants = write(store, 9)
+def test_a_view_reads_commits_that_were_archived_after_it_was_loaded() -> None:
+    store = written(9)
+    instants = active_times(store)
     view = Table(store).view()
     fresh = TableView.load(type(view.state)(store))
     Table(store).archive()
@@ -204,11 +203,8 @@ def hold_by_savepoint(store: MemoryStore) -> Callable[[], object]:
 
 def hold_by_pending(store: MemoryStore) -> Callable[[], object]:
     """A write that runs since the first commit; once it stops, the next write rolls it back."""
-    view = Table(store).view()
-    instant_time = view.clock.next_time(view.timeline)
-    running = Heartbeat(store, instant_time)
+    running = Heartbeat(store, begin(Table(store), Action.COMMIT, only_requested=True))
     running.start()
-    create_requested(store, view.layout, instant_time, Action.COMMIT)
     return running.stop
 
 
@@ -223,8 +219,7 @@ def test_archiving_that_is_held_back_costs_later_writes_nothing(
     hold: Callable[[MemoryStore], Callable[[], object]],
 ) -> None:
     """Writes take no further lock and plan nothing while all commits are held back; then one of them archives."""
-    store = MemoryStore()
-    new_table(store, index="simple", properties=SELDOM)
+    store = trips_store(index="simple", properties=SELDOM)
     write(store, 1)
     release = hold(store)
     counting = FaultStore(store, count_reads=True)

@@ -14,8 +14,8 @@ from hoodie.services.cleaning.clean import CLEAN
 from hoodie.services.results import OnResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from tests.crash.tables import copy_of, new_table, rows_of, trips
 from tests.support.fault_store import FaultStore
+from tests.support.tables import rows_of, trips, trips_store
 
 COMPACTS = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
 
@@ -27,9 +27,7 @@ def test_an_error_of_another_library_becomes_a_note(monkeypatch: pytest.MonkeyPa
     broken = replace(CLEAN, is_due=lambda call, view: True, run=fail)
     others = (broken if service is CLEAN else service for service in registry.SERVICES)
     monkeypatch.setattr(registry, "SERVICES", tuple(others))
-    store = MemoryStore()
-    new_table(store)
-    done = Table(store).insert(trips({"a": (1, "sf")}))
+    done = Table(trips_store()).insert(trips({"a": (1, "sf")}))
     assert any("which is committed: a damaged row group" in note for found in done.services for note in found.notes)
 
 
@@ -58,11 +56,8 @@ class FailsFrom(FaultStore):
 
 
 def test_a_store_that_fails_after_the_commit_becomes_a_note() -> None:
-    base = MemoryStore()
-    new_table(base, table_type="merge_on_read")
-    Table(base).upsert(trips({"a": (1, "sf")}))
     for first in (1, 3, 5, 9, 14, 22):
-        store = copy_of(base)
+        store = trips_store({"a": (1, "sf")}, table_type="merge_on_read")
         failing = FailsFrom(store, first)
         failing.register()
         done = Table(failing).upsert(trips({"a": (2, "sf")}), properties=COMPACTS)

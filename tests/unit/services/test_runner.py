@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -11,13 +12,13 @@ import pytest
 from hoodie.errors import InvalidConfigError, LockTimeoutError
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.services.registry import all_services
-from hoodie.services.results import ServiceResult
 from hoodie.services.runner import ServiceChoice, ServiceRunner, run_round
 from hoodie.services.service import TableService
 from hoodie.table import Table
-from hoodie.timeline import Action, create_inflight, create_requested
+from hoodie.timeline import Action
 from tests.support.cleaned_tables import check_listing, table_of_versions, version_of
 from tests.support.fault_store import FaultStore
+from tests.support.steps import begin
 
 FEW = {"hoodie.clean.commits.retained": "2", "hoodie.clean.automatic": "true"}
 
@@ -48,19 +49,27 @@ def test_services_of_these_names_run_even_if_they_are_off() -> None:
         table.services(interval=0)
 
 
+def chosen(**runs: Callable[[], object]) -> ServiceChoice:
+    """Services of these names that are always due and do this."""
+
+    def service(name: str, act: Callable[[], object]) -> TableService:
+        def run(call: object, report: object) -> None:
+            act()
+
+        return TableService(name=name, is_on=lambda _: True, is_due=lambda call, view: True, run=run)
+
+    return ServiceChoice(services=tuple(service(name, act) for name, act in runs.items()))
+
+
 def test_a_failing_service_does_not_stop_the_others() -> None:
     table = table_of_versions(1)
     ran: list[str] = []
 
-    def service(name: str, *, fails: bool = False) -> TableService:
-        def run(call: object, report: object) -> None:
-            ran.append(name)
-            if fails:
-                raise LockTimeoutError("held")
+    def fail() -> None:
+        ran.append("b")
+        raise LockTimeoutError("held")
 
-        return TableService(name=name, is_on=lambda _: True, is_due=lambda call, view: True, run=run)
-
-    choice = ServiceChoice(services=(service("a"), service("b", fails=True), service("c")))
+    choice = chosen(a=lambda: ran.append("a"), b=fail, c=lambda: ran.append("c"))
     told: list[str] = []
     done = run_round(table._context.service(None), choice, on_error=lambda name, error: told.append(f"{name} {error}"))
     assert (ran, told) == (["a", "b", "c"], ["b held"])
@@ -70,10 +79,9 @@ def test_a_failing_service_does_not_stop_the_others() -> None:
 def test_every_error_is_recorded_and_the_thread_lives_on() -> None:
     table = table_of_versions(4)
 
-    def fail(call: object, report: object) -> None:
+    def fail() -> None:
         raise pa.ArrowInvalid("a damaged row group")
 
-    service = TableService(name="broken", is_on=lambda _: True, is_due=lambda call, view: True, run=fail)
     told = threading.Event()
     failures: list[str] = []
 
@@ -82,8 +90,7 @@ def test_every_error_is_recorded_and_the_thread_lives_on() -> None:
         if len(failures) > 1:
             told.set()
 
-    choice = ServiceChoice(services=(service,))
-    runner = ServiceRunner(table._context.service(None), choice, interval_seconds=0.01, on_error=heard)
+    runner = ServiceRunner(table._context.service(None), chosen(broken=fail), interval_seconds=0.01, on_error=heard)
     with runner:
         assert told.wait(20)
         assert runner.is_running
@@ -98,25 +105,19 @@ def test_a_store_that_fails_between_two_services_is_an_error_of_the_round() -> N
     table = Table(failing)
     calls: list[str] = []
 
-    def run(call: object, report: object) -> None:
+    def run() -> None:
         calls.append("ran")
         failing._fail_at = len(failing.calls) + 1
 
-    service = TableService(name="first", is_on=lambda _: True, is_due=lambda call, view: True, run=run)
-    choice = ServiceChoice(services=(service, service))
-    done = run_round(table._context.service(None), choice)
+    done = run_round(table._context.service(None), chosen(first=run, second=run))
     failing.unregister()
-    assert (calls, [name for name, _ in done.errors]) == (["ran"], ["first"])
+    assert (calls, [name for name, _ in done.errors]) == (["ran"], ["second"])
 
 
 def test_a_thread_serves_until_it_is_stopped() -> None:
     table = table_of_versions(4)
     cleaned = threading.Event()
-
-    def heard(result: ServiceResult) -> None:
-        cleaned.set()
-
-    runner = table.services(["clean"], interval=0.01, properties=FEW, report=heard)
+    runner = table.services(["clean"], interval=0.01, properties=FEW, report=lambda _: cleaned.set())
     with runner:
         assert cleaned.wait(20)
         assert runner.is_running
@@ -126,18 +127,9 @@ def test_a_thread_serves_until_it_is_stopped() -> None:
     assert len({service.name for service in all_services()}) == len(all_services())
 
 
-def begin_and_die(table: Table) -> str:
-    """A write that was begun and has no heartbeat; return its instant."""
-    view = table.view()
-    instant_time = view.clock.next_time(view.timeline)
-    create_requested(view.store, view.layout, instant_time, Action.COMMIT)
-    create_inflight(view.store, view.layout, instant_time, Action.COMMIT)
-    return instant_time
-
-
 def test_a_round_with_a_clean_rolls_back_dead_writes_which_hold_the_window() -> None:
     table = table_of_versions(2)
-    dead = begin_and_die(table)
+    dead = begin(table, Action.COMMIT)
     # No further write of ours, which would roll it back: the writers are of another implementation.
     runner = table.services(["clean"], properties=FEW)
     (result,) = runner.run_once().results
@@ -148,14 +140,11 @@ def test_a_round_with_a_clean_rolls_back_dead_writes_which_hold_the_window() -> 
 
 def test_a_round_leaves_a_clean_that_a_jvm_may_be_executing() -> None:
     table = table_of_versions(2)
-    view = table.view()
-    create_requested(
-        view.store, view.layout, "20991231235959999", Action.CLEAN, CleanerPlan(policy="KEEP_LATEST_COMMITS").to_bytes()
-    )
+    pending = begin(table, Action.CLEAN, CleanerPlan(policy="KEEP_LATEST_COMMITS").to_bytes(), only_requested=True)
     (result,) = table.services(["clean"], properties=FEW).run_once().results
     assert "is being executed by another process" in result.notes[0]
     assert [str(found.action) for found in table.timeline.pending()] == ["clean"]
-    assert table.clean().instant == "20991231235959999"
+    assert table.clean().instant == pending
 
 
 def test_archiving_in_a_round_waits_for_the_lock_as_the_caller_says_and_tells_what_holds_it_back() -> None:

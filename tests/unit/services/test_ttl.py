@@ -13,11 +13,10 @@ from hoodie.commit.call import Call, ChoosePartitions
 from hoodie.errors import InvalidConfigError
 from hoodie.index.record.state import record_index
 from hoodie.services.ttl import expire_partitions, is_expiry_due
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, InstantClock, parse_instant_time
-from tests.crash.tables import new_table, rows_of, trips
 from tests.support.index_check import check_index
+from tests.support.tables import TYPES, Rows, made_once, rows_of, trips, trips_store
 
 DAY_MS = 86_400_000
 NOW_MS = time.time_ns() // 1_000_000
@@ -26,24 +25,21 @@ WEEK = {"hoodie.partition.ttl.strategy.days.retain": "7"}
 BY_CREATION = {**WEEK, "hoodie.partition.ttl.management.strategy.type": "KEEP_BY_CREATION_TIME"}
 
 
-def aged_table(table_type: str = "copy_on_write", table_version: int = 9, **properties: str) -> Table:
-    """`sf` was created 40 days ago and written to yesterday, `nyc` 30 days ago, `la` 20 days ago, `rome` today."""
-    store = MemoryStore()
-    new_table(store, table_type=table_type, table_version=table_version, properties=properties)
-    days = [40, 30, 20, 1, 0]
-    table = Table(store)
+WRITES: tuple[tuple[int, Rows], ...] = (
+    (40, {"a": (1, "sf")}),
+    (30, {"b": (1, "nyc")}),
+    (20, {"c": (1, "la")}),
+    (1, {"a": (2, "sf")}),
+    (0, {"d": (1, "rome")}),
+)
+"""How many days ago each was written: `sf` was created 40 days ago and written to yesterday."""
+
+
+@made_once
+def aged_table(table_type: str = "copy_on_write", table_version: int = 9) -> Table:
+    table = Table(trips_store(table_type=table_type, table_version=table_version))
     zone = table.view().layout.zone
-    for age, rows in zip(
-        days,
-        (
-            {"a": (1, "sf")},
-            {"b": (1, "nyc")},
-            {"c": (1, "la")},
-            {"a": (2, "sf")},
-            {"d": (1, "rome")},
-        ),
-        strict=True,
-    ):
+    for age, rows in WRITES:
         table._context.state.clock = InstantClock(zone, now_ms=partial(int, NOW_MS - age * DAY_MS))
         table.upsert(trips(rows))
     return table
@@ -53,7 +49,12 @@ def call_of(table: Table, properties: dict[str, str]) -> Call:
     return table._context.service(properties)
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def expiring(table: Table, properties: dict[str, str]) -> list[str]:
+    """The partitions that would go now."""
+    return list(expire_partitions(call_of(table, properties), dry_run=True, now=NOW).partitions)
+
+
+@pytest.mark.parametrize("table_type", TYPES)
 def test_partitions_without_a_write_expire(table_type: str) -> None:
     table = aged_table(table_type)
     dry = expire_partitions(call_of(table, WEEK), dry_run=True, now=NOW)
@@ -73,7 +74,7 @@ def test_partitions_without_a_write_expire(table_type: str) -> None:
 
 
 @pytest.mark.parametrize("archives", [False, True])
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_writes_into_log_files_count_in_version_6(table_type: str, archives: bool) -> None:
     """There the name of a log file does not have the time of the write. All writes are of today, some ms apart."""
     table = aged_table(table_type, 6)
@@ -92,25 +93,16 @@ def test_writes_into_log_files_count_in_version_6(table_type: str, archives: boo
     assert rows_of(table.view().store).keys() == {"a", "d"}
 
 
-def test_by_creation() -> None:
+def test_by_creation_and_limits() -> None:
     table = aged_table()
-    dry = expire_partitions(call_of(table, BY_CREATION), dry_run=True, now=NOW)
-    assert list(dry.partitions) == ["city=sf", "city=nyc", "city=la"]
-
-
-def test_limits() -> None:
-    table = aged_table()
+    assert expiring(table, BY_CREATION) == ["city=sf", "city=nyc", "city=la"]
     some = {**BY_CREATION, "hoodie.partition.ttl.strategy.partition.selected": "city=nyc,city=la,city=x"}
-    assert list(expire_partitions(call_of(table, some), dry_run=True, now=NOW).partitions) == ["city=nyc", "city=la"]
+    assert expiring(table, some) == ["city=nyc", "city=la"]
     one = {**BY_CREATION, "hoodie.partition.ttl.strategy.max.delete.partitions": "1"}
-    assert list(expire_partitions(call_of(table, one), dry_run=True, now=NOW).partitions) == ["city=sf"]
-    assert expire_partitions(call_of(table, {}), dry_run=True, now=NOW).partitions == {}
+    assert expiring(table, one) == ["city=sf"]
+    assert expiring(table, {}) == []
     # More than 24 days of milliseconds do not fit into 32 bits.
-    assert list(
-        expire_partitions(
-            call_of(table, {"hoodie.partition.ttl.strategy.days.retain": "25"}), dry_run=True, now=NOW
-        ).partitions
-    ) == ["city=nyc"]
+    assert expiring(table, {"hoodie.partition.ttl.strategy.days.retain": "25"}) == ["city=nyc"]
     with pytest.raises(InvalidConfigError, match="days expected"):
         table.expire_partitions(properties={"hoodie.partition.ttl.strategy.days.retain": "9999999"})
 
@@ -144,7 +136,5 @@ def test_when_it_is_due() -> None:
     expire_partitions(call, now=NOW, dry_run=True)
     assert is_expiry_due(call, table.view())
     assert not is_expiry_due(call_of(table, {}), table.view())
-    young = Table(MemoryStore())
-    new_table(young._context.state.store)
-    young.upsert(trips({"a": (1, "sf")}))
+    young = Table(trips_store({"a": (1, "sf")}))
     assert not is_expiry_due(call_of(young, WEEK), young.view())

@@ -10,8 +10,8 @@ import pytest
 from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from tests.crash.tables import new_table, trips
 from tests.support.archived import OFTEN
+from tests.support.tables import trips, trips_store
 
 OFF = {"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"}
 RETAINED = {"hoodie.clean.commits.retained": "2"}
@@ -20,11 +20,7 @@ RETAINED = {"hoodie.clean.commits.retained": "2"}
 @pytest.fixture
 def store() -> MemoryStore:
     """A table of nine commits, of which six can be archived, and a heartbeat of a writer that died."""
-    store = MemoryStore()
-    new_table(store, properties=OFTEN)
-    for number in range(9):
-        Table(store).upsert(trips({"a": (number, "sf")}), properties=OFF)
-    return store
+    return trips_store(*({"a": (number, "sf")} for number in range(9)), properties={**OFTEN, **OFF})
 
 
 def _newest(table: Table, back: int = 1) -> str:
@@ -125,7 +121,7 @@ def test_a_round_of_services_says_that_nothing_was_due(store: MemoryStore) -> No
 
 
 def test_a_look_up_speaks_of_keys_and_file_groups(store: MemoryStore) -> None:
-    cost = Table(store).upsert(trips({"a": (1, "sf"), "b": (2, "sf")}), properties=OFF).look_up
+    cost = Table(store).upsert(trips({"a": (1, "sf"), "b": (2, "sf")})).look_up
     assert cost is not None
     assert re.fullmatch(
         r"2 keys looked up in the record index, 1 found: [12] file groups? of the index read, .*", str(cost)

@@ -19,6 +19,7 @@ from hoodie.spark.datasource import TableSource
 from hoodie.spark.datasource_writer import StagedRows, TableWriter
 from hoodie.spark.types import spark_schema_of
 from hoodie.timeline.locks import file_system, in_process
+from tests.support.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("x", pa.int64())])
 DAY_MS = 24 * 60 * 60 * 1000
@@ -35,7 +36,7 @@ def failing(first: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hoodie.Table:
-    return hoodie.create(tmp_path / "t", SCHEMA, record_key="id", spark=False)
+    return new_table(SCHEMA, path=tmp_path / "t")
 
 
 @pytest.fixture(autouse=True)

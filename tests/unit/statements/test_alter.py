@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import hoodie
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.table import Table
 from hoodie.write.result import AlterResult
+from tests.support.tables import new_table
 
 SCHEMA = pa.schema(
     [
@@ -26,10 +26,8 @@ ROW = {"id": "a", "n": 1, "s": {"x": 1, "y": "y"}, "m": [("k", {"u": 1})], "l": 
 
 
 @pytest.fixture
-def t(tmp_path: Path) -> Table:
-    made = hoodie.create(tmp_path / "t", SCHEMA, record_key="id", spark=False)
-    made.upsert(pa.Table.from_pylist([ROW], SCHEMA))
-    return made
+def t() -> Table:
+    return new_table(SCHEMA, [ROW])
 
 
 def _run(t: Table, text: str) -> Any:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from tests.support.tables import new_table
 
 ROWS = {"id": ["a", "b"], "fare": [1.0, 2.0]}
 
 
 @pytest.fixture
-def trips(tmp_path: Path) -> hoodie.Table:
-    table = hoodie.create(tmp_path / "trips", ROWS, record_key="id", index="simple", spark=False)
-    table.upsert(ROWS)
-    return table
+def trips() -> hoodie.Table:
+    return new_table(pa.table(ROWS).schema, ROWS, index="simple")
 
 
 def run(trips: hoodie.Table, statement: str) -> Any:

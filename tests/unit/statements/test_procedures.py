@@ -16,27 +16,30 @@ from hoodie.files.markers import read_markers, write_marker
 from hoodie.format.filenames import IoType
 from hoodie.services.clustering.clustering import CLUSTERING
 from hoodie.statements.procedures.refused import REFUSED
-from hoodie.timeline import Action, Heartbeat, State, create_inflight, create_requested
+from hoodie.timeline import Action, Heartbeat, State, create_inflight
+from tests.support.steps import begin
+from tests.support.tables import new_table
 
 ROWS = {"id": ["a", "b", "c"], "city": ["x", "x", "y"], "fare": [1.0, 2.0, 3.0]}
 Call = Callable[[str], list[dict[str, Any]]]
 
 
-@pytest.fixture
-def trips(request: pytest.FixtureRequest) -> Any:
+def made(**options: Any) -> hoodie.Table:
     """A table of two commits: an insert of three rows, an update of one."""
-    return table_of(request)
+    change = {"id": ["a"], "city": ["x"], "fare": [10.0]}
+    return new_table(pa.table(ROWS).schema, ROWS, change, partition_by="city", index="simple", **options)
 
 
-def table_of(request: pytest.FixtureRequest, **more: Any) -> Any:
-    name = f"memory://procedures-{abs(hash(request.node.name))}"
-    t = hoodie.create(name, ROWS, record_key="id", partition_by="city", index="simple", **more)
-    t.upsert(ROWS)
-    t.upsert({"id": ["a"], "city": ["x"], "fare": [10.0]})
-    return t
+@pytest.fixture
+def trips() -> hoodie.Table:
+    return made()
 
 
-def caller(t: Any) -> Call:
+def newest(t: hoodie.Table) -> str:
+    return t.timeline.instants[-1].requested_time
+
+
+def caller(t: hoodie.Table) -> Call:
     def call(text: str) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = hoodie.sql(None, f"CALL {text}", tables={"t": t}).to_pylist()
         return rows
@@ -45,7 +48,7 @@ def caller(t: Any) -> Call:
 
 
 @pytest.fixture
-def call(trips: Any) -> Call:
+def call(trips: hoodie.Table) -> Call:
     return caller(trips)
 
 
@@ -70,9 +73,9 @@ def test_a_missing_procedure_says_what_to_use(call: Call, name: str) -> None:
         call(f"{name}(table => 't')")
 
 
-def test_a_filter_is_a_condition_on_the_columns(trips: Any, call: Call) -> None:
-    newest = trips.timeline.latest().requested_time
-    assert [row["instant_time"] for row in call(f"show_timeline(table => 't', filter => 'instant_time = {newest}')")]
+def test_a_filter_is_a_condition_on_the_columns(trips: hoodie.Table, call: Call) -> None:
+    last = newest(trips)
+    assert [row["instant_time"] for row in call(f"show_timeline(table => 't', filter => 'instant_time = {last}')")]
     assert call("show_timeline(table => 't', filter => \"action = 'clean'\")") == []
     assert call("show_timeline(table => 't', limit => 1, filter => \"instant_time < '3'\")") == call(
         "show_timeline(table => 't', limit => 1)"
@@ -81,7 +84,7 @@ def test_a_filter_is_a_condition_on_the_columns(trips: Any, call: Call) -> None:
         call("show_timeline(table => 't', filter => 'nothing = 1')")
 
 
-def test_one_commit_in_files_partitions_and_numbers(trips: Any, call: Call) -> None:
+def test_one_commit_in_files_partitions_and_numbers(trips: hoodie.Table, call: Call) -> None:
     first, second = (instant.requested_time for instant in trips.timeline)
     files = call(f"show_commit_files('t', 10, '{first}')")
     assert sorted((row["partition_path"], row["previous_commit"], row["total_records_written"]) for row in files) == [
@@ -97,9 +100,9 @@ def test_one_commit_in_files_partitions_and_numbers(trips: Any, call: Call) -> N
         call("show_commit_files(table => 't', instant_time => '123')")
 
 
-def test_archived_commits_within_times(request: pytest.FixtureRequest) -> None:
+def test_archived_commits_within_times() -> None:
     # Commits stay active until the metadata table, which has them, is compacted.
-    trips = table_of(request, properties={"hoodie.metadata.compact.max.delta.commits": "2"})
+    trips = made(properties={"hoodie.metadata.compact.max.delta.commits": "2"})
     call, first = caller(trips), trips.timeline.instants[0].requested_time
     for fare in range(4):
         trips.upsert({"id": ["a"], "city": ["x"], "fare": [float(fare)]})
@@ -116,7 +119,7 @@ def test_archived_commits_within_times(request: pytest.FixtureRequest) -> None:
     assert {row["instant_time"] for row in shown if row["timeline_type"] == "ARCHIVED"} >= {first}
 
 
-def test_two_tables_are_compared_by_their_commits(trips: Any, request: pytest.FixtureRequest) -> None:
+def test_two_tables_are_compared_by_their_commits(trips: hoodie.Table) -> None:
     other = hoodie.create(f"{trips.path}-other", ROWS, record_key="id", partition_by="city")
     later = other.upsert(ROWS).instant
     (found,) = caller(trips)(f"commits_compare('t', '{other.path}')")
@@ -125,8 +128,8 @@ def test_two_tables_are_compared_by_their_commits(trips: Any, request: pytest.Fi
     assert found["compare_detail"].endswith(f"is ahead by 1 commits. Commits to catch up - [{later}]")
 
 
-def test_file_slices_with_base_and_log_files(request: pytest.FixtureRequest) -> None:
-    t = table_of(request, type="merge_on_read")
+def test_file_slices_with_base_and_log_files() -> None:
+    t = made(type="merge_on_read")
     call, (first, _) = caller(t), (instant.requested_time for instant in t.timeline)
     shown = {row["partition"]: row for row in call("show_fsview_all('t')")}
     assert (shown["city=x"]["base_instant"], shown["city=x"]["num_delta_files"]) == (first, 1)
@@ -142,10 +145,10 @@ def test_file_slices_with_base_and_log_files(request: pytest.FixtureRequest) -> 
         call("show_fsview_latest(table => 't', partition_path => 'a', path_regex => 'b')")
 
 
-def test_blocks_and_records_of_log_files(request: pytest.FixtureRequest) -> None:
-    t = table_of(request, type="merge_on_read")
+def test_blocks_and_records_of_log_files() -> None:
+    t = made(type="merge_on_read")
     call = caller(t)
-    second = t.timeline.latest().requested_time
+    second = newest(t)
     t.delete({"id": ["b"], "city": ["x"]})
     blocks = call("show_logfile_metadata(table => 't', log_file_path_pattern => 'city=x/*')")
     assert [(row["block_type"], row["record_count"]) for row in blocks] == [
@@ -159,7 +162,7 @@ def test_blocks_and_records_of_log_files(request: pytest.FixtureRequest) -> None
         call("show_logfile_records(table => 't', log_file_path_pattern => 'city=y/*')")
 
 
-def test_the_metadata_table_against_the_files(trips: Any, call: Call) -> None:
+def test_the_metadata_table_against_the_files(trips: hoodie.Table, call: Call) -> None:
     assert [row["partition"] for row in call("show_metadata_table_partitions('t')")] == ["city=x", "city=y"]
     names = [row["file_path"] for row in call("show_metadata_table_files(table => 't', partition => 'city=x')")]
     assert len(names) == 2
@@ -172,7 +175,7 @@ def test_the_metadata_table_against_the_files(trips: Any, call: Call) -> None:
     assert [(row["min_value"], row["max_value"]) for row in call(statistics)] == [("2.0", "10.0")]
 
 
-def test_files_that_are_there_deleted_or_unknown(trips: Any, call: Call) -> None:
+def test_files_that_are_there_deleted_or_unknown(trips: hoodie.Table, call: Call) -> None:
     def status(name: str) -> tuple[str, str]:
         (row,) = call(f"show_file_status(table => 't', partition => 'city=x', file => '{name}')")
         return row["status"], row["action"]
@@ -184,9 +187,9 @@ def test_files_that_are_there_deleted_or_unknown(trips: Any, call: Call) -> None
     assert status(new) == ("exist", "")
     assert status("other.parquet") == ("unknown", "")
     undone = trips.upsert({"id": ["a"], "city": ["x"], "fare": [11.0]}).instant
-    (newest,) = (row["data_file"] for row in call("show_fsview_latest(table => 't', partition_path => 'city=x')"))
+    (written,) = (row["data_file"] for row in call("show_fsview_latest(table => 't', partition_path => 'city=x')"))
     call(f"rollback_to_instant('t', '{undone}')")
-    assert status(newest.rpartition("/")[2]) == ("deleted", "rollback")
+    assert status(written.rpartition("/")[2]) == ("deleted", "rollback")
     with pytest.raises(InvalidConfigError, match="expected partition"):
         call(f"show_file_status(table => 't', file => '{new}')")
 
@@ -202,15 +205,15 @@ def test_cleans_and_their_plans(call: Call) -> None:
     assert (plan["plan_time"], plan["policy"]) == (shown["clean_time"], "KEEP_LATEST_FILE_VERSIONS")
 
 
-def test_rollbacks_and_the_files_that_they_deleted(trips: Any, call: Call) -> None:
-    newest = trips.timeline.latest().requested_time
-    call(f"rollback_to_instant('t', '{newest}')")
+def test_rollbacks_and_the_files_that_they_deleted(trips: hoodie.Table, call: Call) -> None:
+    last = newest(trips)
+    call(f"rollback_to_instant('t', '{last}')")
     (shown,) = call("show_rollbacks('t')")
-    assert (shown["rollback_instant"], shown["total_files_deleted"], shown["total_partitions"]) == (newest, 1, 1)
+    assert (shown["rollback_instant"], shown["total_files_deleted"], shown["total_partitions"]) == (last, 1, 1)
     (deleted,) = call(f"show_rollback_detail(table => 't', instant_time => '{shown['instant']}')")
     assert (deleted["partition"], deleted["succeeded"]) == ("city=x", True)
     told = {row["action"]: row["rollback_info"] for row in call("show_timeline('t')")}
-    assert told == {"rollback": f"Rolled back: {newest}", "commit": None}
+    assert told == {"rollback": f"Rolled back: {last}", "commit": None}
 
 
 def test_clusterings_of_chosen_partitions(call: Call) -> None:
@@ -230,7 +233,7 @@ def test_clusterings_of_chosen_partitions(call: Call) -> None:
 
 
 @pytest.mark.parametrize("removes", [True, False])
-def test_a_clustering_that_died_is_rolled_back(trips: Any, call: Call, *, removes: bool) -> None:
+def test_a_clustering_that_died_is_rolled_back(trips: hoodie.Table, call: Call, *, removes: bool) -> None:
     (plan,) = call("run_clustering(table => 't', op => 'schedule', order => 'fare')")
     roll_back = (
         f"run_rollback_inflight_tableservice(table => 't', pending_instant => '{plan['timestamp']}', "
@@ -246,7 +249,7 @@ def test_a_clustering_that_died_is_rolled_back(trips: Any, call: Call, *, remove
     assert left == ([] if removes else [(plan["timestamp"], State.REQUESTED)])
 
 
-def test_rows_and_partitions_are_removed(trips: Any, call: Call) -> None:
+def test_rows_and_partitions_are_removed(trips: hoodie.Table, call: Call) -> None:
     assert call("drop_partition('t', 'city=y,city=absent')") == [{"result": "Success"}]
     assert call("drop_partition('t', 'city=absent')") == [{"result": "Success"}]
     assert sorted(trips.to_arrow(columns=["id"])["id"].to_pylist()) == ["a", "b"]
@@ -257,7 +260,7 @@ def test_rows_and_partitions_are_removed(trips: Any, call: Call) -> None:
     assert trips.count() == 0
 
 
-def test_markers_are_deleted_unless_the_writer_runs(trips: Any, call: Call) -> None:
+def test_markers_are_deleted_unless_the_writer_runs(trips: hoodie.Table, call: Call) -> None:
     store = trips.view().store
     write_marker(store, "20990101000000000", "city=x/some.parquet", IoType.CREATE)
     heartbeat = Heartbeat(store, "20990101000000000")
@@ -295,8 +298,7 @@ def test_copies_need_a_session(call: Call) -> None:
 
 
 def test_files_on_disk(tmp_path: Path) -> None:
-    t = hoodie.create(tmp_path / "trips", ROWS, record_key="id", partition_by="city", spark=False)
-    t.upsert(ROWS)
+    t = new_table(pa.table(ROWS).schema, ROWS, partition_by="city", path=tmp_path / "trips")
     t.savepoint()
     call = caller(t)
     broken = tmp_path / "trips" / "city=x" / "broken.parquet"
@@ -321,9 +323,8 @@ def test_files_on_disk(tmp_path: Path) -> None:
     assert {"savepointedBy", "partitionToWriteStats"} <= {key for content in contents for key in content}
 
 
-def test_partition_files_and_plans_of_cleans_are_mended(trips: Any, call: Call) -> None:
-    view = trips.view()
-    view.store.delete("city=y/.hoodie_partition_metadata")
+def test_partition_files_and_plans_of_cleans_are_mended(trips: hoodie.Table, call: Call) -> None:
+    trips.view().store.delete("city=y/.hoodie_partition_metadata")
 
     def told(more: str = "") -> list[tuple[str, str]]:
         rows = call(f"repair_add_partition_meta(table => 't'{more})")
@@ -333,8 +334,7 @@ def test_partition_files_and_plans_of_cleans_are_mended(trips: Any, call: Call) 
     assert told(", dry_run => false") == [("Yes", "None"), ("No", "Repaired")]
     assert told() == [("Yes", "None"), ("Yes", "None")]
     for content in (b"", b"damaged"):
-        time = view.clock.next_time(trips.timeline)
-        create_requested(view.store, view.layout, time, Action.CLEAN, content)
+        time = begin(trips, Action.CLEAN, content, only_requested=True)
         assert trips.timeline.get(time, Action.CLEAN) is not None
         assert call("repair_corrupted_clean_files('t')") == [{"result": True}]
         assert trips.timeline.get(time, Action.CLEAN) is None

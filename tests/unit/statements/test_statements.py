@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from tests.support.tables import new_table
 
 ROWS = {"id": ["a", "b", "c"], "fare": [1.0, 2.0, 3.0], "Note": ["x", "y", "z"]}
 MERGE = "MERGE INTO trips t USING news s ON t.id = s.id"
@@ -16,10 +18,18 @@ NEWS = {"id": ["c", "d"], "fare": [30.0, 40.0], "Note": ["n", "m"]}
 
 
 @pytest.fixture
-def tables(request: pytest.FixtureRequest) -> dict[str, Any]:
-    t = hoodie.create(f"memory://sql-{abs(hash(request.node.name))}", ROWS, record_key="id")
-    t.upsert(ROWS)
-    return {"trips": t, "news": NEWS}
+def tables() -> dict[str, Any]:
+    return {"trips": new_table(pa.table(ROWS).schema, ROWS), "news": NEWS}
+
+
+def caller(tables: Mapping[str, Any]) -> Callable[[str], list[dict[str, Any]]]:
+    """Return what calls a procedure."""
+
+    def call(text: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = hoodie.sql(None, f"CALL {text}", tables=tables).to_pylist()
+        return rows
+
+    return call
 
 
 def fares(tables: Mapping[str, Any]) -> dict[str, float]:
@@ -49,11 +59,7 @@ def fares(tables: Mapping[str, Any]) -> dict[str, float]:
             (1, 2, 1),
             {"b": -1.0, "c": 33.0, "d": 20.0},
         ),
-        (
-            "MERGE INTO trips t USING news s ON t.id = s.id WHEN MATCHED THEN DELETE",
-            (0, 0, 1),
-            {"a": 1.0, "b": 2.0},
-        ),
+        (f"{MERGE} WHEN MATCHED THEN DELETE", (0, 0, 1), {"a": 1.0, "b": 2.0}),
     ],
 )
 def test_statements_change_rows(
@@ -86,35 +92,23 @@ def test_statements_change_rows(
             "needs Spark",
         ),
         (
-            "MERGE INTO trips t USING news s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, fare) VALUES (s.id)",
+            f"{MERGE} WHEN NOT MATCHED THEN INSERT (id, fare) VALUES (s.id)",
             InvalidConfigError,
             "2 columns and 1 values",
         ),
-        (
-            "MERGE INTO trips t USING news s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *",
-            UnsupportedError,
-            "the clause",
-        ),
+        (f"{MERGE} WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", UnsupportedError, "the clause"),
         (
             f"{MERGE} WHEN MATCHED THEN UPDATE SET fare = s.fare WHERE s.fare > 15",
             UnsupportedError,
             "WHEN … AND … THEN",
         ),
-        (
-            f"{MERGE} WHEN NOT MATCHED THEN INSERT (id, fare) VALUES (s.id, 1) WHERE s.fare > 1",
-            UnsupportedError,
-            "WHEN … AND … THEN",
-        ),
+        (f"{MERGE} WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id) WHERE s.fare > 1", UnsupportedError, "AND … THEN"),
         (f"{MERGE} WHEN MATCHED THEN UPDATE SET * EXCEPT (fare)", UnsupportedError, "alone, or columns"),
         (f"{MERGE} WHEN NOT MATCHED THEN INSERT * EXCEPT (fare)", UnsupportedError, "alone, or columns"),
         (f"{MERGE} WHEN MATCHED THEN UPDATE SET *, fare = 5", UnsupportedError, "alone, or columns"),
         (f"{MERGE} WHEN MATCHED THEN UPDATE SET fare", UnsupportedError, "SET column = expression"),
         (f"{MERGE} WHEN MATCHED THEN UPDATE SET fare = 5, *", UnsupportedError, "alone, or columns"),
-        (
-            "MERGE INTO trips t USING news s USING (id) WHEN MATCHED THEN DELETE",
-            InvalidConfigError,
-            "ON and a condition",
-        ),
+        ("MERGE INTO trips t USING news USING (id) WHEN MATCHED THEN DELETE", InvalidConfigError, "ON and a condition"),
         ("DELETE FROM trips TABLESAMPLE (1 ROWS)", UnsupportedError, "alias only"),
         ("DELETE FROM trips VERSION AS OF 1", UnsupportedError, "alias only"),
         ("UPDATE trips TABLESAMPLE (1 ROWS) SET fare = 1", UnsupportedError, "alias only"),
@@ -133,16 +127,8 @@ def test_statements_change_rows(
         ("CALL show_commits(table => 'trips', limit => 'x')", InvalidConfigError, "expected int"),
         ("CALL show_commits(table => 'trips', limit => -1)", InvalidConfigError, "expected 0 or more"),
         ("UPDATE trips SET fare = 2, FARE = 3", InvalidConfigError, "'FARE' is set twice"),
-        (
-            "MERGE INTO trips t USING news s ON t.id = s.id WHEN MATCHED THEN UPDATE SET fare = 1, t.fare = 2",
-            InvalidConfigError,
-            "'fare' is set twice",
-        ),
-        (
-            "MERGE INTO trips t USING news s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, ID) VALUES (s.id, 1)",
-            InvalidConfigError,
-            "'ID' is set twice",
-        ),
+        (f"{MERGE} WHEN MATCHED THEN UPDATE SET fare = 1, t.fare = 2", InvalidConfigError, "'fare' is set twice"),
+        (f"{MERGE} WHEN NOT MATCHED THEN INSERT (id, ID) VALUES (s.id, 1)", InvalidConfigError, "'ID' is set twice"),
         ("CALL show_commits('trips', 1, 2)", InvalidConfigError, "too many arguments"),
         ("CALL show_commits(table => 'trips', table => 'trips')", InvalidConfigError, "twice"),
         ("CALL show_commits(table => concat('a', 'b'))", InvalidConfigError, "expected a literal"),
@@ -175,12 +161,7 @@ def test_tables_have_paths_and_names(tables: dict[str, Any]) -> None:
 
 
 def test_procedures_on_commits(tables: dict[str, Any]) -> None:
-    t = tables["trips"]
-
-    def call(text: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = hoodie.sql(None, f"CALL {text}", tables=tables).to_pylist()
-        return rows
-
+    t, call = tables["trips"], caller(tables)
     t.upsert(NEWS, extra_metadata={"who": "me"})
     newest, oldest = call("show_commits('trips')")
     assert newest["commit_time"] > oldest["commit_time"]
@@ -205,12 +186,7 @@ def test_procedures_on_commits(tables: dict[str, Any]) -> None:
 
 
 def test_procedures_that_take_the_table_back(tables: dict[str, Any]) -> None:
-    t = tables["trips"]
-
-    def call(text: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = hoodie.sql(None, f"CALL {text}", tables=tables).to_pylist()
-        return rows
-
+    t, call = tables["trips"], caller(tables)
     saved = t.timeline.latest().requested_time
     assert call(f"create_savepoint(table => 'trips', commit_time => '{saved}', user => 'me')") == [
         {"create_savepoint_result": True}
@@ -230,23 +206,11 @@ def test_procedures_that_take_the_table_back(tables: dict[str, Any]) -> None:
         call("delete_savepoint(table => 'trips')")
 
 
-def test_procedures_that_run_services(request: pytest.FixtureRequest) -> None:
-    rows = {"id": ["a", "b"], "city": ["x", "y"], "fare": [1.0, 2.0]}
-    t = hoodie.create(
-        f"memory://sql-{abs(hash(request.node.name))}",
-        rows,
-        record_key="id",
-        partition_by="city",
-        type="merge_on_read",
-        properties={"hoodie.clean.automatic": "false"},
-    )
-    for _ in range(3):
-        t.upsert(rows)
-
-    def call(text: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = hoodie.sql(None, f"CALL {text}", tables={"trips": t}).to_pylist()
-        return rows
-
+def test_procedures_that_run_services() -> None:
+    rows = pa.table({"id": ["a", "b"], "city": ["x", "y"], "fare": [1.0, 2.0]})
+    off = {"hoodie.clean.automatic": "false"}
+    t = new_table(rows.schema, rows, rows, rows, partition_by="city", type="merge_on_read", properties=off)
+    call = caller({"trips": t})
     (planned,) = call("run_compaction(op => 'schedule', table => 'trips')")
     assert (planned["operation_size"], planned["state"]) == (2, "REQUESTED")
     assert call("show_compaction(table => 'trips')") == [planned]

@@ -10,7 +10,7 @@ import pytest
 import hoodie
 from hoodie.errors import HoodieError, PartitionPathError
 from hoodie.storage import LocalStore, Store
-from tests.crash.tables import new_table, rows_of, trips
+from tests.support.tables import FEW_BUCKETS, SCHEMA, new_table, rows_of, trips
 
 
 @pytest.fixture
@@ -30,6 +30,11 @@ def store(tmp_path: Path) -> LocalStore:
     store = LocalStore(tmp_path / "table")
     store.create("p/own", b"1")
     return store
+
+
+def table_in(root: Path) -> None:
+    """A table with one row."""
+    new_table(SCHEMA, trips({"a": (1, "sf")}), path=root, partition_by="city", ordering="ts", properties=FEW_BUCKETS)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -150,8 +155,7 @@ def test_the_base_path_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "base").symlink_to("real")
     root = tmp_path / "base" / "table"
-    new_table(LocalStore(root))
-    hoodie.open(root).upsert(trips({"a": (1, "sf")}))
+    table_in(root)
     (tmp_path / "shortcut").symlink_to(root)
     hoodie.open(tmp_path / "shortcut").upsert(trips({"b": (1, "sf")}))
     assert rows_of(LocalStore(root)) == {"a": (1, "sf"), "b": (1, "sf")}
@@ -162,8 +166,7 @@ def test_the_base_path_may_be_a_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [".temp", ".heartbeat", ".locks", "timeline", "metadata"])
 def test_a_write_empties_no_folder_of_others(tmp_path: Path, outside: Path, name: str) -> None:
     root = tmp_path / "table"
-    new_table(LocalStore(root))
-    hoodie.open(root).upsert(trips({"a": (1, "sf")}))
+    table_in(root)
     linked = root / ".hoodie" / name
     if linked.exists():
         linked.rename(tmp_path / "moved")
@@ -177,8 +180,8 @@ def test_a_write_empties_no_folder_of_others(tmp_path: Path, outside: Path, name
 def test_a_partition_of_others_is_not_read(tmp_path: Path) -> None:
     roots = [tmp_path / "table", tmp_path / "other"]
     for root in roots:
-        new_table(LocalStore(root))
-        hoodie.open(root).upsert(trips({"a": (1, "sf"), "b": (1, "nyc")}))
+        table_in(root)
+        hoodie.open(root).upsert(trips({"b": (1, "nyc")}))
     (roots[0] / "city=sf").rename(tmp_path / "moved")
     (roots[0] / "city=sf").symlink_to(tmp_path / "moved")
     table = hoodie.open(roots[0])

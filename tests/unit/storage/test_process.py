@@ -16,6 +16,7 @@ def test_this_process_runs_and_keeps_its_start() -> None:
     assert process_start(os.getpid()) is not None
     assert process_start(os.getpid()) == process_start(os.getpid())
     assert machine_identity() == machine_identity()
+    assert process_start(2**40) is None
 
 
 def test_an_ended_process_is_gone_even_before_its_parent_looks() -> None:
@@ -27,10 +28,6 @@ def test_an_ended_process_is_gone_even_before_its_parent_looks() -> None:
     assert process_start(child.pid) is None  # a zombie
     child.wait()
     assert process_start(child.pid) is None
-
-
-def test_no_process_has_such_an_id() -> None:
-    assert process_start(2**40) is None
 
 
 def test_a_process_that_proc_hides_is_not_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ from hoodie.timeline import (
     load_timeline,
 )
 from tests.support.fault_store import CrashError, CrashPoint, FaultStore
+from tests.support.tables import copy_of
 
 LAYER_FILES_MAX = ArchiveLimits().layer_files
 MANIFESTS_KEPT = ArchiveLimits().manifests
@@ -137,13 +138,6 @@ def test_lost_files_are_told() -> None:
     found.store.delete(f"{found.folder}/manifest_1")
     with pytest.raises(CorruptFileError, match="manifest_1"):
         found.snapshot()
-
-
-def copy_of(store: Store) -> MemoryStore:
-    copied = MemoryStore()
-    for info in store.list("", recursive=True):
-        copied.create(info.path, store.read(info.path))
-    return copied
 
 
 @pytest.mark.parametrize("crash_point", list(CrashPoint), ids=lambda point: point.value)

@@ -43,6 +43,11 @@ def timeline(*times: str) -> Timeline:
 def test_format_and_parse() -> None:
     assert instant_time_of_ms(MS, UTC_ZONE) == "20261121123441258"
     assert parse_instant_time("20261121123441258", UTC_ZONE) == datetime(2026, 11, 21, 12, 34, 41, 258_000, UTC)
+    assert parse_instant_time("20261121123441", UTC_ZONE).microsecond == 999_000
+    assert parse_instant_time("20261121123523175001", UTC_ZONE).microsecond == 175_000
+    moment = datetime(2024, 1, 31, 12, 30, 15, 123_000)
+    # A timestamp of pandas without a zone is local time.
+    assert to_instant_time(pd.Timestamp(moment), UTC_ZONE) == to_instant_time(moment, UTC_ZONE)
 
 
 def test_local_times(zone_name: str) -> None:
@@ -64,11 +69,6 @@ def test_local_times(zone_name: str) -> None:
     assert to_instant_time("2026-11-21T01:02:03", LOCAL) == "20261121010203000"
     for end in (datetime.min, datetime.max):
         assert to_instant_time(end, UTC_ZONE)[:4] == f"{end.year:04}"
-
-
-def test_short_and_long_times() -> None:
-    assert parse_instant_time("20261121123441", UTC_ZONE).microsecond == 999_000
-    assert parse_instant_time("20261121123523175001", UTC_ZONE).microsecond == 175_000
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,3 @@ def test_threads_never_share_a_time() -> None:
 
 def test_the_real_clock() -> None:
     assert InstantClock().next_time() > "2026"
-
-
-def test_a_timestamp_of_pandas_without_a_zone_is_local_time() -> None:
-    moment = datetime(2024, 1, 31, 12, 30, 15, 123_000)
-    assert to_instant_time(pd.Timestamp(moment), UTC_ZONE) == to_instant_time(moment, UTC_ZONE)

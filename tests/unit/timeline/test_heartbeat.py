@@ -13,7 +13,7 @@ from hoodie.errors import CommitConflictError, StorageError
 from hoodie.storage import LocalStore, MemoryStore, process
 from hoodie.timeline import Heartbeat, delete_heartbeat, forget_all, is_live
 from tests.support.fault_store import CrashError, FaultStore
-from tests.unit.timeline.writers import on_another_machine, other_process
+from tests.unit.timeline.writers import HOSTILE, Undeletable, forbid_threads, on_another_machine, other_process
 
 T = "20261121123441258"
 FILE = f".hoodie/.heartbeat/{T}"
@@ -131,15 +131,9 @@ def test_forget_all_kills_the_writers_of_this_process() -> None:
     heartbeat.stop()
 
 
-HOSTILE = [
-    b'{"machine": "m", "host": "h", "pid": 1e999, "process_start": "", "token": "' + b"0" * 32 + b'"}',
-    b'{"machine": "m", "host": "h", "pid": ' + b"9" * 5000 + b"}",
-    b"[" * 100_000,
-    b'{"pid":' * 500 + b"1" + b"}" * 500,
-]
-
-
-@pytest.mark.parametrize("content", [b"", b"other text", b"[1]", on_another_machine().to_bytes(), *HOSTILE])
+@pytest.mark.parametrize(
+    "content", [b"", on_another_machine().to_bytes(), *HOSTILE], ids=lambda content: repr(content[:30])
+)
 def test_writers_elsewhere_live_by_the_age_of_their_file(content: bytes) -> None:
     store = MemoryStore(now_ms=lambda: 1_000_000)
     store.create(FILE, content)
@@ -179,22 +173,15 @@ def test_a_writer_on_a_copy_of_this_machine_lives(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_heartbeat_whose_thread_cannot_start_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
     store = MemoryStore()
     heartbeat = Heartbeat(store, T)
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    forbid_threads(monkeypatch)
     with pytest.raises(RuntimeError, match="new thread"):
         heartbeat.start()
     assert store.head(FILE) is None
 
 
 def test_a_failed_stop_does_not_hide_the_first_error() -> None:
-    class Undeletable(MemoryStore):
-        def delete(self, path: str) -> None:
-            raise StorageError("503 slow down")
-
     with pytest.raises(KeyError), Heartbeat(Undeletable(), T):
         raise KeyError
     with pytest.raises(StorageError), Heartbeat(Undeletable(), T):

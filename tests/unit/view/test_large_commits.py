@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 
 import hoodie
 from hoodie.view.table_view import TableView
 from hoodie.write.plan import record_bytes
+from tests.support.tables import new_table
 
 _FILES = 700
 
 
-def test_reads_and_writes_do_not_decode_a_large_commit(tmp_path: Path) -> None:
+def test_reads_and_writes_do_not_decode_a_large_commit() -> None:
     numbers = range(4 * _FILES)
     rows = pa.table({"id": [str(n) for n in numbers], "p": [n % _FILES for n in numbers]})
-    path = tmp_path / "t"
-    instant = hoodie.create(path, rows.schema, record_key="id", partition_by="p").bulk_insert(rows).instant
+    made = new_table(rows.schema, partition_by="p")
+    instant = made.bulk_insert(rows).instant
 
-    table = hoodie.open(path)
+    table = hoodie.open(made.path)
     view = table.view()
     [commit] = view.completed_writes()
     assert view.schema().arrow.names == ["id", "p"]

@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
-import hoodie
-from hoodie.commit.call import Call
+from hoodie.commit import call
 from hoodie.engine import LocalEngine
 from hoodie.errors import InvalidConfigError, TableNotFoundError
 from hoodie.files.table_properties import PROPERTIES, update_table_config
-from hoodie.storage import open_store
+from hoodie.table import Table
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
-from tests.support.fault_store import FaultStore
+from tests.support.fault_store import Call, FaultStore
+from tests.support.tables import new_table
 
 ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> hoodie.Table:
+def table() -> Table:
     """A table with one commit."""
-    made = hoodie.create(tmp_path / "t", ROWS.schema, record_key="id", spark=False)
-    made.upsert(ROWS)
-    return made
+    return new_table(ROWS.schema, ROWS)
 
 
-def test_a_refreshed_view_costs_two_requests(table: hoodie.Table) -> None:
-    store = FaultStore(open_store(table.path), count_reads=True)
+def test_a_refreshed_view_costs_two_requests(table: Table) -> None:
+    store = FaultStore(table.view().store, count_reads=True)
     view = TableView.load(TableState(store))
     store.calls.clear()
     again = view.refreshed()
-    assert [(call.operation, call.path) for call in store.calls] == [
-        ("read", PROPERTIES),
-        ("names", ".hoodie/timeline"),
-    ]
+    assert store.calls == [Call("read", PROPERTIES), Call("names", ".hoodie/timeline")]
     assert again.config is view.config
     assert again.timeline is view.timeline
 
 
-def test_a_refreshed_view_sees_the_next_commit(table: hoodie.Table) -> None:
+def test_a_refreshed_view_sees_the_next_commit(table: Table) -> None:
     view = table.view()
     second = table.upsert(ROWS).instant
     again = view.refreshed()
@@ -53,7 +45,7 @@ def test_a_refreshed_view_sees_the_next_commit(table: hoodie.Table) -> None:
     assert again.timeline.get(view.timeline.instants[0].requested_time) is view.timeline.instants[0]
 
 
-def test_a_refreshed_view_of_the_past_is_one_of_now(table: hoodie.Table) -> None:
+def test_a_refreshed_view_of_the_past_is_one_of_now(table: Table) -> None:
     first = table.view().timeline.instants[0]
     table.upsert(ROWS)
     past = table.view().as_completed_by(str(first.completion_time))
@@ -61,7 +53,7 @@ def test_a_refreshed_view_of_the_past_is_one_of_now(table: hoodie.Table) -> None
     assert [len(past.refreshed().timeline), len(past.refreshed().completed_later)] == [2, 0]
 
 
-def test_changed_properties_are_parsed_again(table: hoodie.Table) -> None:
+def test_changed_properties_are_parsed_again(table: Table) -> None:
     view = table.view()
     update_table_config(view.store, {"hoodie.table.name": "other"})
     assert view.refreshed().config.name == "other"
@@ -70,17 +62,18 @@ def test_changed_properties_are_parsed_again(table: hoodie.Table) -> None:
     assert len(view.refreshed().timeline) == 0
 
 
-def test_a_table_that_is_gone_is_not_found(table: hoodie.Table, tmp_path: Path) -> None:
+def test_a_table_that_is_gone_is_not_found(table: Table) -> None:
     view = table.view()
-    shutil.rmtree(tmp_path / "t")
+    for info in view.store.list("", recursive=True):
+        view.store.delete(info.path)
     with pytest.raises(TableNotFoundError):
         view.refreshed()
 
 
-def test_the_choice_of_an_engine_reads_nothing_of_its_own(table: hoodie.Table) -> None:
-    store = FaultStore(open_store(table.path), count_reads=True)
+def test_the_choice_of_an_engine_reads_nothing_of_its_own(table: Table) -> None:
+    store = FaultStore(table.view().store, count_reads=True)
     state, large = TableState(store), LocalEngine()
-    engine_for = Call(state=state, engine=large).engine_for
+    engine_for = call.Call(state=state, engine=large).engine_for
     TableView.load(state)
     store.calls.clear()
     assert engine_for(1 << 50) is large
@@ -90,4 +83,4 @@ def test_the_choice_of_an_engine_reads_nothing_of_its_own(table: hoodie.Table) -
     TableView.load(state)
     assert engine_for(2) is large
     with pytest.raises(InvalidConfigError, match=r"bytes\.max='much'"):
-        Call(state=state, properties={"hoodie.python.local.bytes.max": "much"})
+        call.Call(state=state, properties={"hoodie.python.local.bytes.max": "much"})

@@ -19,31 +19,42 @@ from hoodie.spark import read_options
 from hoodie.spark.lookups import FileGroupLookUp
 from hoodie.storage import FileInfo, MemoryStore
 from hoodie.table import Table
-from tests.crash.tables import new_table, trips
 from tests.support.cleaned_tables import NO_CLEAN
+from tests.support.tables import create_in, made_once, trips
 
-ONE = {"hoodie.clean.commits.retained": "1"}
+
+@made_once
+def store_of(*versions: int, index: str = "record") -> MemoryStore:
+    """A table whose record `a` was written with these ordering values."""
+    store = MemoryStore()
+    create_in(store, index=index, properties=NO_CLEAN)
+    upserts(store, *versions)
+    return store
 
 
 def upserts(store: MemoryStore, *versions: int) -> list[str]:
-    return [Table(store).upsert(trips({"a": (version, "sf")})).instant or "" for version in versions]
+    return [Table(store).upsert(trips({"a": (version, "sf")})).instant for version in versions]
+
+
+def cleaned(store: MemoryStore) -> None:
+    """Delete the files of all but the newest commit."""
+    Table(store).clean(properties={"hoodie.clean.commits.retained": "1"})
 
 
 def test_plans_on_an_overtaken_view_are_refused() -> None:
-    store = MemoryStore()
-    new_table(store, properties=NO_CLEAN)
-    instants = upserts(store, 1, 2, 3)
+    store = store_of(1, 2, 3)
+    instants = [found.requested_time for found in Table(store).timeline]
     view = Table(store).view()
     assert len(plan_scan(view).slices) == 1
     # Nothing that the view reads is gone: the clean deletes what was replaced before it.
-    Table(store).clean(properties=ONE)
+    cleaned(store)
     assert len(plan_scan(view).slices) == 1
     with pytest.raises(HistoryLostError):
         plan_scan(view, as_of=instants[0])
     with pytest.raises(HistoryLostError):
         plan_changes(view, instants[0], instants[0])
     upserts(store, 4, 5, 6)
-    Table(store).clean(properties=ONE)
+    cleaned(store)
     with pytest.raises(HistoryLostError):
         plan_scan(view)
     assert Table(store).to_arrow(columns=["ts"]).to_pydict() == {"ts": [6]}
@@ -52,14 +63,18 @@ def test_plans_on_an_overtaken_view_are_refused() -> None:
 class OvertakenStore(MemoryStore):
     """A table's folder that others change once between the load of a timeline and the listing of files."""
 
-    act: Callable[[], object] | None = None
+    act: Callable[[MemoryStore], object] | None = None
+
+    @classmethod
+    def over(cls, store: MemoryStore) -> OvertakenStore:
+        return cls(store.spec.uri.removeprefix("memory://"))
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """List the folder; then, if it is the timeline, let the others act."""
         found = super().list(folder, recursive=recursive)
         if folder == ".hoodie/timeline" and self.act is not None:
             act, self.act = self.act, None
-            act()
+            act(MemoryStore(self._name))
         return found
 
 
@@ -77,16 +92,13 @@ EXPECTED = {"filter_exists": ["z"], "record_locations": ["city=sf", None]}
 @pytest.mark.parametrize("index", ["record", "simple"])
 @pytest.mark.parametrize("read", READS)
 def test_reads_are_planned_again(read: str, index: str) -> None:
-    store = OvertakenStore()
-    new_table(store, index=index, properties=NO_CLEAN)
-    upserts(store, 1, 2)
+    store = OvertakenStore.over(store_of(1, 2, index=index))
 
-    def others() -> None:
-        inner = MemoryStore(store.spec.uri.rpartition("/")[2])
+    def others(inner: MemoryStore) -> None:
         upserts(inner, 3)
         Table(inner).insert_overwrite(trips({"a": (4, "sf")}))
         upserts(inner, 5)
-        Table(inner).clean(properties=ONE)
+        cleaned(inner)
 
     table = Table(store)
     store.act = others
@@ -98,13 +110,12 @@ def overtake(store: MemoryStore) -> None:
     """Replace all file slices, and delete those that a view before saw."""
     Table(store).insert_overwrite(trips({"x": (4, "sf"), "y": (4, "la")}))
     upserts(store, 5, 6)
-    Table(store).clean(properties=ONE)
+    cleaned(store)
 
 
 @pytest.mark.parametrize("where", [None, "ts > 1", "city = 'la'", "id = 'a'"])
 def test_explain_counts_the_slices_of_the_plan(where: str | None) -> None:
-    store = MemoryStore()
-    new_table(store, properties=NO_CLEAN)
+    store = store_of()
     Table(store).upsert(trips({"a": (3, "sf"), "b": (1, "la"), "c": (1, "nyc")}))
     condition = None if where is None else Condition.parse(where)
     plan = plan_scan(Table(store).view(), where=condition)
@@ -119,8 +130,7 @@ def test_explain_counts_the_slices_of_the_plan(where: str | None) -> None:
 
 
 def test_a_check_of_the_index_begins_again() -> None:
-    store = MemoryStore()
-    new_table(store, properties=NO_CLEAN)
+    store = store_of()
     Table(store).upsert(trips({"a": (1, "sf"), "b": (1, "la")}))
     upserts(store, 2)
     others: list[Callable[[MemoryStore], None]] = [overtake]
@@ -142,27 +152,22 @@ def test_a_check_of_the_index_begins_again() -> None:
 
 @pytest.mark.parametrize("what", ["files", "slices", "partitions", "statistics"])
 def test_an_overtaken_inspection_is_refused(what: str) -> None:
-    store = MemoryStore()
-    new_table(store, properties=NO_CLEAN)
-    upserts(store, 1, 2)
+    store = store_of(1, 2)
     inspection = Table(store).inspect
     assert getattr(inspection, what)().num_rows > 0
     upserts(store, 3, 4, 5)
-    Table(store).clean(properties=ONE)
+    cleaned(store)
     with pytest.raises(ViewOvertakenError):
         getattr(inspection, what)()
     assert getattr(Table(store).inspect, what)().num_rows > 0
 
 
 def test_the_data_source_plans_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = OvertakenStore()
-    new_table(store, properties=NO_CLEAN)
-    upserts(store, 1, 2)
+    store = OvertakenStore.over(store_of(1, 2))
 
-    def others() -> None:
-        inner = MemoryStore(store.spec.uri.rpartition("/")[2])
+    def others(inner: MemoryStore) -> None:
         upserts(inner, 3, 4, 5)
-        Table(inner).clean(properties=ONE)
+        cleaned(inner)
 
     options = read_options.ReadOptions(store.spec)
     monkeypatch.setattr(read_options, "open_store", lambda *_: store)
@@ -171,23 +176,20 @@ def test_the_data_source_plans_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_look_up_of_spark_refuses_an_overtaken_view() -> None:
-    store = MemoryStore()
-    new_table(store, properties=NO_CLEAN)
-    upserts(store, 1, 2)
+    store = store_of(1, 2)
     view = Table(store).view()
     Table(store).insert_overwrite(trips({"a": (4, "sf")}))
     upserts(store, 5)
-    Table(store).clean(properties=ONE)
+    cleaned(store)
     with pytest.raises(ViewOvertakenError):
         FileGroupLookUp.of(view)
 
 
 def test_a_snapshot_instead_of_changes_is_the_newest_one() -> None:
     """The clean that ends the changes may have taken files of the view on which they were planned."""
-    store = MemoryStore()
-    new_table(store, properties=NO_CLEAN)
-    instants = upserts(store, 1, 2, 3)
-    Table(store).clean(properties=ONE)
+    store = store_of(1, 2, 3)
+    instants = [found.requested_time for found in Table(store).timeline]
+    cleaned(store)
     view = Table(store).view()
     upserts(store, 4)
     with pytest.warns(HoodieWarning, match="all rows of the table are returned"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,13 @@ from hoodie.errors import (
     TableExistsError,
     UnsupportedError,
 )
-from hoodie.format.avro.schema import META_FIELDS
+from hoodie.storage import open_store
 from hoodie.write.adopting import key_scan
+from hoodie.write.adopting.source_files import find_in_folder, read_footers
+from hoodie.write.adopting.source_rows import SourceRows, unified
 from tests.support.rows import assert_same_rows
+from tests.support.tables import TYPES
+from tests.unit.write.adopted import adopt, rows_of, values_of, write
 
 ROWS = pa.table(
     {
@@ -45,17 +48,6 @@ def folder(tmp_path: Path) -> Path:
     return source
 
 
-def write(path: Path, columns: Mapping[str, Any]) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(columns), path)
-    return str(path)
-
-
-def rows_of(path: Path) -> pa.Table:
-    found = hoodie.open(path, spark=False).to_arrow()
-    return found.select([name for name in found.column_names if name not in META_FIELDS])
-
-
 def test_a_folder_of_hive_style(folder: Path, tmp_path: Path) -> None:
     plan = hoodie.adopt(folder, record_key="id", ordering="at")
     assert (plan.files, plan.rows, plan.duplicates, plan.refused, plan.write) == (3, 4, 0, (), None)
@@ -69,7 +61,7 @@ def test_a_folder_of_hive_style(folder: Path, tmp_path: Path) -> None:
         "city=sf/day=1": 2,
     }
     assert not (tmp_path / "t").exists()
-    done = hoodie.adopt(folder, tmp_path / "t", record_key="id", ordering="at", dry_run=False)
+    done = adopt(folder, ordering="at")
     assert done.write is not None
     assert done.write.inserted == 4
     assert_same_rows(rows_of(tmp_path / "t"), ROWS)
@@ -80,7 +72,7 @@ def test_a_folder_of_hive_style(folder: Path, tmp_path: Path) -> None:
 
 
 def test_another_partitioning_than_that_of_the_folders(folder: Path, tmp_path: Path) -> None:
-    hoodie.adopt(folder, tmp_path / "t", record_key="id", partition_by=[], dry_run=False)
+    adopt(folder, partition_by=[])
     assert hoodie.open(tmp_path / "t", spark=False).view().config.partition_fields == ()
     assert_same_rows(rows_of(tmp_path / "t"), ROWS)
     plan = hoodie.adopt(folder, record_key="id", partition_by="day")
@@ -96,15 +88,15 @@ def test_types_of_texts_in_folders(tmp_path: Path) -> None:
     assert plan.schema == pa.schema(
         [("id", pa.int64()), ("n", pa.int32()), ("code", pa.string()), ("on", pa.date32()), ("big", pa.int64())]
     )
-    hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
-    (first, *_) = sorted(rows_of(tmp_path / "t").to_pylist(), key=lambda row: row["id"])
+    adopt(source)
+    (first, *_) = values_of(tmp_path / "t")
     assert first == {"id": 0, "n": 1, "code": "01", "on": date(2026, 1, 31), "big": 1}
 
 
 def test_escaped_texts_in_folders(tmp_path: Path) -> None:
     write(tmp_path / "raw" / "city=S%C3%A3o Paulo%2FBR" / "x.parquet", {"id": [1]})
     options = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
-    hoodie.adopt(tmp_path / "raw", tmp_path / "t", record_key="id", properties=options, dry_run=False)
+    adopt(tmp_path / "raw", properties=options)
     assert rows_of(tmp_path / "t")["city"].to_pylist() == ["São Paulo/BR"]
 
 
@@ -113,8 +105,8 @@ def test_files_of_several_schemas(tmp_path: Path) -> None:
     write(source / "1.parquet", {"id": ["a"], "n": pa.array([1], pa.int32()), "x": pa.array([0.5], pa.float32())})
     write(source / "2.parquet", {"id": pa.array(["b"]).dictionary_encode(), "n": [2**40], "tip": [0.1]})
     write(source / "3.parquet", {"tip": [1], "x": [0.25], "id": pa.array(["c"], pa.large_string())})
-    hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
-    found = sorted(rows_of(tmp_path / "t").to_pylist(), key=lambda row: str(row["id"]))
+    adopt(source)
+    found = values_of(tmp_path / "t")
     assert found == [
         {"id": "a", "n": 1, "x": 0.5, "tip": None},
         {"id": "b", "n": 2**40, "x": None, "tip": 0.1},
@@ -132,7 +124,7 @@ def test_schemas_without_a_common_one_are_refused(tmp_path: Path) -> None:
     assert "2.parquet" in plan.refused[0]
     assert "'n'" in plan.refused[0]
     with pytest.raises(InvalidConfigError, match=r"2\.parquet"):
-        hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
+        adopt(source)
     assert not (tmp_path / "t").exists()
 
 
@@ -141,7 +133,7 @@ def test_integers_that_a_double_cannot_hold_are_an_error(tmp_path: Path) -> None
     write(source / "1.parquet", {"id": ["a"], "n": [0.5]})
     write(source / "2.parquet", {"id": ["b"], "n": [2**53 + 1]})
     with pytest.raises(SchemaMismatchError, match=r"2\.parquet"):
-        hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
+        adopt(source)
     assert list(hoodie.open(tmp_path / "t").timeline.completed()) == []
 
 
@@ -161,13 +153,20 @@ def test_duplicates_are_counted_before_anything_is_written(
     assert (plan.duplicates, plan.duplicate_keys) == (1, ("p=1 c",))
     assert hoodie.adopt(source).duplicates is None
     with pytest.raises(RecordKeyError, match="3 rows have the key of an earlier row"):
-        hoodie.adopt(source, tmp_path / "t", record_key="id", dry_run=False)
+        adopt(source)
     assert not (tmp_path / "t").exists()
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
-@pytest.mark.parametrize("index", ["record", "partitioned_record", "simple", "bloom", "bucket"])
-@pytest.mark.parametrize("ordering", [None, "at"])
+INDEXES = ["record", "partitioned_record", "simple", "bloom", "bucket"]
+KINDS = [
+    (ordering, index, TYPES[(row + column) % 2])
+    for row, ordering in enumerate([None, "at"])
+    for column, index in enumerate(INDEXES)
+]
+"""Each index with and without an ordering column, and each of both in each type of table."""
+
+
+@pytest.mark.parametrize(("ordering", "index", "kind"), KINDS)
 def test_duplicates_are_merged(tmp_path: Path, ordering: str | None, index: str, kind: str) -> None:
     """The greatest ordering value wins, without ordering the last row in the order of the files."""
     write(tmp_path / "raw" / "p=1" / "1.parquet", {"id": ["a", "b", "b"], "at": [9, 1, 2], "v": [1, 2, 3]})
@@ -178,7 +177,7 @@ def test_duplicates_are_merged(tmp_path: Path, ordering: str | None, index: str,
     assert plan.ok
     assert plan.merges_duplicates
     assert "rows of one key become one row" in str(plan)
-    done = hoodie.adopt(tmp_path / "raw", tmp_path / "t", duplicates="merge", dry_run=False, **wanted)
+    done = adopt(tmp_path / "raw", duplicates="merge", **wanted)
     assert done.write is not None
     winner = {"a": 1 if ordering else 4, "b": 3}
     both = {"c": 6} if index == "record" else {"c": 5, "c in p=2": 6}
@@ -186,8 +185,10 @@ def test_duplicates_are_merged(tmp_path: Path, ordering: str | None, index: str,
     assert sorted(row["v"] for row in found) == sorted([*winner.values(), *both.values()])
     assert (done.write.inserted, done.write.duplicates) == (len(found), 6 - len(found))
     assert done.duplicates == done.write.duplicates
-    assert hoodie.open(tmp_path / "t", spark=False).verify(full=True).ok
-    assert hoodie.adopt(tmp_path / "raw", tmp_path / "t", duplicates="merge", dry_run=False, **wanted).write is None
+    assert adopt(tmp_path / "raw", duplicates="merge", **wanted).write is None
+    table = hoodie.open(tmp_path / "t", spark=False)
+    assert table.upsert(table.to_arrow(where="id = 'b'")).inserted == 0
+    assert table.verify(full=True).ok
 
 
 def test_many_duplicates_are_merged_in_the_order_of_the_files(tmp_path: Path) -> None:
@@ -195,42 +196,39 @@ def test_many_duplicates_are_merged_in_the_order_of_the_files(tmp_path: Path) ->
         ids = [f"k{key}" for key in range(0, 3000, number + 1)]
         write(tmp_path / "raw" / f"{number}.parquet", {"id": ids, "v": [number] * len(ids), "p": [1] * len(ids)})
     wanted: dict[str, Any] = {"record_key": "id", "partition_by": "p", "duplicates": "merge"}
-    done = hoodie.adopt(tmp_path / "raw", tmp_path / "t", dry_run=False, **wanted)
+    done = adopt(tmp_path / "raw", **wanted)
     assert done.write is not None
     assert done.write.duplicates == done.rows - 3000
     last = {f"k{key}": max(n for n in range(5) if key % (n + 1) == 0) for key in range(3000)}
     assert dict(zip(*(rows_of(tmp_path / "t")[name].to_pylist() for name in ("id", "v")), strict=True)) == last
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
+def test_duplicates_that_cannot_be_merged_are_refused(folder: Path) -> None:
+    refused: tuple[dict[str, Any], ...] = (
         {"mode": "metadata_only"},
         {"mode": {"p=1": "metadata_only"}},
         {"record_key": None},
         {"index": "global_simple"},
         {"merge_mode": lambda older, newer: newer},
         {"duplicates": "drop"},
-    ],
-    ids=lambda wanted: next(iter(wanted)),
-)
-def test_duplicates_that_cannot_be_merged_are_refused(folder: Path, wanted: dict[str, Any]) -> None:
-    with pytest.raises((InvalidConfigError, UnsupportedError), match="duplicates="):
-        hoodie.adopt(folder, **{"record_key": "id", "duplicates": "merge", **wanted})
+    )
+    for wanted in refused:
+        with pytest.raises((InvalidConfigError, UnsupportedError), match="duplicates="):
+            hoodie.adopt(folder, **{"record_key": "id", "duplicates": "merge", **wanted})
 
 
 @pytest.mark.parametrize("mode", ["rewrite", "metadata_only"])
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_each_table_version(folder: Path, tmp_path: Path, version: int, mode: str) -> None:
     wanted: dict[str, Any] = {"record_key": ["id", "day"], "mode": mode, "table_version": version}
-    hoodie.adopt(folder, tmp_path / "t", dry_run=False, **wanted)
+    adopt(folder, **wanted)
     table = hoodie.open(tmp_path / "t", spark=False)
     assert table.view().config.version.value == version
     assert_same_rows(rows_of(tmp_path / "t"), ROWS)
     assert table.verify(full=True).ok
-    assert hoodie.adopt(folder, tmp_path / "t", dry_run=False, **wanted).write is None
+    assert adopt(folder, **wanted).write is None
     with pytest.raises(InvalidConfigError, match=r"table_version|index=simple"):
-        hoodie.adopt(folder, tmp_path / "t", dry_run=False, **{**wanted, "table_version": 9 if version < 9 else 8})
+        adopt(folder, **{**wanted, "table_version": 9 if version < 9 else 8})
 
 
 def test_rows_without_a_key_are_refused_with_their_file(tmp_path: Path) -> None:
@@ -254,13 +252,15 @@ def test_files_that_are_no_parquet_are_refused_and_hidden_ones_skipped(tmp_path:
     assert [reason.partition(": ")[0].rpartition("/")[2] for reason in plan.refused] == ["empty.parquet", "notes.txt"]
 
 
-@pytest.mark.parametrize("path", ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties"])
-def test_folders_of_tables_are_refused(tmp_path: Path, path: str) -> None:
-    write(tmp_path / "1.parquet", {"id": ["a"]})
-    (tmp_path / path).parent.mkdir()
-    (tmp_path / path).touch()
-    with pytest.raises(InvalidConfigError, match="table"):
-        hoodie.adopt(tmp_path, record_key="id")
+def test_folders_of_tables_are_refused(tmp_path: Path, folder: Path) -> None:
+    for number, path in enumerate(["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties"]):
+        write(tmp_path / str(number) / "1.parquet", {"id": ["a"]})
+        write(tmp_path / str(number) / path, {"id": ["a"]})
+        with pytest.raises(InvalidConfigError, match="table"):
+            hoodie.adopt(tmp_path / str(number), record_key="id")
+    for target in (folder, folder / "t", folder.parent):
+        with pytest.raises(InvalidConfigError, match="expected a folder apart from"):
+            hoodie.adopt(folder, target, record_key="id")
 
 
 def test_listed_files(folder: Path, tmp_path: Path) -> None:
@@ -284,40 +284,24 @@ def test_listed_files(folder: Path, tmp_path: Path) -> None:
 
 def test_columns_that_folders_have_too_are_noted(tmp_path: Path) -> None:
     write(tmp_path / "raw" / "city=sf" / "x.parquet", {"id": ["a"], "city": ["SF"], "_hoodie_record_key": ["a"]})
-    done = hoodie.adopt(tmp_path / "raw", tmp_path / "t", record_key="id", dry_run=False)
+    done = adopt(tmp_path / "raw")
     (note,) = done.notes
     assert "columns _hoodie_record_key, city of the files are not read" in note
     assert rows_of(tmp_path / "t")["city"].to_pylist() == ["sf"]
 
 
 def test_the_same_call_again_does_nothing(folder: Path, tmp_path: Path) -> None:
-    done = hoodie.adopt(folder, tmp_path / "t", record_key="id", dry_run=False)
+    done = adopt(folder)
     assert done.write is not None
-    again = hoodie.adopt(folder, tmp_path / "t", record_key="id", dry_run=False)
+    again = adopt(folder)
     assert again.write is None
     assert again.notes == (
         f"the target has the rows of these files already, from {done.write.instant}; nothing was written",
     )
     write(folder / "city=la" / "day=9" / "x.parquet", {"id": ["z"], "fare": [1.0], "at": [datetime(2026, 1, 9)]})
     with pytest.raises(TableExistsError, match="none adopted these files"):
-        hoodie.adopt(folder, tmp_path / "t", record_key="id", dry_run=False)
+        adopt(folder)
     assert rows_of(tmp_path / "t").num_rows == 4
-
-
-def test_a_table_among_the_files_is_refused(folder: Path) -> None:
-    for target in (folder, folder / "t", folder.parent):
-        with pytest.raises(InvalidConfigError, match="expected a folder apart from"):
-            hoodie.adopt(folder, target, record_key="id")
-
-
-@pytest.mark.parametrize("index", ["record", "partitioned_record", "simple", "bloom", "bucket"])
-@pytest.mark.parametrize("table_type", ["cow", "mor"])
-def test_each_index_and_type(folder: Path, tmp_path: Path, index: str, table_type: str) -> None:
-    hoodie.adopt(folder, tmp_path / "t", record_key="id", index=index, type=table_type, dry_run=False)
-    table = hoodie.open(tmp_path / "t", spark=False)
-    assert_same_rows(rows_of(tmp_path / "t"), ROWS)
-    assert table.upsert(ROWS.slice(0, 2)).inserted == 0
-    assert table.verify(full=True).ok
 
 
 @pytest.mark.parametrize("cores", [2, 8])
@@ -327,7 +311,7 @@ def test_small_files_become_one_file_of_each_partition(
     monkeypatch.setattr("hoodie.write.adopting.adoption._CORES_MAX", 0 if cores == 8 else 1024)
     for number in range(8):
         write(tmp_path / "raw" / f"{number}.parquet", {"id": [2 * number, 2 * number + 1], "p": [0, 1]})
-    hoodie.adopt(tmp_path / "raw", tmp_path / "t", record_key="id", partition_by="p", dry_run=False)
+    adopt(tmp_path / "raw", partition_by="p")
     table = hoodie.open(tmp_path / "t", spark=False)
     assert table.count() == 16
     assert len(list((tmp_path / "t").glob("p=*/*.parquet"))) == 2
@@ -340,7 +324,7 @@ def test_times_of_int96_are_points_in_time_of_all_years(tmp_path: Path, mode: st
     kind = pa.timestamp("us")
     rows = pa.table({"id": ["a"], "at": pa.array([old], kind), "l": pa.array([[old]], pa.list_(kind))})
     pq.write_table(rows, tmp_path / "raw" / "x.parquet", use_deprecated_int96_timestamps=True)
-    hoodie.adopt(tmp_path / "raw", tmp_path / "t", record_key="id", mode=mode, dry_run=False)
+    adopt(tmp_path / "raw", mode=mode)
     found = rows_of(tmp_path / "t")
     assert found.schema.field("at").type == pa.timestamp("us", "UTC")
     point = old.replace(tzinfo=UTC)
@@ -348,10 +332,6 @@ def test_times_of_int96_are_points_in_time_of_all_years(tmp_path: Path, mode: st
 
 
 def test_a_file_that_changes_between_plan_and_write_is_an_error(folder: Path, tmp_path: Path) -> None:
-    from hoodie.storage import open_store
-    from hoodie.write.adopting.source_files import find_in_folder, read_footers
-    from hoodie.write.adopting.source_rows import SourceRows, unified
-
     found = find_in_folder(open_store(folder))
     files, _ = read_footers(found)
     rows = SourceRows(found.store.spec, files, unified(files, "raw"))

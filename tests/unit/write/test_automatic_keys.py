@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,17 +13,19 @@ import hoodie
 from hoodie.commit.call import Call
 from hoodie.commit.steps import Step
 from hoodie.engine import ArrowDataset, Dataset, Exchange, LocalEngine, TaskContext
+from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.index import SIMPLE, table_index
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.indexed import insert
 from hoodie.write.result import WriteResult
-from tests.crash.tables import check_tidy
+from tests.support import tables
+from tests.support.deaths import check_tidy
 from tests.support.index_check import check_index
 from tests.support.steps import once_at
-from tests.unit.write.tables import files_below
+from tests.support.tables import TYPES
+from tests.unit.write.tables import untouched
 
 SCHEMA = pa.schema([("id", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CITIES = ("sf", "nyc")
@@ -37,8 +38,11 @@ def events(ids: Sequence[int]) -> pa.Table:
     return pa.table([list(ids), [float(n) for n in ids], [CITIES[n % 2] for n in ids]], schema=SCHEMA)
 
 
-def new_table(path: Path, **given: Any) -> Table:
-    table: Table = hoodie.create(path, SCHEMA, spark=False, **given)
+def new_table(*ids: int, **given: Any) -> Table:
+    """A table with these ids inserted."""
+    table = tables.new_table(SCHEMA, record_key=None, **given)
+    if ids:
+        table.insert(events(ids))
     return table
 
 
@@ -56,14 +60,14 @@ def changed(rows: pa.Table, name: str, value: object) -> pa.Table:
     return rows.set_column(place, rows.schema.field(place), pa.array([value] * rows.num_rows, rows.schema.types[place]))
 
 
-@pytest.mark.matrix(keep=8)
+@pytest.mark.matrix(keep=6)
 @pytest.mark.parametrize("partition_by", [(), "city"], ids=["whole", "by city"])
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("index", INDEXES)
 def test_a_row_keeps_its_key_through_all_writes_and_services(
-    tmp_path: Path, table_type: str, index: str, partition_by: str | tuple[()]
+    table_type: str, index: str, partition_by: str | tuple[()]
 ) -> None:
-    table = new_table(tmp_path, type=table_type, index=index, partition_by=partition_by)
+    table = new_table(type=table_type, index=index, partition_by=partition_by)
     inserted = [table.insert(events(range(6))), table.bulk_insert(events(range(6, 12)), sort=["fare"])]
     inserted.append(table.insert(events(range(12, 18))))
     keys = keys_of(table)
@@ -108,11 +112,10 @@ def test_a_row_keeps_its_key_through_all_writes_and_services(
     check()
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("index", ["record", "global_simple", "global_bloom"])
-def test_an_upsert_of_stored_rows_moves_them_and_adds_none(tmp_path: Path, table_type: str, index: str) -> None:
-    table = new_table(tmp_path, type=table_type, index=index, partition_by="city")
-    table.insert(events(range(4)))
+def test_an_upsert_of_stored_rows_moves_them_and_adds_none(table_type: str, index: str) -> None:
+    table = new_table(*range(4), type=table_type, index=index, partition_by="city")
     keys = keys_of(table)
     stored = table.to_arrow(where="id < 2")
     unknown = changed(table.to_arrow(where="id = 2"), RECORD_KEY, "20200101000000000_0_0")
@@ -124,9 +127,8 @@ def test_an_upsert_of_stored_rows_moves_them_and_adds_none(tmp_path: Path, table
     assert table.verify(full=True).ok
 
 
-def test_without_moves_a_row_is_looked_up_in_the_partition_of_its_columns(tmp_path: Path) -> None:
-    table = new_table(tmp_path, partition_by="city")
-    table.insert(events(range(2)))
+def test_without_moves_a_row_is_looked_up_in_the_partition_of_its_columns() -> None:
+    table = new_table(*range(2), partition_by="city")
     result = table.upsert(changed(table.to_arrow(), "city", "la"))
     assert result.notes == (
         "2 rows have keys that the table does not have in the partition of their columns, and changed nothing",
@@ -134,9 +136,8 @@ def test_without_moves_a_row_is_looked_up_in_the_partition_of_its_columns(tmp_pa
     assert table.count(where="city = 'la'") == 0
 
 
-def test_overwrites_make_new_keys(tmp_path: Path) -> None:
-    table = new_table(tmp_path, partition_by="city")
-    table.insert(events(range(4)))
+def test_overwrites_make_new_keys() -> None:
+    table = new_table(*range(4), partition_by="city")
     old = keys_of(table)
     again = table.insert_overwrite(events([0, 2]))
     now = keys_of(table)
@@ -148,10 +149,10 @@ def test_overwrites_make_new_keys(tmp_path: Path) -> None:
     assert set(keys_of(table).values()) == {f"{last.instant}_0_0", f"{last.instant}_0_1"}
 
 
-def test_many_parts_and_files_have_no_key_twice(tmp_path: Path) -> None:
+def test_many_parts_and_files_have_no_key_twice() -> None:
     """Two threads stage the rows, and several tasks write them to files by ranges of key hashes."""
     sizes = {"hoodie.parquet.max.file.size": "200000", "hoodie.parquet.small.file.limit": "0"}
-    table = new_table(tmp_path, properties={**sizes, "hoodie.copyonwrite.record.size.estimate": "20"})
+    table = new_table(properties={**sizes, "hoodie.copyonwrite.record.size.estimate": "20"})
     first = table.insert(events(range(40_000)))
     second = table.bulk_insert(events(range(40_000, 80_000)))
     keys = keys_of(table)
@@ -193,12 +194,10 @@ class TwiceEngine:
         return taken
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("write", [insert, bulk_insert, insert_overwrite])
-def test_of_two_attempts_of_a_task_one_counts(
-    tmp_path: Path, write: Callable[[Call, Dataset], WriteResult], table_type: str
-) -> None:
-    table = new_table(tmp_path, index="record", partition_by="city", type=table_type)
+def test_of_two_attempts_of_a_task_one_counts(write: Callable[[Call, Dataset], WriteResult], table_type: str) -> None:
+    table = new_table(index="record", partition_by="city", type=table_type)
     call = Call(state=table._context.state, engine=TwiceEngine())
     result = write(call, ArrowDataset(events(range(20))))
     expected = {n: f"{result.instant}_{n // 10}_{n % 10}" for n in range(20)}
@@ -206,7 +205,7 @@ def test_of_two_attempts_of_a_task_one_counts(
     assert result.inserted == 20
     assert table.verify(full=True).ok
     check_index(table.view())
-    check_tidy(LocalStore(str(tmp_path)))
+    check_tidy(table.view().store)
 
 
 @dataclass(frozen=True)
@@ -230,10 +229,10 @@ class ArrivalEngine(LocalEngine):
 
 
 @pytest.mark.parametrize("sort", ["partition", ["fare"]])
-def test_a_sort_gives_the_same_keys_in_whatever_order_rows_arrive(tmp_path: Path, sort: Any) -> None:
+def test_a_sort_gives_the_same_keys_in_whatever_order_rows_arrive(sort: Any) -> None:
     found = []
     for last_first in (False, True):
-        table = new_table(tmp_path / str(last_first), partition_by="city")
+        table = new_table(partition_by="city")
         call = Call(state=table._context.state, engine=ArrivalEngine(last_first=last_first))
         bulk_insert(call, ArrowDataset(changed(events(range(20)), "fare", 1.0)), sort)
         found.append({n: key.partition("_")[2] for n, key in keys_of(table).items()})
@@ -241,12 +240,11 @@ def test_a_sort_gives_the_same_keys_in_whatever_order_rows_arrive(tmp_path: Path
     assert [found[0][n] for n in (1, 3, 19)] == ["0_0", "0_1", "0_9"]
 
 
-def test_a_retry_after_a_conflict_uses_the_time_of_the_commit(tmp_path: Path) -> None:
+def test_a_retry_after_a_conflict_uses_the_time_of_the_commit() -> None:
     """Both inserts fill the same small file; the later attempt has a later instant, and its keys tell that."""
-    table = new_table(tmp_path, index="record")
-    table.insert(events(range(2)))
+    table = new_table(*range(2), index="record")
     others: list[str | None] = []
-    with once_at(Step.WRITTEN, lambda: others.append(hoodie.open(tmp_path, spark=False).insert(events([9])).instant)):
+    with once_at(Step.WRITTEN, lambda: others.append(hoodie.open(table.path, spark=False).insert(events([9])).instant)):
         result = table.insert(events([3, 4]))
     assert result.notes[0].startswith("retried once")
     keys = keys_of(table)
@@ -254,51 +252,63 @@ def test_a_retry_after_a_conflict_uses_the_time_of_the_commit(tmp_path: Path) ->
     check_index(table.view())
 
 
-REFUSED: dict[str, tuple[type[hoodie.HoodieError], str, Callable[[Table], object]]] = {
-    "upsert": (hoodie.UnsupportedError, "call insert to add them, update or", lambda t: t.upsert(events([1]))),
-    "upsert of dicts": (hoodie.UnsupportedError, "call insert", lambda t: t.upsert(events([1]).to_pylist())),
+ONE = events([1])
+REFUSED: dict[str, tuple[type[HoodieError], str, Callable[[Table], object]]] = {
+    "upsert": (UnsupportedError, "call insert to add them, update or", lambda t: t.upsert(ONE)),
+    "upsert of dicts": (UnsupportedError, "call insert", lambda t: t.upsert(ONE.to_pylist())),
     "upsert of null keys": (
-        hoodie.SchemaMismatchError,
+        SchemaMismatchError,
         RECORD_KEY,
         lambda t: t.upsert(changed(t.to_arrow(), RECORD_KEY, None)),
     ),
-    "delete of rows": (hoodie.SchemaMismatchError, f"column {RECORD_KEY} of rows", lambda t: t.delete(events([1]))),
-    "delete of numbers": (hoodie.SchemaMismatchError, "found values of type int64", lambda t: t.delete([1])),
-    "read of rows": (hoodie.SchemaMismatchError, f"column {RECORD_KEY} of rows", lambda t: t.read_keys(events([1]))),
+    "delete of rows": (SchemaMismatchError, f"column {RECORD_KEY} of rows", lambda t: t.delete(ONE)),
+    "delete of numbers": (SchemaMismatchError, "found values of type int64", lambda t: t.delete([1])),
+    "read of rows": (SchemaMismatchError, f"column {RECORD_KEY} of rows", lambda t: t.read_keys(ONE)),
+    "partial upsert": (
+        UnsupportedError,
+        "automatically",
+        lambda t: t.upsert({"id": [1], "city": ["sf"]}, partial=True),
+    ),
+    "merge": (
+        UnsupportedError,
+        "automatically",
+        lambda t: t.merge(ONE, "t.id = s.id").when_matched_delete().execute(),
+    ),
     "policy": (
-        hoodie.InvalidConfigError,
+        InvalidConfigError,
         "dup.policy=drop contradicts automatic",
-        lambda t: t.insert(events([1]), properties={"hoodie.datasource.insert.dup.policy": "drop"}),
+        lambda t: t.insert(ONE, properties={"hoodie.datasource.insert.dup.policy": "drop"}),
     ),
     "combine": (
-        hoodie.InvalidConfigError,
+        InvalidConfigError,
         "combine.before.insert=true contradicts automatic",
-        lambda t: t.insert(events([1]), properties={"hoodie.combine.before.insert": "true"}),
+        lambda t: t.insert(ONE, properties={"hoodie.combine.before.insert": "true"}),
     ),
-    "sort by key": (hoodie.InvalidConfigError, "sort='global'", lambda t: t.bulk_insert(events([1]), "global")),
+    "sort by key": (InvalidConfigError, "sort='global'", lambda t: t.bulk_insert(ONE, "global")),
+    "another index": (
+        InvalidConfigError,
+        "exists with index=simple, but the call has record",
+        lambda t: hoodie.create(t.path, SCHEMA, index="record", exist_ok=True),
+    ),
+    "a key of columns": (
+        InvalidConfigError,
+        r"exists with record_key=\(\)",
+        lambda t: hoodie.create(t.path, SCHEMA, record_key="id", exist_ok=True),
+    ),
 }
 
 
-@pytest.mark.parametrize(("kind", "text", "call"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_needs_a_key_in_the_data_is_refused(
-    tmp_path: Path, kind: type[Exception], text: str, call: Callable[[Table], object]
-) -> None:
-    table = new_table(tmp_path, partition_by="city")
-    table.insert(events(range(3)))
-    before = files_below(tmp_path)
-    with pytest.raises(kind, match=text):
-        call(table)
-    assert files_below(tmp_path) == before
+def test_what_needs_a_key_in_the_data_is_refused() -> None:
+    table = new_table(*range(3), partition_by="city")
+    for error, text, call in REFUSED.values():
+        with untouched(table, text, error):
+            call(table)
 
 
-def test_the_default_index_costs_appends_nothing(tmp_path: Path) -> None:
-    table = new_table(tmp_path, partition_by="city")
+def test_the_default_index_costs_appends_nothing() -> None:
+    table = new_table(partition_by="city")
     config = table.view().config
     assert table_index(config) is SIMPLE
     assert "hoodie.table.recordkey.fields" not in config.raw
-    same = hoodie.create(tmp_path, SCHEMA, partition_by="city", exist_ok=True, spark=False)
-    assert same.insert(events([1])).inserted == 1
-    with pytest.raises(hoodie.InvalidConfigError, match=r"exists with index=simple, but the call has record"):
-        hoodie.create(tmp_path, SCHEMA, index="record", exist_ok=True)
-    with pytest.raises(hoodie.InvalidConfigError, match=r"exists with record_key=\(\)"):
-        hoodie.create(tmp_path, SCHEMA, record_key="id", exist_ok=True)
+    same = hoodie.create(table.path, SCHEMA, partition_by="city", exist_ok=True, spark=False)
+    assert same.insert(ONE).inserted == 1

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 
 import hoodie
@@ -21,6 +20,8 @@ from hoodie.table import Table
 from hoodie.timeline import State, read_instant
 from hoodie.view.table_state import TableState
 from tests.support.fault_store import FaultStore
+from tests.support.tables import TYPES, table_of, values_of
+from tests.unit.write.adopted import adopt, write
 
 ROWS = pa.table(
     {
@@ -41,18 +42,17 @@ def raw(tmp_path: Path) -> Path:
 
 
 def adopted(raw: Path, **wanted: Any) -> Table:
-    wanted = {"record_key": "id", "ordering": "ts", "mode": "metadata_only", **wanted}
-    hoodie.adopt(raw, raw.parent / "t", dry_run=False, **wanted)
+    adopt(raw, **{"ordering": "ts", "mode": "metadata_only", **wanted})
     return hoodie.open(raw.parent / "t", spark=False)
 
 
 def row(key: str, ts: int, fare: float, city: str) -> pa.Table:
-    return pa.Table.from_pylist([{"id": key, "ts": ts, "fare": fare, "s": {"x": 9}, "city": city}], schema=ROWS.schema)
+    return table_of(ROWS.schema, (key, ts, fare, {"x": 9}, city))
 
 
 def rows_of(table: Table) -> Found:
-    found = table.to_arrow(columns=["id", "city", "fare"]).to_pylist()
-    rows = {(one["id"], one["city"]): one["fare"] for one in found}
+    found = values_of(table, "id", "city", "fare")
+    rows = {(key, city): fare for key, city, fare in found}
     assert len(rows) == len(found)
     return rows
 
@@ -65,9 +65,11 @@ def skeletons(table: Table) -> int:
 FIRST: Found = {("a", "sf"): 1.0, ("b", "sf"): 2.0, ("c", "nyc"): 3.0, ("d", "la"): 4.0}
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
-@pytest.mark.parametrize("index", ["simple", "global_simple", "bloom", "global_bloom"])
+@pytest.mark.parametrize(
+    ("index", "version"), [("simple", 6), ("global_simple", 8), ("bloom", 9), ("global_bloom", 6), ("simple", 9)]
+)
 def test_copy_on_write(raw: Path, index: str, version: int) -> None:
+    """Each index, and each version; an index does not know which version its table has."""
     table = adopted(raw, index=index, table_version=version)
     done = table.upsert(row("a", 2, 10.0, "sf"))
     assert (done.updated, done.inserted, done.files_updated) == (1, 0, 1)
@@ -86,7 +88,7 @@ def test_copy_on_write(raw: Path, index: str, version: int) -> None:
 
 
 @pytest.mark.parametrize("index", ["global_simple", "global_bloom"])
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("kind", TYPES)
 def test_records_move_by_their_ordering_values(raw: Path, kind: str, index: str) -> None:
     """The ordering value of the stored row is in the source file."""
     table = adopted(raw, index=index, type=kind)
@@ -95,7 +97,7 @@ def test_records_move_by_their_ordering_values(raw: Path, kind: str, index: str)
     assert table.verify(full=True).ok
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("kind", TYPES)
 def test_inserts_stay_out_of_skeleton_slices(raw: Path, kind: str) -> None:
     table = adopted(raw, type=kind)
     assert table.insert(row("e", 1, 5.0, "sf")).files_created == 1
@@ -115,8 +117,7 @@ def test_overwrites_and_deletes_of_partitions(raw: Path) -> None:
     assert table.verify(full=True).ok
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
-@pytest.mark.parametrize("index", ["simple", "bloom"])
+@pytest.mark.parametrize(("index", "version"), [("simple", 6), ("bloom", 8), ("simple", 9), ("bloom", 9)])
 def test_merge_on_read(raw: Path, index: str, version: int) -> None:
     """Log files beside a skeleton; a compaction makes an ordinary base file."""
     table = adopted(raw, type="mor", index=index, table_version=version)
@@ -154,16 +155,13 @@ def test_a_compaction_plan_opens_the_bootstrap_index_once(raw: Path) -> None:
 def test_new_columns(raw: Path) -> None:
     table = adopted(raw)
     table.upsert(row("a", 2, 10.0, "sf").append_column("tip", pa.array([0.5])), schema="add_columns")
-    found = {one["id"]: one["tip"] for one in table.to_arrow(columns=["id", "tip"]).to_pylist()}
-    assert found == {"a": 0.5, "b": None, "c": None, "d": None}
+    assert values_of(table, "id", "tip") == [("a", 0.5), ("b", None), ("c", None), ("d", None)]
 
 
 def test_the_size_of_skeletons_does_not_size_new_files(raw: Path, tmp_path: Path) -> None:
     keys = [f"k{number}" for number in range(3000)]
-    (tmp_path / "many").mkdir()
-    pq.write_table(pa.table({"id": keys, "text": [key * 50 for key in keys]}), tmp_path / "many" / "x.parquet")
-    hoodie.adopt(tmp_path / "many", tmp_path / "m", record_key="id", mode="metadata_only", dry_run=False)
-    table = hoodie.open(tmp_path / "m", spark=False)
+    write(tmp_path / "many" / "x.parquet", {"id": keys, "text": [key * 50 for key in keys]})
+    table = adopted(tmp_path / "many", ordering=None)
     rows = pa.table({"id": [f"n{key}" for key in keys], "text": [key * 50 for key in keys]})
     sizes = {"hoodie.parquet.max.file.size": str(200 * 1024), "hoodie.parquet.small.file.limit": "0"}
     done = table.insert(rows, properties=sizes)

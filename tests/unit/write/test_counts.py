@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,24 +11,21 @@ import pytest
 import hoodie
 from hoodie.errors import InvalidConfigError, RecordKeyError
 from hoodie.files.staging.staged import write_hits
-from hoodie.storage import open_store
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.write import insert_policy
-from tests.unit.write.tables import trips
+from tests.support import tables
+from tests.support.tables import TYPES, values_of
+from tests.unit.write.tables import NAMED, SCHEMA, trips, untouched
+from tests.unit.write.tables import new_table as table_with
 
-SCHEMA = trips(("a", 1, 1.0, "sf")).schema
 POLICY = "hoodie.datasource.insert.dup.policy"
 INDEXES = ("record", "partitioned_record", "simple", "global_simple", "bloom", "global_bloom")
-TYPES = ("copy_on_write", "merge_on_read")
-_numbers = itertools.count()
+STORED = trips(("a", 5, 1.0, "sf"), ("b", 5, 2.0, "nyc"), ("c", 5, 3.0, "sf"))
 
 
 def new_table(**options: Any) -> Table:
-    """A table with the rows a (ts 5, sf), b (ts 5, nyc) and c (ts 5, sf)."""
-    chosen = {"record_key": "id", "partition_by": "city", "ordering": "ts", **options}
-    table = hoodie.create(f"memory://counts-{next(_numbers)}", SCHEMA, **chosen)
-    table.bulk_insert(trips(("a", 5, 1.0, "sf"), ("b", 5, 2.0, "nyc"), ("c", 5, 3.0, "sf")))
-    return table
+    return table_with(STORED, **options)
 
 
 def counts(result: hoodie.WriteResult) -> dict[str, int | None]:
@@ -41,9 +36,8 @@ def counts(result: hoodie.WriteResult) -> dict[str, int | None]:
 
 @pytest.mark.parametrize("index", INDEXES)
 def test_late_rows_and_duplicates_of_an_upsert(index: str) -> None:
-    table = new_table(index=index)
-    batch = trips(("a", 4, 9.0, "sf"), ("b", 6, 9.0, "nyc"), ("b", 7, 8.0, "nyc"), ("d", 1, 1.0, "sf"), ("d", 0, 1.0, "sf"))  # fmt: skip  # noqa: E501
-    result = table.upsert(batch)
+    known = (("a", 4, 9.0, "sf"), ("b", 6, 9.0, "nyc"), ("b", 7, 8.0, "nyc"))
+    result = new_table(index=index).upsert(trips(*known, ("d", 1, 1.0, "sf"), ("d", 0, 1.0, "sf")))
     assert counts(result) == {"inserted": 1, "updated": 1, "ignored": 1, "duplicates": 2}
     assert "1 inserted, 1 updated, 0 deleted, 1 ignored, 2 duplicates" in str(result)
     assert result.to_dict()["ignored"] == 1
@@ -69,9 +63,9 @@ def test_deletes_of_unknown_keys_are_ignored(index: str, type: str) -> None:
 
 
 def test_rows_without_an_ordering_value_are_noted() -> None:
-    late = trips(("a", 5, 1.0, "sf")).set_column(1, "ts", pa.array([None], pa.int64()))
+    late = trips(("a", None, 1.0, "sf"))
     lost = new_table().upsert(late)
-    assert counts(lost) == {"ignored": 1}
+    assert (counts(lost), lost.files_updated) == ({"ignored": 1}, 0)
     assert lost.notes == ("1 rows without a value of ts lost against stored rows that have one",)
     assert counts(new_table(type="merge_on_read").upsert(late)) == {"ignored": 1}
     logged = new_table(type="merge_on_read").upsert(pa.concat_tables([late, trips(("c", 6, 1.0, "sf"))]))
@@ -96,12 +90,11 @@ def test_replaced_records_count_as_deleted(index: str) -> None:
 
 @pytest.mark.parametrize("type", TYPES)
 def test_an_overwrite_without_rows_says_that_it_changed_nothing(type: str) -> None:
-    table = new_table(type=type)
-    before, none = table.count(), trips(("e", 1, 1.0, "nyc")).slice(1)
+    table, none = new_table(type=type), STORED.slice(0, 0)
     result = table.insert_overwrite(none)
     assert counts(result) == {}
     assert result.notes == ("the data has no rows, so it names no partition to replace: no row of the table changed",)
-    assert table.count() == before
+    assert table.count() == 3
     assert table.insert_overwrite(trips(("e", 1, 1.0, "nyc"))).notes == ()
     assert (table.insert_overwrite_table(none).notes, table.count()) == ((), 0)
 
@@ -130,25 +123,20 @@ def test_a_small_insert_of_known_keys_is_noted(index: str, type: str) -> None:
 
 def test_a_large_insert_says_that_it_looked_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(insert_policy, "ROWS_MAX", 1)
+    one, two = trips(("e", 9, 9.0, "sf")), trips(("f", 9, 9.0, "sf"), ("g", 9, 9.0, "sf"))
     table = new_table()
-    assert table.insert(trips(("e", 9, 9.0, "sf"))).notes == ()
-    (note,) = table.insert(trips(("f", 9, 9.0, "sf"), ("g", 9, 9.0, "sf"))).notes
+    assert table.insert(one).notes == ()
+    (note,) = table.insert(two).notes
     assert note.startswith("keys were not looked up: a record that the table had may be stored twice")
     assert new_table(index="simple").insert(trips(("a", 9, 9.0, "sf"))).notes == ()
+    assert table_with().insert(two).notes == (), "an empty table has no keys"
 
 
-def test_a_large_insert_into_an_empty_table_has_no_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(insert_policy, "ROWS_MAX", 1)
-    table = hoodie.create(f"memory://counts-{next(_numbers)}", SCHEMA, record_key="id", spark=False)
-    assert table.insert(trips(("f", 9, 9.0, "sf"), ("g", 9, 9.0, "sf"))).notes == ()
-
-
-def test_a_row_with_hits_in_several_files_counts_once(tmp_path: Path) -> None:
-    store, rng = open_store(tmp_path), np.random.default_rng(7)
+def test_a_row_with_hits_in_several_files_counts_once() -> None:
+    store, rng = MemoryStore(), np.random.default_rng(7)
     found = [np.flatnonzero(rng.random(5_000) < share) for share in (0.5, 0.01, 0.9)]
-    hits = write_hits(
-        store, "h.arrow", [("", str(n), rows, np.zeros(len(rows), np.int8)) for n, rows in enumerate(found)]
-    )
+    files = [("", str(number), rows, np.zeros(len(rows), np.int8)) for number, rows in enumerate(found)]
+    hits = write_hits(store, "h.arrow", files)
     assert insert_policy.known_row_count(store, hits) == len(np.unique(np.concatenate(found)))
     assert insert_policy.known_row_count(store, []) == 0
 
@@ -158,21 +146,18 @@ def test_a_row_with_hits_in_several_files_counts_once(tmp_path: Path) -> None:
 def test_the_policy_of_an_insert_with_known_keys(index: str, type: str) -> None:
     table = new_table(index=index, type=type)
     batch = trips(("a", 9, 9.0, "sf"), ("d", 9, 9.0, "sf"), ("b", 1, 9.0, "nyc"))
-    before = len(table.timeline.instants)
-    with pytest.raises(RecordKeyError, match=r"2 rows have keys that .*\['a', 'b'\].*use upsert"):
+    with untouched(table, r"2 rows have keys that .*\['a', 'b'\].*use upsert", RecordKeyError):
         table.insert(batch, properties={POLICY: "fail"})
-    assert len(table.timeline.instants) == before
     assert counts(table.insert(batch, properties={POLICY: "drop"})) == {"inserted": 1, "ignored": 2}
-    rows = sorted(table.to_arrow(["id", "ts"]).to_pylist(), key=str)
-    assert rows == [{"id": key, "ts": ts} for key, ts in (("a", 5), ("b", 5), ("c", 5), ("d", 9))]
+    assert values_of(table, "id", "ts") == [("a", 5), ("b", 5), ("c", 5), ("d", 9)]
     with pytest.raises(InvalidConfigError, match="none, drop, fail"):
         table.insert(batch, properties={POLICY: "merge"})
 
 
 def test_deletes_in_a_batch_of_new_rows_are_ignored() -> None:
-    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
-    table = hoodie.create(f"memory://counts-{next(_numbers)}", schema, record_key="id", ordering="ts")
-    rows = trips(("a", 1, 1.0, "sf"), ("b", 1, 1.0, "sf")).append_column(schema.field(4), pa.array([True, None]))
+    gone = pa.field("_hoodie_is_deleted", pa.bool_())
+    table = tables.new_table(SCHEMA.append(gone), **NAMED)
+    rows = trips(("a", 1, 1.0, "sf"), ("b", 1, 1.0, "sf")).append_column(gone, pa.array([True, None]))
     for write in (table.bulk_insert, table.insert_overwrite_table):
         assert write(rows).ignored == 1
     assert table.upsert(rows.set_column(1, "ts", pa.array([2, 2]))).ignored == 1

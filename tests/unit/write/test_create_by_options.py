@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.files.table_properties import read_table_config
 from hoodie.storage import MemoryStore
 from hoodie.write.create_by_options import JVM_DEFAULTS, TableOptions
+from tests.support.tables import PLAIN
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 WRITE = "hoodie.datasource.write"
 
 
 def ensure(store: MemoryStore, given: dict[str, str], *, may_create: bool = True) -> None:
     wanted, rest = TableOptions.split(given)
     call = {name: value for name, value in rest.items() if name.startswith("hoodie.")}
-    wanted.ensure(store, SCHEMA, call, may_create=may_create)
+    wanted.ensure(store, PLAIN, call, may_create=may_create)
 
 
 def test_both_vocabularies_mean_the_same() -> None:
@@ -87,37 +86,27 @@ def test_the_index_of_the_call_decides_the_new_table() -> None:
         ensure(store, given)
     assert read_table_config(store).raw["hoodie.bucket.index.num.buckets"] == "3"
     wanted, call = TableOptions.split(given)
-    assert wanted.defines(store, SCHEMA, call)
-    assert not wanted.defines(store, SCHEMA, {**call, "hoodie.bucket.index.num.buckets": "4"})
-    assert not wanted.defines(store, SCHEMA, {"hoodie.index.type": "SIMPLE"})
+    assert wanted.defines(store, PLAIN, call)
+    assert not wanted.defines(store, PLAIN, {**call, "hoodie.bucket.index.num.buckets": "4"})
+    assert not wanted.defines(store, PLAIN, {"hoodie.index.type": "SIMPLE"})
+
+
+INDEX, MOVES = "hoodie.index.type", "hoodie.record.index.update.partition.path"
+BUCKETS = {"hoodie.bucket.index.num.buckets": "2"}
+STAYS = {"hoodie.simple.index.update.partition.path": "false"}
+RECORD, GLOBAL = "hoodie.metadata.record.index.enable", "hoodie.metadata.global.record.level.index.enable"
 
 
 @pytest.mark.parametrize(
     ("given", "stored"),
     [
-        (
-            {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
-            {"hoodie.bucket.index.num.buckets": "2"},
-        ),
-        (
-            {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"},
-            {"hoodie.simple.index.update.partition.path": "false"},
-        ),
+        ({INDEX: "BUCKET", **BUCKETS}, BUCKETS),
+        ({INDEX: "GLOBAL_SIMPLE", **STAYS}, STAYS),
         # As in the JVM: records of a record index that the options enable stay in their partition.
-        (
-            {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"},
-            {"hoodie.record.index.update.partition.path": "false"},
-        ),
-        (
-            {
-                "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
-                "hoodie.metadata.global.record.level.index.enable": "true",
-                "hoodie.record.index.update.partition.path": "true",
-            },
-            {"hoodie.record.index.update.partition.path": "true"},
-        ),
-        ({"hoodie.index.type": "RECORD_INDEX"}, {"hoodie.record.index.update.partition.path": "true"}),
-        ({}, {"hoodie.record.index.update.partition.path": "true"}),
+        ({INDEX: "RECORD_INDEX", RECORD: "true"}, {MOVES: "false"}),
+        ({INDEX: "GLOBAL_RECORD_LEVEL_INDEX", GLOBAL: "true", MOVES: "true"}, {MOVES: "true"}),
+        ({INDEX: "RECORD_INDEX"}, {MOVES: "true"}),
+        ({}, {MOVES: "true"}),
     ],
 )
 def test_options_of_the_index_are_those_of_the_new_table(given: dict[str, str], stored: dict[str, str]) -> None:
@@ -126,6 +115,6 @@ def test_options_of_the_index_are_those_of_the_new_table(given: dict[str, str], 
     wanted, rest = TableOptions.split({**keyed, **given})
     options = replace(wanted, defaults=JVM_DEFAULTS)
     for _ in range(2):
-        options.ensure(store, SCHEMA, rest, may_create=True)
+        options.ensure(store, PLAIN, rest, may_create=True)
     found = read_table_config(store).raw
     assert {key: found.get(key) for key in stored} == stored

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -9,62 +11,59 @@ import hoodie
 from hoodie.engine import ArrowDataset
 from hoodie.files.table_properties import update_table_config
 from hoodie.records.change import PARTITION_PATH
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.table.save import Save
 from hoodie.write.create_by_options import JVM_DEFAULTS
+from tests.support.tables import TYPES, made_once, new_table, table_of, values_of
+from tests.unit.write.tables import untouched
 
 TIME = "hoodie.keygen.timebased."
 DAYS = {TIME + "timestamp.type": "EPOCHMILLISECONDS", TIME + "output.dateformat": "yyyy/MM/dd"}
 WRITE = "hoodie.datasource.write"
 FIELDS = f"{WRITE}.partitionpath.field"
 TYPED = ["city:SIMPLE", "at:TIMESTAMP"]
-TYPES = {FIELDS: ",".join(TYPED)}
+NAMED_TYPES = {FIELDS: ",".join(TYPED)}
 DAY = 86_400_000
 OWN = "hoodie.python.partition.fields"
 
 
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("at", pa.int64()), ("ts", pa.int64())])
+
+
 def rows(**places: tuple[str | None, int]) -> pa.Table:
     """One row for each key: its city, and its day as a number."""
-    columns = {
-        "id": pa.array(places, pa.string()),
-        "city": pa.array([city for city, _ in places.values()], pa.string()),
-        "at": pa.array([day * DAY + 5 for _, day in places.values()], pa.int64()),
-    }
-    return pa.table({**columns, "ts": pa.array([1] * len(places), pa.int64())})
+    return table_of(SCHEMA, *((key, city, day * DAY + 5, 1) for key, (city, day) in places.items()))
 
 
 ROWS = rows(a=("sf", 1), b=("la", 1), c=(None, 40))
 PATHS = ["city=__HIVE_DEFAULT_PARTITION__/at=1970/02/10", "city=la/at=1970/01/02", "city=sf/at=1970/01/02"]
 
 
-def own_table(table_type: str = "copy_on_write", version: int = 6) -> Table:
-    return hoodie.create(
-        MemoryStore().uri(""), ROWS.schema, record_key="id", partition_by=TYPED, key_generator="custom", ordering="ts",
-        type=table_type, table_version=version, properties=DAYS, index="simple", spark=False,
-    )  # fmt: skip
+def own_table(*data: pa.Table, table_type: str = "copy_on_write", version: int = 6) -> Table:
+    named: dict[str, Any] = {"partition_by": TYPED, "key_generator": "custom", "ordering": "ts", "index": "simple"}
+    return new_table(SCHEMA, *data, type=table_type, table_version=version, properties=DAYS, **named)
 
 
+@made_once
 def table_of_the_jvm(table_type: str = "copy_on_write") -> Table:
     """A table as Hudi 0.15 stores it, with rows: neither types nor time formats."""
-    table = own_table(table_type)
-    table.upsert(ROWS)
+    table = own_table(ROWS, table_type=table_type)
     update_table_config(table.view().store, dict.fromkeys([OWN, "hoodie.table.keygenerator.type", *DAYS]))
     return hoodie.open(table.path, spark=False)
 
 
 def paths_of(table: Table) -> list[str]:
-    return sorted(table.to_arrow(columns=[PARTITION_PATH])[PARTITION_PATH].to_pylist())
+    return [path for (path,) in values_of(table, PARTITION_PATH)]
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_a_table_of_ours_stores_the_types_and_needs_no_option(table_type: str) -> None:
-    table = own_table(table_type)
+    table = own_table(table_type=table_type)
     raw = table.view().config.raw
     assert (raw["hoodie.table.partition.fields"], raw[OWN]) == ("city,at", ",".join(TYPED))
     assert raw["hoodie.table.keygenerator.class"] == "org.apache.hudi.keygen.CustomKeyGenerator"
     table.upsert(ROWS)
-    assert table.upsert(ROWS, properties=TYPES).updated == 3
+    assert table.upsert(ROWS, properties=NAMED_TYPES).updated == 3
     assert paths_of(table) == PATHS
     assert table.delete(ROWS.slice(2).select(["id", "city", "at"])).deleted == 1
     assert table.count("city = 'sf'") == table.count(f"at = {DAY + 5} AND city = 'sf'") == 1
@@ -73,18 +72,18 @@ def test_a_table_of_ours_stores_the_types_and_needs_no_option(table_type: str) -
         table.upsert(ROWS, properties={OWN: "city:SIMPLE,at:SIMPLE"})
 
 
-@pytest.mark.parametrize(
-    "text", ["city:SIMPLE,at:SIMPLE", "city:SIMPLE", "town:SIMPLE,at:TIMESTAMP", "city,at:TIMESTAMP", "city:A,at:B"]
-)
-def test_other_fields_and_types_are_refused(text: str) -> None:
-    expected = rf"expected city:SIMPLE,at:TIMESTAMP, as the table has these partition fields, found '{text}'"
-    with pytest.raises(hoodie.InvalidConfigError, match=expected):
-        own_table().upsert(ROWS, properties={FIELDS: text})
+def test_other_fields_and_types_are_refused() -> None:
+    table = own_table()
+    others = ("city:SIMPLE,at:SIMPLE", "city:SIMPLE", "town:SIMPLE,at:TIMESTAMP", "city,at:TIMESTAMP", "city:A,at:B")
+    for text in others:
+        wanted = rf"expected city:SIMPLE,at:TIMESTAMP, as the table has these partition fields, found '{text}'"
+        with untouched(table, wanted, hoodie.InvalidConfigError):
+            table.upsert(ROWS, properties={FIELDS: text})
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_writes_into_a_table_of_the_jvm_take_the_types(table_type: str) -> None:
-    table, given = table_of_the_jvm(table_type), {**TYPES, **DAYS}
+    table, given = table_of_the_jvm(table_type), {**NAMED_TYPES, **DAYS}
     wanted = r"SIMPLE or TIMESTAMP of each .*\(city, at\).* option hoodie\.datasource\.write\.partitionpath\.field"
     for write in (table.upsert, table.insert, table.bulk_insert, table.insert_overwrite, table.delete):
         with pytest.raises(hoodie.InvalidConfigError, match=wanted):
@@ -108,17 +107,17 @@ def test_types_and_formats_that_do_not_make_the_stored_paths_are_refused() -> No
     table = table_of_the_jvm()
     for wrong, path in (
         ({FIELDS: "city:SIMPLE,at:SIMPLE"}, "at=86400005"),
-        ({**TYPES, **DAYS, TIME + "output.dateformat": "yyyyMMdd"}, "at=19700102"),
+        ({**NAMED_TYPES, **DAYS, TIME + "output.dateformat": "yyyyMMdd"}, "at=19700102"),
     ):
         with pytest.raises(hoodie.InvalidConfigError, match=rf"stored rows, such as 'city=.*/at=1970/.*{path}"):
             table.upsert(rows(a=("sf", 1)), properties=wrong)
     assert paths_of(table) == PATHS
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_reads_and_services_need_no_types(table_type: str) -> None:
     table = table_of_the_jvm(table_type)
-    table.upsert(ROWS, properties={**TYPES, **DAYS})
+    table.upsert(ROWS, properties={**NAMED_TYPES, **DAYS})
     assert table.count("city = 'sf'") == table.count(f"at = {DAY + 5} AND city = 'sf'") == 1
     assert table.read_keys(["a"])["id"].to_pylist() == ["a"]
     assert table.record_locations(["b"])["partition_path"].to_pylist() == ["city=la/at=1970/01/02"]
@@ -133,8 +132,7 @@ def test_reads_and_services_need_no_types(table_type: str) -> None:
 
 
 def test_a_move_between_versions_keeps_the_types() -> None:
-    table = own_table(version=9)
-    table.upsert(ROWS)
+    table = own_table(ROWS, version=9)
     for version, own in ((6, True), (8, False), (9, False)):
         (table.downgrade if version == 6 else table.upgrade)(to=version, dry_run=False)
         raw = table.view().config.raw
@@ -149,39 +147,30 @@ def test_an_upgrade_needs_types_that_nothing_stores() -> None:
     assert f"name them in the option {FIELDS}, for example city:SIMPLE,at:SIMPLE" in reason
     (reason,) = table.upgrade(to=9, properties={FIELDS: "city:DAY,at:TIMESTAMP"}).in_the_way
     assert "found 'city:DAY,at:TIMESTAMP'" in reason
-    table.upgrade(to=9, dry_run=False, properties=TYPES)
+    table.upgrade(to=9, dry_run=False, properties=NAMED_TYPES)
     assert table.upsert(ROWS, properties=DAYS).updated == 3
 
 
 def test_the_data_source_takes_the_options_of_hudi_0_15() -> None:
     options = {
-        "hoodie.table.name": "t", f"{WRITE}.recordkey.field": "id", f"{WRITE}.precombine.field": "ts", **TYPES, **DAYS,
+        "hoodie.table.name": "t", f"{WRITE}.recordkey.field": "id", f"{WRITE}.precombine.field": "ts",
         f"{WRITE}.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
-        f"{WRITE}.hive_style_partitioning": "true", "hoodie.write.table.version": "6",
+        f"{WRITE}.hive_style_partitioning": "true", "hoodie.write.table.version": "6", **NAMED_TYPES, **DAYS,
     }  # fmt: skip
 
     def save(table: Table, given: dict[str, str]) -> None:
         wanted = Save.of(given, overwrites=False, defaults=JVM_DEFAULTS)
-        wanted.checked(table.view().store, ROWS.schema, ArrowDataset(ROWS.slice(0, 0))).run(table, ROWS)
+        wanted.checked(table.view().store, SCHEMA, ArrowDataset(ROWS.slice(0, 0))).run(table, ROWS)
 
     jvm = table_of_the_jvm()
     update_table_config(jvm.view().store, {"hoodie.table.name": "t", "hoodie.table.checksum": None})
     jvm = hoodie.open(jvm.path, spark=False)
     with pytest.raises(hoodie.InvalidConfigError, match="writes take them in the option"):
-        Save.of({}, overwrites=False).checked(jvm.view().store, ROWS.schema, ArrowDataset(ROWS.slice(0, 0)))
+        Save.of({}, overwrites=False).checked(jvm.view().store, SCHEMA, ArrowDataset(ROWS.slice(0, 0)))
     for table in (own_table(), jvm):
         named = {**options, "hoodie.table.name": table.view().config.name}
         save(table, named)
-        save(table, {**TYPES, **DAYS})
+        save(table, {**NAMED_TYPES, **DAYS})
         assert paths_of(table) == PATHS
         with pytest.raises(hoodie.InvalidConfigError, match="partition"):
             save(table, {**named, FIELDS: "city:SIMPLE,ts:TIMESTAMP"})
-
-
-def test_types_require_a_custom_key_generator() -> None:
-    with pytest.raises(hoodie.InvalidConfigError, match="require key_generator='custom', found 'complex'"):
-        hoodie.create("memory://typed", ROWS.schema, record_key="id", partition_by=TYPED, spark=False)
-    with pytest.raises(hoodie.InvalidConfigError, match="new tables in partition_by="):
-        hoodie.create(
-            "memory://untyped", ROWS.schema, record_key="id", partition_by=["city", "at"], key_generator="custom"
-        )

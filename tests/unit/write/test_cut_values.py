@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,8 +15,8 @@ import pytest
 import hoodie
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.fit import infer
+from tests.support.tables import new_table
 
-_numbers = itertools.count()
 FINE = pd.Timestamp("2020-01-01 00:00:00.123456789")
 PLAIN = pd.Timestamp("2020-01-01 00:00:00.123456")
 AT = pa.timestamp("us")
@@ -62,14 +61,10 @@ WRITES: dict[str, Callable[[hoodie.Table, Any], Any]] = {
 }
 
 
-def new_table() -> hoodie.Table:
-    return hoodie.create(f"memory://cut-{next(_numbers)}", SCHEMA, record_key="id", spark=False)
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("fine", [FINE, np.datetime64("2020-01-01T00:00:00.123456789")], ids=["pandas", "numpy"])
 def test_no_write_cuts_nanoseconds(form: str, fine: Any) -> None:
-    table = new_table()
+    table = new_table(SCHEMA)
     for name in SCHEMA.names:
         data = FORMS[form]({**row_with(PLAIN), name: row_with(fine)[name]})
         for write in WRITES.values() if name in ("id", "deep") else (WRITES["upsert"],):
@@ -79,7 +74,7 @@ def test_no_write_cuts_nanoseconds(form: str, fine: Any) -> None:
 
 
 def test_times_without_nanoseconds_are_taken() -> None:
-    table = new_table()
+    table = new_table(SCHEMA)
     for form in FORMS.values():
         table.upsert(form(row_with(PLAIN)))
     found = table.to_arrow(columns=["id", "deep"], where="id = TIMESTAMP '2020-01-01 00:00:00.123456'").to_pylist()
@@ -87,8 +82,7 @@ def test_times_without_nanoseconds_are_taken() -> None:
 
 
 def test_no_look_up_cuts_nanoseconds() -> None:
-    table = new_table()
-    table.upsert([row_with(PLAIN)])
+    table = new_table(SCHEMA, [row_with(PLAIN)])
     one = [FINE, [FINE], {PLAIN, FINE}, np.array([FINE]), pd.Series([FINE], dtype=object), pd.DatetimeIndex([FINE])]
     one += [np.datetime64(FINE.value, "ns"), pa.scalar(FINE.value, pa.timestamp("ns")), pd.Series([FINE])]
     for keys in (*one, [{"id": FINE}], {"id": [FINE]}, pd.DataFrame({"id": pd.Series([FINE], dtype=object)})):

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.unit.write.tables import SCHEMA, files_below, new_table, trips
+from hoodie.errors import CorruptFileError, HoodieError, InvalidConfigError, MissingFileError, TableNotFoundError
+from hoodie.files.table_properties import update_table_config
+from hoodie.format.table import table_keys as keys
+from hoodie.table import Table
+from tests.support import tables
+from tests.unit.write.tables import FIRST, files_of, memory_of, new_table, trips, untouched
 
-PROPERTIES = ".hoodie/hoodie.properties"
+PROPERTIES, COMMIT, DATA = r"^\.hoodie/hoodie\.properties", r"^\.hoodie/timeline/.*\.commit$", r"^city=sf/.*\.parquet"
+Change = Callable[[bytes], bytes] | None
 
 
-def base_file(path: Path, city: str) -> Path:
-    (found,) = (path / f"city={city}").glob("*.parquet")
-    return found
+def damage(table: Table, pattern: str, change: Change) -> str:
+    """Change or delete the newest file of data or instants whose path matches; return its path."""
+    store = table.view().store
+    paths = [path for path, data in files_of(table).items() if re.search(pattern, path) and len(data) > 100]
+    path = max(paths, key=lambda path: path.rpartition("/")[2].partition("_")[2])
+    if change is None:
+        store.delete(path)
+    else:
+        store.replace(path, change(store.read(path)))
+    return path
 
 
 @pytest.mark.parametrize("content", [None, {"notes.txt": b"hello"}, {".hoodie/aux": b""}])
@@ -24,136 +40,175 @@ def test_not_a_table(tmp_path: Path, content: dict[str, bytes] | None) -> None:
     for name, data in (content or {}).items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(data)
-    before = files_below(tmp_path)
-    with pytest.raises(hoodie.TableNotFoundError, match=r"is not a Hudi table: expected .hoodie/hoodie.properties"):
+    with untouched(tmp_path, r"is not a Hudi table: expected .hoodie/hoodie.properties", TableNotFoundError):
         hoodie.open(root)
     assert not hoodie.exists(root)
-    assert files_below(tmp_path) == before
 
 
-def test_properties_that_are_gone(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    (tmp_path / PROPERTIES).unlink()
-    before = files_below(tmp_path)
-    with pytest.raises(hoodie.TableNotFoundError, match=r"lost \.hoodie/hoodie\.properties; restore it"):
-        table.upsert(trips(("x", 1, 1.0, "sf")))
-    assert files_below(tmp_path) == before
+CHANGED = trips(("a", 2, 5.0, "sf"))
+CALLS: dict[str, list[Callable[[Table], Any]]] = {
+    PROPERTIES: [lambda t: hoodie.open(t.path), lambda t: t.to_arrow(), lambda t: t.upsert(CHANGED)],
+    COMMIT: [lambda t: hoodie.open(t.path).to_arrow(), lambda t: hoodie.open(t.path).upsert(CHANGED)],
+    DATA: [
+        lambda t: t.to_arrow(),
+        lambda t: t.to_arrow(where="fare > 0"),
+        lambda t: t.upsert(CHANGED),
+        lambda t: t.insert(trips(("x", 2, 5.0, "sf"))),
+        lambda t: t.update({"fare": "1.0"}),
+        lambda t: t.delete_where("fare > 0"),
+    ],
+}
+"""What needs a file."""
+NAME, WHOLE = r"hoodie\.properties", "expected a whole Parquet file"
+DAMAGES: dict[str, tuple[str, Change, type[HoodieError], str]] = {
+    "no properties": (PROPERTIES, None, TableNotFoundError, r"lost \.hoodie/hoodie\.properties; restore it"),
+    "empty properties": (PROPERTIES, lambda _: b"", CorruptFileError, NAME),
+    "half the properties": (PROPERTIES, lambda data: data[: len(data) // 2], CorruptFileError, NAME),
+    "another name": (PROPERTIES, lambda data: data.replace(b"table.name=", b"table.name=x"), CorruptFileError, NAME),
+    "empty commit": (COMMIT, lambda _: b"", CorruptFileError, "expected the commit metadata"),
+    "commit of nonsense": (COMMIT, lambda _: b"Obj\x01 but no more", CorruptFileError, r"\.commit"),
+    "empty file": (DATA, lambda _: b"", CorruptFileError, WHOLE),
+    "3 bytes of a file": (DATA, lambda data: data[:3], CorruptFileError, WHOLE),
+    "100 bytes of a file": (DATA, lambda data: data[:100], CorruptFileError, WHOLE),
+    "all but a byte of a file": (DATA, lambda data: data[:-1], CorruptFileError, WHOLE),
+    "all but 200 bytes of a file": (DATA, lambda data: data[:-200], CorruptFileError, WHOLE),
+    "zeros in a file": (DATA, lambda data: data[:4] + bytes(396) + data[400:], CorruptFileError, "cannot be read"),
+    "no file": (DATA, None, MissingFileError, r"\.parquet"),
+}
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "other name"])
-def test_properties_that_are_damaged(tmp_path: Path, damage: str) -> None:
-    table = new_table(tmp_path)
-    file = tmp_path / PROPERTIES
-    data = file.read_bytes()
-    file.write_bytes(
-        {"empty": b"", "cut": data[: len(data) // 2], "other name": data.replace(b"table.name=", b"table.name=x")}[
-            damage
-        ]
-    )
-    before = files_below(tmp_path)
-    for call in (lambda: hoodie.open(tmp_path), table.to_arrow, lambda: table.upsert(trips(("x", 1, 1.0, "sf")))):
-        with pytest.raises(hoodie.CorruptFileError, match=r"hoodie\.properties") as caught:
-            call()
-        assert caught.value.path.endswith(PROPERTIES)
-    assert files_below(tmp_path) == before
+@pytest.mark.parametrize("case", DAMAGES)
+def test_a_damaged_file_is_named_and_nothing_changes(case: str) -> None:
+    pattern, change, error, text = DAMAGES[case]
+    table = new_table(FIRST)
+    store, path = memory_of(table), damage(table, pattern, change)
+    for call in CALLS[pattern]:
+        with untouched(store, text, error) as caught:
+            call(table)
+        assert path in str(caught.value)
+        if isinstance(caught.value, CorruptFileError):
+            assert path in caught.value.path
+    if pattern == DATA:
+        assert table.to_arrow(where="city = 'nyc'").num_rows == 1
 
 
-def test_a_completed_instant_without_content(tmp_path: Path) -> None:
-    new_table(tmp_path)
-    (completed,) = (tmp_path / ".hoodie" / "timeline").glob("*.commit")
-    completed.write_bytes(b"")
-    before = files_below(tmp_path)
-    for is_write in (False, True):
-        table = hoodie.open(tmp_path)
-        with pytest.raises(hoodie.CorruptFileError, match="expected the commit metadata") as caught:
-            table.upsert(trips(("x", 1, 1.0, "sf"))) if is_write else table.to_arrow()
-        assert completed.name in caught.value.path
-    assert files_below(tmp_path) == before
-
-
-def test_a_completed_instant_of_nonsense(tmp_path: Path) -> None:
-    new_table(tmp_path)
-    (completed,) = (tmp_path / ".hoodie" / "timeline").glob("*.commit")
-    completed.write_bytes(b"Obj\x01 but no more")
-    with pytest.raises(hoodie.CorruptFileError) as caught:
-        hoodie.open(tmp_path).to_arrow()
-    assert completed.name in caught.value.path
-
-
-@pytest.mark.parametrize("length", [0, 3, 100, -1, -200])
-def test_a_truncated_base_file(tmp_path: Path, length: int) -> None:
-    table = new_table(tmp_path)
-    file = base_file(tmp_path, "sf")
-    file.write_bytes(file.read_bytes()[:length])
-    before = files_below(tmp_path)
-    calls = (
-        table.to_arrow,
-        lambda: table.to_arrow(where="fare > 0"),
-        lambda: table.upsert(trips(("a", 2, 5.0, "sf"))),
-        lambda: table.insert(trips(("x", 2, 5.0, "sf"))),
-        lambda: table.update({"fare": "1.0"}),
-        lambda: table.delete_where("fare > 0"),
-    )
-    for call in calls:
-        with pytest.raises(hoodie.CorruptFileError, match="expected a whole Parquet file") as caught:
-            call()
-        assert str(file) in caught.value.path
-        assert str(file) in str(caught.value)
-    assert files_below(tmp_path) == before
-    assert table.to_arrow(where="city = 'nyc'").num_rows == 1
-
-
-def test_damage_inside_a_base_file(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    file = base_file(tmp_path, "sf")
-    data = bytearray(file.read_bytes())
-    data[4:400] = bytes(396)
-    file.write_bytes(data)
-    for call in (table.to_arrow, lambda: table.upsert(trips(("a", 2, 5.0, "sf")))):
-        with pytest.raises(hoodie.CorruptFileError, match="cannot be read") as caught:
-            call()
-        assert str(file) in caught.value.path
-
-
-def test_a_base_file_that_is_gone(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    file = base_file(tmp_path, "sf")
-    file.unlink()
-    before = files_below(tmp_path)
-    for call in (table.to_arrow, lambda: table.upsert(trips(("a", 2, 5.0, "sf")))):
-        with pytest.raises(hoodie.MissingFileError, match=file.name):
-            call()
-    assert files_below(tmp_path) == before
-
-
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-def test_an_ordering_field_that_is_no_column_is_named(tmp_path: Path, table_type: str) -> None:
+@pytest.mark.parametrize("table_type", tables.TYPES)
+def test_an_ordering_field_that_is_no_column_is_named(table_type: str) -> None:
     rows = pa.table({"id": ["a"], "ts": [1]})
-    table = hoodie.create(tmp_path, rows.schema, record_key="id", ordering="ts", type=table_type)
-    table.upsert(rows)
-    properties = tmp_path / ".hoodie" / "hoodie.properties"
-    text = properties.read_text()
-    assert "ordering.fields=ts" in text
-    properties.write_text(text.replace("ordering.fields=ts", "ordering.fields=tz"))
-    with pytest.raises(hoodie.InvalidConfigError, match=r"'tz'.*hoodie\.table\.ordering\.fields"):
-        hoodie.open(tmp_path).upsert(rows)
+    table = tables.new_table(rows.schema, rows, ordering="ts", type=table_type)
+    damage(table, PROPERTIES, lambda data: data.replace(b"ordering.fields=ts", b"ordering.fields=tz"))
+    with pytest.raises(InvalidConfigError, match=r"'tz'.*hoodie\.table\.ordering\.fields"):
+        hoodie.open(table.path).upsert(rows)
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut"])
-@pytest.mark.parametrize("call", ["delete_partitions", "insert_overwrite", "insert_overwrite_table"])
-def test_a_damaged_partition_can_be_replaced(tmp_path: Path, damage: str, call: str) -> None:
+@pytest.mark.parametrize("change", [None, lambda data: data[:100]], ids=["missing", "cut"])
+@pytest.mark.parametrize(
+    ("call", "kept"),
+    [("delete_partitions", ["b"]), ("insert_overwrite", ["b", "c"]), ("insert_overwrite_table", ["c"])],
+)
+def test_a_damaged_partition_can_be_replaced(change: Change, call: str, kept: list[str]) -> None:
     """The footers of replaced files are read only to count their records."""
-    table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", index="simple", spark=False)
-    table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 1.0, "la")))
-    file = base_file(tmp_path, "sf")
-    file.write_bytes(file.read_bytes()[:100])
-    if damage == "missing":
-        file.unlink()
-    if call == "delete_partitions":
-        result = table.delete_partitions(["city=sf"])
-    else:
-        result = getattr(table, call)(trips(("c", 1, 1.0, "sf")))
+    table = new_table(FIRST, index="simple")
+    damage(table, DATA, change)
+    result = getattr(table, call)(["city=sf"] if call == "delete_partitions" else trips(("c", 1, 1.0, "sf")))
     assert result.deleted is None
     assert any("replaced files were not counted" in note for note in result.notes)
-    kept = {"delete_partitions": ["b"], "insert_overwrite": ["b", "c"], "insert_overwrite_table": ["c"]}[call]
-    assert sorted(table.to_arrow()["id"].to_pylist()) == kept
+    assert [key for (key,) in tables.values_of(table, "id")] == kept
+
+
+CHANGES: dict[str, Change] = {
+    "half": lambda data: data[: len(data) // 2],
+    "nothing": lambda _: b"",
+    "appended": lambda data: data + b"appended",
+    "gone": None,
+}
+"""What happens to a log file."""
+KEYS = [f"k{number}" for number in range(50)]
+INDEXES = ("record", "simple")
+
+
+def whole(index: str, **properties: str) -> Table:
+    """A table with 50 rows, of which five have a newer version in a log file."""
+    named: dict[str, Any] = {"ordering": "ts", "partition_by": "city", "type": "merge_on_read", "index": index}
+    named["properties"] = properties
+    return tables.new_table(tables.PLAIN, tables.rows(*KEYS), tables.rows(*KEYS[:5], ts=2), **named)
+
+
+def damaged_log(table: Table, folder: str, kind: str) -> str:
+    """Damage the newest log file of a folder; return its name."""
+    return damage(table, rf"^{folder}/\..*\.log", CHANGES[kind]).rpartition("/")[2]
+
+
+def assert_refused(name: str, kind: str, *calls: Callable[[], object]) -> None:
+    error = MissingFileError if kind == "gone" else CorruptFileError
+    for call in calls:
+        with pytest.raises(error) as caught:
+            call()
+        assert name in str(caught.value)
+        assert "restore the file from a copy" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_log_file(index: str, kind: str) -> None:
+    table = whole(index)
+    name = damaged_log(table, "city=sf", kind)
+    needs = table.index.verify if index == "record" else lambda: table.upsert(tables.rows(*KEYS, ts=3))
+    assert_refused(name, kind, table.to_arrow, lambda: table.read_keys(["k1"]), table.changes, needs)
+    table.schedule_compaction()
+    with pytest.raises(CorruptFileError, match="does not exist" if kind == "gone" else name):
+        table.compact()
+    assert len(table.pending_compactions()) == 1
+    assert table.to_arrow(view="read_optimized").num_rows == 50
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_log_file_of_the_file_listing(index: str, kind: str) -> None:
+    table = whole(index)
+    name = damaged_log(table, ".hoodie/metadata/files", kind)
+    assert_refused(name, kind, table.to_arrow, lambda: table.upsert(tables.rows(*KEYS)), table.schedule_compaction)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_log_file_of_the_record_index(kind: str) -> None:
+    table = whole("record")
+    name = damaged_log(table, ".hoodie/metadata/record_index", kind)
+    assert_refused(name, kind, table.index.verify)
+    if kind != "gone":
+        assert_refused(name, kind, lambda: table.upsert(tables.rows(*KEYS)), lambda: table.record_locations(KEYS))
+    table.index.drop("record")
+    table.index.build("record")
+    assert table.index.verify().ok
+    table.upsert(tables.rows(*KEYS, ts=3))
+    assert table.to_arrow().num_rows == 50
+
+
+def test_a_compaction_of_the_index_does_not_make_a_loss_final() -> None:
+    table = whole("record", **{"hoodie.metadata.compact.max.delta.commits": "4"})
+    name = damaged_log(table, ".hoodie/metadata/record_index", "gone")
+
+    def upsert_until_the_index_is_compacted() -> None:
+        for ts in range(4):
+            table.upsert(tables.rows("k0", ts=3 + ts))
+
+    with pytest.raises(MissingFileError, match=name):
+        upsert_until_the_index_is_compacted()
+    assert table.to_arrow().num_rows == 50
+
+
+def test_a_compaction_compares_lengths_with_the_commits() -> None:
+    table = whole("simple")
+    store = memory_of(table)
+    update_table_config(store, {keys.METADATA_PARTITIONS: None})
+    store.delete_folder(".hoodie/metadata")
+    table = hoodie.open(table.path, spark=False)
+    (path,) = (info.path for info in store.list("city=sf") if ".log." in info.name)
+    data = store.read(path)
+    store.replace(path, data * 2)
+    table.schedule_compaction()
+    with pytest.raises(CorruptFileError, match=f"expected {len(data)} bytes"):
+        table.compact()
+    store.replace(path, data)
+    assert table.compact().instant is not None
+    assert table.to_arrow(view="read_optimized", where="ts = 2").num_rows == 5

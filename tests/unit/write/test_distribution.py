@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import hoodie
 from hoodie.commit.call import Call
 from hoodie.engine import ArrowDataset, LocalEngine
 from hoodie.errors import InvalidConfigError
@@ -30,11 +29,12 @@ from hoodie.write.files import bulk_task
 from hoodie.write.files.bulk_task import Piece
 from hoodie.write.files.context import FileSizing, WriteContext
 from hoodie.write.result import WriteResult
+from tests.support import tables
 from tests.support.rows import assert_same_rows
+from tests.unit.write.tables import untouched
 
 _TASKS = 4
 _SORT_MODE = "hoodie.bulkinsert.sort.mode"
-_numbers = itertools.count()
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +52,8 @@ def rows_of(cities: Sequence[str], each: int = 200) -> pa.Table:
 
 
 def new_table(rows: pa.Table, **options: Any) -> Table:
-    chosen = {"record_key": "id", "partition_by": "city", "spark": False, **options}
-    return hoodie.create(f"memory://distribution-{next(_numbers)}", rows.schema, **chosen)
+    """An empty table for such rows."""
+    return tables.new_table(rows.schema, **{"partition_by": "city", **options})
 
 
 def call_of(table: Table, properties: Mapping[str, str] | None = None) -> Call:
@@ -165,22 +165,21 @@ def test_the_option_of_the_jvm_says_the_same() -> None:
     bulk(table, rows, "none")  # an argument is stronger than the table's option
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"distribution": "even"}, "distribution='even': expected one of none, partition, auto"),
-        ({"distribution": "none", "sort": "global"}, "the sort decides which rows come together; omit one"),
-        ({"distribution": "partition", "properties": {_SORT_MODE: "NONE"}}, f"{_SORT_MODE} says what sort and"),
-        ({"sort": ["n"], "properties": {_SORT_MODE: "NONE"}}, f"{_SORT_MODE} says what sort and"),
-        ({"properties": {_SORT_MODE: "PARTITION_SORT"}}, "one of auto, none, global_sort, partition_path_repartition"),
-    ],
-)
-def test_contradictions_are_refused(arguments: dict[str, Any], message: str) -> None:
+CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"distribution": "even"}, "distribution='even': expected one of none, partition, auto"),
+    ({"distribution": "none", "sort": "global"}, "the sort decides which rows come together; omit one"),
+    ({"distribution": "partition", "properties": {_SORT_MODE: "NONE"}}, f"{_SORT_MODE} says what sort and"),
+    ({"sort": ["n"], "properties": {_SORT_MODE: "NONE"}}, f"{_SORT_MODE} says what sort and"),
+    ({"properties": {_SORT_MODE: "PARTITION_SORT"}}, "one of auto, none, global_sort, partition_path_repartition"),
+]
+
+
+def test_contradictions_are_refused() -> None:
     rows = rows_of(["sf"], 3)
     table = new_table(rows)
-    with pytest.raises(InvalidConfigError, match=message):
-        table.bulk_insert(rows, **arguments)
-    assert table.history().num_rows == 0
+    for arguments, message in CONTRADICTIONS:
+        with untouched(table, message, InvalidConfigError):
+            table.bulk_insert(rows, **arguments)
 
 
 @pytest.mark.parametrize("method", ["bulk_insert", "insert_overwrite", "insert_overwrite_table"])

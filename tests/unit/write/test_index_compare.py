@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from hoodie.errors import InvalidConfigError
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.write.create import CreateOptions, create_table
+from tests.support import tables
 
 BUCKETS = {"hoodie.bucket.index.num.buckets": "4"}
 
 
-def rows(numbers: range, partition: str = "sf") -> pa.Table:
-    return pa.table({"id": [f"k{n}" for n in numbers], "ts": [1] * len(numbers), "city": [partition] * len(numbers)})
+def rows(numbers: range, city: str = "sf") -> pa.Table:
+    return tables.rows(*(f"k{number}" for number in numbers), city=city)
 
 
 def made(index: str, table_type: str = "copy_on_write", **properties: str) -> Table:
-    store = MemoryStore()
-    wanted = CreateOptions(
-        record_key="id", partition_by="city", ordering="ts", index=index, type=table_type, properties=properties
-    )
-    create_table(store, rows(range(1)).schema, wanted)
-    table = Table(store)
-    table.upsert(rows(range(40)))
-    table.upsert(pa.concat_tables([rows(range(30, 60), "la"), rows(range(5))]))
-    return table
+    named: dict[str, Any] = {"partition_by": "city", "ordering": "ts", "index": index, "type": table_type}
+    named["properties"] = properties
+    later = pa.concat_tables([rows(range(30, 60), "la"), rows(range(5))])
+    return tables.new_table(tables.PLAIN, rows(range(40)), later, **named)
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", tables.TYPES)
 @pytest.mark.parametrize("index", ["bloom", "record"])
 def test_bloom_finds_what_the_other_indexes_find(index: str, table_type: str) -> None:
     table = made(index, table_type)
@@ -41,7 +37,7 @@ def test_bloom_finds_what_the_other_indexes_find(index: str, table_type: str) ->
         assert report.checked["found by bloom"] == (60 if index == "bloom" else 30)
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", tables.TYPES)
 def test_buckets_are_where_keys_are(table_type: str) -> None:
     table = made("bucket", table_type, **BUCKETS)
     for other in ("simple", "global_bloom"):
@@ -66,7 +62,6 @@ def test_a_key_outside_of_its_bucket_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_indexes_that_the_table_lacks_are_refused() -> None:
     table = made("bloom")
-    with pytest.raises(InvalidConfigError, match="has no bucket index"):
-        table.index.compare("bucket", "bloom", data=rows(range(3)))
-    with pytest.raises(InvalidConfigError, match="has no record index"):
-        table.index.compare("record", "bloom", data=rows(range(3)))
+    for index in ("bucket", "record"):
+        with pytest.raises(InvalidConfigError, match=f"has no {index} index"):
+            table.index.compare(index, "bloom", data=rows(range(3)))

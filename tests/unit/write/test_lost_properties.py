@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -19,64 +18,51 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.properties import parse_properties
 from hoodie.storage import MemoryStore
+from tests.support.tables import new_table
+from tests.unit.write.tables import memory_of
 
 PROPERTIES = ".hoodie/hoodie.properties"
 ROWS = pa.table(
     {"id": ["a", "b", "c"], "city": ["sf", "nyc", "sf"], "day": ["1", "2", "1"], "ts": [3, 2, 1], "x": [1, 2, 3]}
 )
 NO_GUESS: Mapping[str, Any] = {"ordering": []}
-TABLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "record index, partitions and ordering": (
-        {"record_key": "id", "partition_by": "city", "ordering": "ts"},
-        {"ordering": "ts"},
-    ),
+BUCKETS = {"properties": {"hoodie.bucket.index.num.buckets": "4"}}
+STATISTICS = {"properties": {"hoodie.metadata.index.column.stats.enable": "true"}}
+BARE_PATHS = {"properties": {keys.HIVE_STYLE: "false"}}
+ENCODING = {"properties": {"hoodie.write.complex.keygen.new.encoding": "true"}}
+TABLES: dict[str, tuple[dict[str, Any], Mapping[str, Any]]] = {
+    "record index, partitions and ordering": ({"partition_by": "city", "ordering": "ts"}, {"ordering": "ts"}),
     "merge-on-read, two partition columns": (
-        {"record_key": "id", "partition_by": ["city", "day"], "type": "mor", "index": "simple"},
-        {"ordering": []},
+        {"partition_by": ["city", "day"], "type": "mor", "index": "simple"},
+        NO_GUESS,
     ),
     "two key columns": ({"record_key": ["id", "city"], "index": "simple"}, {"ordering": ()}),
-    "no column names in paths": (
-        {"record_key": "id", "partition_by": "city", "properties": {keys.HIVE_STYLE: "false"}},
-        {"ordering": []},
-    ),
-    "automatic keys": ({"partition_by": "city"}, {}),
-    "partitioned record index": (
-        {"record_key": "id", "partition_by": "city", "index": "partitioned_record"},
-        {"ordering": []},
-    ),
-    "buckets": (
-        {"record_key": "id", "index": "bucket", "properties": {"hoodie.bucket.index.num.buckets": "4"}},
-        {"ordering": [], "properties": {"hoodie.bucket.index.num.buckets": "4"}},
-    ),
-    "column statistics": (
-        {"record_key": "id", "properties": {"hoodie.metadata.index.column.stats.enable": "true"}},
-        {"ordering": []},
-    ),
+    "no column names in paths": ({"partition_by": "city", **BARE_PATHS}, NO_GUESS),
+    "automatic keys": ({"record_key": None, "partition_by": "city"}, {}),
+    "partitioned record index": ({"partition_by": "city", "index": "partitioned_record"}, NO_GUESS),
+    "buckets": ({"index": "bucket", **BUCKETS}, {**NO_GUESS, **BUCKETS}),
+    "column statistics": (STATISTICS, NO_GUESS),
     "version 6": (
-        {"record_key": "id", "partition_by": "city", "ordering": "ts", "index": "simple", "table_version": 6},
+        {"partition_by": "city", "ordering": "ts", "index": "simple", "table_version": 6},
         {"ordering": "ts"},
     ),
     "version 6, merge-on-read, buckets": (
-        {
-            "record_key": ["id", "city"],
-            "partition_by": "city",
-            "type": "mor",
-            "index": "bucket",
-            "table_version": 6,
-            "properties": {"hoodie.bucket.index.num.buckets": "4"},
-        },
-        {"ordering": [], "properties": {"hoodie.bucket.index.num.buckets": "4"}},
+        {"record_key": ["id", "city"], "partition_by": "city", "type": "mor", "index": "bucket", "table_version": 6}
+        | BUCKETS,
+        {**NO_GUESS, **BUCKETS},
+    ),
+    "version 8, complex keys": (
+        {"partition_by": ["city", "day"], "ordering": "ts", "table_version": 8, **ENCODING},
+        {"ordering": "ts"},
     ),
 }
 
 
 def made(**options: Any) -> hoodie.Table:
-    table = hoodie.create(MemoryStore().uri(""), ROWS.schema, spark=False, **options)
-    if options.get("record_key"):
-        table.upsert(ROWS)
-        table.upsert(ROWS.slice(0, 1))
-    else:
-        table.insert(ROWS)
+    if options.get("record_key", "id"):
+        return new_table(ROWS.schema, ROWS, ROWS.slice(0, 1), **options)
+    table = new_table(ROWS.schema, **options)
+    table.insert(ROWS)
     return table
 
 
@@ -97,6 +83,8 @@ def test_the_file_is_as_it_was(name: str) -> None:
     told = hoodie.rebuild_properties(table.path, **given)
     assert (told.dry_run, told.missing) == (True, ())
     assert not hoodie.exists(table.path)
+    with pytest.raises(TableNotFoundError, match=f"lost .*`hoodie repair {table.path}`"):
+        hoodie.open(table.path, spark=False)
     assert str(told).splitlines()[0] == f"rebuild properties: would write {len(told.properties)} properties"
     done = hoodie.rebuild_properties(table.path, dry_run=False, **given)
     assert done.properties == told.properties
@@ -113,7 +101,7 @@ def test_the_file_is_as_it_was(name: str) -> None:
 
 
 def test_what_is_missing_and_what_is_a_guess_is_said() -> None:
-    table = made(record_key="id", index="simple")
+    table = made(index="simple")
     lose(table)
     told = hoodie.rebuild_properties(table.path)
     assert [text.partition(",")[0] for text in told.missing] == ["the ordering columns"]
@@ -126,54 +114,45 @@ def test_what_is_missing_and_what_is_a_guess_is_said() -> None:
 
 def test_columns_with_equal_values_must_be_told_apart() -> None:
     rows = ROWS.append_column("copy", ROWS["id"])
-    table = hoodie.create(MemoryStore().uri(""), rows.schema, record_key="id", spark=False)
-    table.upsert(rows)
+    table = new_table(rows.schema, rows)
     lose(table)
     assert "record key columns" in hoodie.rebuild_properties(table.path, **NO_GUESS).missing[0]
     hoodie.rebuild_properties(table.path, record_key="id", dry_run=False, **NO_GUESS)
     assert hoodie.open(table.path, spark=False).verify(full=True).ok
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"record_key": "x"}, r"record_key=\['x'\]: expected the stored _hoodie_record_key 'b', found '2'"),
-        ({"partition_by": "day"}, r"partition_by=\['day'\]: expected the stored _hoodie_partition_path"),
-        ({"partition_by": []}, r"partition_by=\[\]: expected the stored _hoodie_partition_path"),
-        ({"ordering": "other"}, "expected a column of the schema"),
-    ],
+WRONG: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"record_key": "x"}, r"record_key=\['x'\]: expected the stored _hoodie_record_key 'b', found '2'"),
+    ({"partition_by": "day"}, r"partition_by=\['day'\]: expected the stored _hoodie_partition_path"),
+    ({"partition_by": []}, r"partition_by=\[\]: expected the stored _hoodie_partition_path"),
+    ({"ordering": "other"}, "expected a column of the schema"),
 )
-def test_what_is_given_must_fit_the_stored_rows(wrong: dict[str, Any], message: str) -> None:
-    table = made(record_key="id", partition_by="city")
+
+
+def test_what_is_given_must_fit_the_stored_rows() -> None:
+    table = made(partition_by="city")
     lose(table)
-    with pytest.raises(hoodie.HoodieError, match=message):
-        hoodie.rebuild_properties(table.path, dry_run=False, **{**NO_GUESS, **wrong})
-    assert not hoodie.exists(table.path)
+    for wrong, message in WRONG:
+        with pytest.raises(hoodie.HoodieError, match=message):
+            hoodie.rebuild_properties(table.path, dry_run=False, **{**NO_GUESS, **wrong})
+        assert not hoodie.exists(table.path)
 
 
 def test_tables_that_did_not_lose_it_are_refused() -> None:
-    table = made(record_key="id")
+    table = made()
     with pytest.raises(TableExistsError, match=r"t\.repair\(\) mends"):
         hoodie.rebuild_properties(table.path, dry_run=False)
     with pytest.raises(TableNotFoundError, match="is not a Hudi table"):
         hoodie.rebuild_properties(MemoryStore().uri(""))
 
 
-def test_the_error_of_a_read_names_the_command() -> None:
-    table = made(record_key="id")
-    lose(table)
-    with pytest.raises(TableNotFoundError, match=f"lost .*`hoodie repair {table.path}`"):
-        hoodie.open(table.path, spark=False)
-
-
-def test_times_of_copied_files_are_a_guess_of_the_time_zone(tmp_path: Path) -> None:
-    table = hoodie.create(str(tmp_path / "t"), ROWS.schema, record_key="id", ordering="ts", spark=False)
-    table.upsert(ROWS)
+def test_times_of_copied_files_are_a_guess_of_the_time_zone() -> None:
+    table = new_table(ROWS.schema, ROWS, ordering="ts")
+    store = memory_of(table)
     lose(table)
     assert not any(keys.TIMEZONE in note for note in hoodie.rebuild_properties(table.path, ordering="ts").notes)
-    copied = time.time() + 3 * 3600
-    for path in (tmp_path / "t" / ".hoodie" / "timeline").iterdir():
-        os.utime(path, (copied, copied))
+    later, files = int(time.time() + 3 * 3600) * 1000, store._content.files
+    files.update({path: (data, later) for path, (data, _) in files.items() if "timeline/" in path})
     told = hoodie.rebuild_properties(table.path, ordering="ts")
     assert told.properties[keys.TIMEZONE] == "LOCAL"
     assert any(note.startswith(f"guess: {keys.TIMEZONE}=LOCAL: the files are +3.0 h") for note in told.notes)
@@ -184,7 +163,7 @@ def test_times_of_copied_files_are_a_guess_of_the_time_zone(tmp_path: Path) -> N
 
 
 def test_the_metadata_table_of_version_6_need_not_be_there() -> None:
-    table = made(record_key="id", ordering="ts", index="simple", table_version=6)
+    table = made(ordering="ts", index="simple", table_version=6)
     store = table.view().store
     for _ in range(6):
         table.upsert(ROWS)
@@ -226,7 +205,7 @@ def test_a_table_of_version_6_of_the_jvm(golden_tables: Path, tmp_path: Path, na
 
 
 def test_files_without_meta_fields_are_refused() -> None:
-    table = made(record_key="id", index="simple")
+    table = made(index="simple")
     store = table.view().store
     lose(table)
     for path in (info.path for info in store.list("", recursive=True) if info.path.endswith(".parquet")):

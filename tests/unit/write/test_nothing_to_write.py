@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -11,24 +10,22 @@ import pyarrow.compute as pc
 import pytest
 
 import hoodie
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.write.files import file_task
+from tests.support import tables
 from tests.support.rows import assert_same_rows
-from tests.unit.write.tables import SCHEMA, trips
+from tests.support.tables import TYPES, made_once, table_of
+from tests.unit.write.tables import NAMED, SCHEMA, ids_of, trips
+from tests.unit.write.tables import new_table as table_with
 
 INDEXES = ("record", "partitioned_record", "simple", "global_simple", "bloom", "bucket")
-_numbers = itertools.count()
+A, B, C = ("a", 5, 1.0, "sf"), ("b", 5, 2.0, "sf"), ("c", 5, 3.0, "nyc")
+STORED = trips(A, B, C)
 
 
 def new_table(**options: Any) -> Table:
-    """A table with the rows a, b (sf) and c (nyc), all at 5."""
-    chosen = {"record_key": "id", "partition_by": "city", "ordering": "ts", "spark": False, **options}
-    table = hoodie.create(f"memory://nothing-{next(_numbers)}", SCHEMA, **chosen)
-    table.bulk_insert(STORED)
-    return table
-
-
-STORED = trips(("a", 5, 1.0, "sf"), ("b", 5, 2.0, "sf"), ("c", 5, 3.0, "nyc"))
+    return table_with(STORED, **options)
 
 
 def wrote(result: hoodie.WriteResult) -> tuple[int, int, int]:
@@ -37,7 +34,7 @@ def wrote(result: hoodie.WriteResult) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("index", INDEXES)
-@pytest.mark.parametrize("type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("type", TYPES)
 def test_late_rows_write_no_file(index: str, type: str) -> None:
     table = new_table(index=index, type=type)
     result = table.upsert(trips(("a", 4, 9.0, "sf"), ("c", 1, 9.0, "nyc")))
@@ -50,17 +47,17 @@ def test_late_rows_write_no_file(index: str, type: str) -> None:
     assert_same_rows(table.to_arrow(where="id = 'a'"), trips(("a", 6, 9.0, "sf")), key="id")
 
 
-@pytest.mark.parametrize("type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("type", TYPES)
 def test_only_file_groups_with_a_change_are_written(type: str) -> None:
     table = new_table(type=type)
     result = table.upsert(trips(("a", 4, 9.0, "sf"), ("c", 6, 9.0, "nyc")))
     assert sum(wrote(result)) == 1
-    assert_same_rows(table.to_arrow(), trips(("a", 5, 1.0, "sf"), ("b", 5, 2.0, "sf"), ("c", 6, 9.0, "nyc")), key="id")
+    assert_same_rows(table.to_arrow(), trips(A, B, ("c", 6, 9.0, "nyc")), key="id")
 
 
 def test_a_batch_that_is_sent_again_writes_no_file() -> None:
     table = new_table()
-    again = table.upsert(pa.concat_tables([STORED, trips(("a", 4, 9.0, "sf"))]).slice(1))
+    again = table.upsert(trips(B, C, ("a", 4, 9.0, "sf")))
     assert wrote(again) == (0, 0, 0)
     assert (again.updated, again.ignored) == (2, 1)
     assert set(table.to_arrow(columns=["_hoodie_commit_time"])[0].to_pylist()) != {again.instant}
@@ -73,36 +70,23 @@ def test_without_ordering_columns_every_row_wins() -> None:
     assert set(table.to_arrow(columns=["_hoodie_commit_time"])[0].to_pylist()) == {again.instant}
 
 
-def test_a_row_that_differs_in_one_value_is_written() -> None:
-    table = new_table()
-    result = table.upsert(trips(("a", 5, 1.0, "sf"), ("b", 5, 2.5, "sf")))
-    assert wrote(result) == (0, 1, 0)
-    assert table.to_arrow(where="id = 'b'")["fare"].to_pylist() == [2.5]
-
-
-@pytest.mark.parametrize(
-    ("stored", "sent"),
-    [(0.0, -0.0), (None, 0.0), (1.0, None), (float("nan"), 1.0)],
-)
+@pytest.mark.parametrize(("stored", "sent"), [(1.0, 1.5), (0.0, -0.0), (None, 0.0), (1.0, None), (float("nan"), 1.0)])
 def test_values_that_look_the_same_are_told_apart(stored: float | None, sent: float | None) -> None:
-    table = new_table()
-    table.upsert(trips(("a", 5, stored, "sf")))
-    assert wrote(table.upsert(trips(("a", 5, sent, "sf")))) == (0, 1, 0)
-    found = table.to_arrow(where="id = 'a'")["fare"].combine_chunks()
-    assert str(found.to_pylist()) == str([sent])
+    table = table_with(trips(("a", 5, stored, "sf"), B))
+    assert wrote(table.upsert(trips(("a", 5, sent, "sf"), B))) == (0, 1, 0)
+    found = table.to_arrow(where="id = 'a'")["fare"].to_pylist()
+    assert str(found) == str([sent])
     assert wrote(table.upsert(trips(("a", 5, sent, "sf")))) == (0, 0, 0)
 
 
 def test_floats_inside_of_lists_are_compared_by_their_bits() -> None:
-    schema = pa.schema(
-        [("id", pa.string()), ("ts", pa.int64()), ("points", pa.list_(pa.float64())), ("n", pa.list_(pa.int64()))]
-    )
+    points, numbers = pa.list_(pa.float64()), pa.list_(pa.int64())
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("points", points), ("n", numbers)])
 
     def row(point: float) -> pa.Table:
-        return pa.table({"id": ["a"], "ts": [1], "points": [[point, float("nan")]], "n": [[1, 2]]}, schema=schema)
+        return table_of(schema, ("a", 1, [point, float("nan")], [1, 2]))
 
-    table = hoodie.create("memory://nothing-lists", schema, record_key="id", ordering="ts", spark=False)
-    table.upsert(row(0.0))
+    table = tables.new_table(schema, row(0.0), ordering="ts")
     assert wrote(table.upsert(row(0.0))) == (0, 0, 0)
     assert wrote(table.upsert(row(-0.0))) == (0, 1, 0)
 
@@ -111,42 +95,21 @@ def test_deletes_count_as_changes_only_of_known_keys() -> None:
     schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
 
     def marked(*rows: tuple[str, int, bool]) -> pa.Table:
-        whole = trips(*((key, ts, 1.0, "sf") for key, ts, _ in rows))
-        return whole.append_column(schema.field(4), pa.array([gone for *_, gone in rows]))
+        return table_of(schema, *((key, ts, 1.0, "sf", gone) for key, ts, gone in rows))
 
-    def keys(key: str) -> pa.Table:
-        return pa.table({"id": [key], "city": ["sf"]})
-
-    table = hoodie.create(
-        "memory://nothing-deletes",
-        schema,
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        index="simple",
-        spark=False,
-    )
-    table.upsert(marked(("a", 5, False), ("b", 5, False)))
+    table = tables.new_table(schema, marked(("a", 5, False), ("b", 5, False)), **NAMED, index="simple")
     late = table.upsert(marked(("a", 4, True), ("z", 9, True)))
     assert (wrote(late), late.deleted, late.ignored) == ((0, 0, 0), 0, 2)
-    assert (wrote(table.delete(keys("zz"))), wrote(table.delete(keys("a")))) == ((0, 0, 0), (0, 1, 0))
-    assert table.to_arrow()["id"].to_pylist() == ["b"]
+    assert wrote(table.delete([{"id": "zz", "city": "sf"}])) == (0, 0, 0)
+    assert wrote(table.delete([{"id": "a", "city": "sf"}])) == (0, 1, 0)
+    assert ids_of(table) == ["b"]
 
 
 def test_inserts_beside_rows_that_lose_are_written() -> None:
     table = new_table()
     result = table.upsert(trips(("a", 4, 9.0, "sf"), ("d", 1, 4.0, "sf")))
     assert (result.inserted, result.ignored, wrote(result)) == (1, 1, (0, 1, 0))
-    assert sorted(table.to_arrow()["id"].to_pylist()) == ["a", "b", "c", "d"]
-
-
-def test_rows_without_an_ordering_value_are_noted() -> None:
-    schema = SCHEMA
-    table = new_table()
-    late = pa.table({"id": ["a"], "ts": pa.array([None], pa.int64()), "fare": [9.0], "city": ["sf"]}, schema=schema)
-    result = table.upsert(late)
-    assert wrote(result) == (0, 0, 0)
-    assert any("1 rows without a value of ts lost" in note for note in result.notes)
+    assert ids_of(table) == ["a", "b", "c", "d"]
 
 
 MANY = 300_000
@@ -158,37 +121,39 @@ def many_rows() -> pa.Table:
     return pa.table({"id": keys, "ts": pa.repeat(pa.scalar(5), MANY), "n": pa.array(range(MANY))})
 
 
+@made_once
+def many_stored() -> Table:
+    rows = many_rows()
+    table = hoodie.create(MemoryStore().uri(""), rows.schema, record_key="id", ordering="ts", spark=False)
+    table.bulk_insert(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches()))
+    assert table.inspect.files().num_rows == 1
+    return table
+
+
 @pytest.mark.parametrize("held_bytes_max", [0, 1 << 30])
 @pytest.mark.parametrize("changed", [None, 0, MANY - 1])
 def test_changes_behind_many_unchanged_rows_are_found(
     changed: int | None, held_bytes_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_task, "_HELD_BYTES_MAX", held_bytes_max)
-    rows = many_rows()
-    table = hoodie.create(
-        f"memory://nothing-{next(_numbers)}", rows.schema, record_key="id", ordering="ts", spark=False
-    )
-    table.bulk_insert(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches()))
-    assert table.inspect.files().num_rows == 1
-    sent = expected = rows
+    table, sent = many_stored(), many_rows()
     if changed is not None:
         numbers = np.arange(MANY)
         numbers[changed] = -1
-        sent = expected = rows.set_column(2, "n", pa.array(numbers))
+        sent = sent.set_column(2, "n", pa.array(numbers))
     result = table.upsert(sent.take([0, 1, MANY - 2, MANY - 1]))
     assert wrote(result) == (0, 0 if changed is None else 1, 0)
-    assert table.to_arrow(columns=["id", "ts", "n"]).sort_by("id").equals(expected)
+    assert table.to_arrow(columns=["id", "ts", "n"]).sort_by("id").equals(sent)
 
 
 def test_a_log_file_is_appended_if_one_row_may_win() -> None:
     table = new_table(type="merge_on_read")
     result = table.upsert(trips(("a", 4, 9.0, "sf"), ("b", 6, 9.0, "sf")))
     assert wrote(result) == (0, 0, 1)
-    assert_same_rows(table.to_arrow(where="city = 'sf'"), trips(("a", 5, 1.0, "sf"), ("b", 6, 9.0, "sf")), key="id")
+    assert_same_rows(table.to_arrow(where="city = 'sf'"), trips(A, ("b", 6, 9.0, "sf")), key="id")
 
 
 def test_records_that_only_a_log_deletes_take_late_rows_without_an_index() -> None:
     table = new_table(type="merge_on_read", index="simple")
-    table.delete(pa.table({"id": ["a"], "city": ["sf"]}))
-    result = table.upsert(trips(("a", 4, 9.0, "sf")))
-    assert wrote(result) == (0, 0, 1)
+    table.delete([{"id": "a", "city": "sf"}])
+    assert wrote(table.upsert(trips(("a", 4, 9.0, "sf")))) == (0, 0, 1)

@@ -4,44 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-import hoodie
-from hoodie import CommitConflictError, Table, UnsupportedError
+from hoodie import CommitConflictError, Table, UnsupportedError, WriteResult
 from hoodie.commit.steps import Step
+from hoodie.files.staging import staged
+from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.service_metadata import (
     ClusteringGroup,
     ClusteringPlan,
     RequestedReplaceMetadata,
     SliceInfo,
 )
-from hoodie.storage import MemoryStore
+from hoodie.format.table import table_keys
 from hoodie.timeline import Action, create_inflight, create_requested
 from hoodie.view.slices import list_slices
+from hoodie.write.files import task_changes
 from tests.support.steps import ONE_TRY, once_at
+from tests.support.tables import new_table, table_of, values_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("p", pa.string())])
 
 
 def rows(*values: tuple[str, int, str]) -> pa.Table:
-    columns = list(zip(*values, strict=True))
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return table_of(SCHEMA, *values)
 
 
 @pytest.fixture
 def table() -> Table:
-    store = MemoryStore()
-    hoodie.create(store.spec.uri, SCHEMA, record_key="id", partition_by="p")
-    made = Table(store, spark=False)
-    made.upsert(rows(("a", 1, "x"), ("b", 2, "x"), ("c", 3, "y")))
-    return made
+    return new_table(SCHEMA, rows(("a", 1, "x"), ("b", 2, "x"), ("c", 3, "y")), partition_by="p")
 
 
 def values(table: Table) -> dict[str, int]:
-    found = table.to_arrow(columns=["id", "v"]).to_pylist()
-    return {row["id"]: row["v"] for row in found}
+    return dict(values_of(table, "id", "v"))
 
 
 def test_new_keys_are_inserted_although_known_ones_are_stored_several_times(table: Table) -> None:
@@ -52,29 +50,22 @@ def test_new_keys_are_inserted_although_known_ones_are_stored_several_times(tabl
     assert values(table)["new"] == 7
 
 
-def test_an_update_does_not_overwrite_what_came_after_its_read(table: Table) -> None:
+@pytest.mark.parametrize("operation", ["update", "delete_where"])
+def test_what_came_after_the_read_is_a_conflict_or_is_read_again(table: Table, operation: str) -> None:
+    """The other writer gives the row another value: an update starts from it, and it matches `v = 1` no more."""
+
+    def change(**options: Any) -> WriteResult:
+        if operation == "update":
+            return table.update({"v": "v + 1"}, where="id = 'a'", **options)
+        return table.delete_where("v = 1", **options)
+
     with once_at(Step.PREPARED, lambda: table.upsert(rows(("a", 100, "x")))), pytest.raises(CommitConflictError):
-        table.update({"v": "v + 1"}, where="id = 'a'", properties=ONE_TRY)
+        change(properties=ONE_TRY)
     assert values(table)["a"] == 100
-
-
-def test_an_update_is_computed_again_from_what_came_after_its_read(table: Table) -> None:
+    table.upsert(rows(("a", 1, "x")))
     with once_at(Step.PREPARED, lambda: table.upsert(rows(("a", 100, "x")))):
-        result = table.update({"v": "v + 1"}, where="id = 'a'")
-    assert values(table)["a"] == 101
-    assert result.notes[0].startswith("retried once: ")
-
-
-def test_delete_where_does_not_delete_what_no_longer_matches(table: Table) -> None:
-    with once_at(Step.PREPARED, lambda: table.upsert(rows(("a", 100, "x")))), pytest.raises(CommitConflictError):
-        table.delete_where("v = 1", properties=ONE_TRY)
-    assert values(table)["a"] == 100
-
-
-def test_delete_where_reads_again_what_matches_now(table: Table) -> None:
-    with once_at(Step.PREPARED, lambda: table.upsert(rows(("a", 100, "x")))):
-        result = table.delete_where("v = 1")
-    assert (result.deleted, values(table)["a"]) == (0, 100)
+        result = change()
+    assert (result.deleted, values(table)["a"]) == (0, 101 if operation == "update" else 100)
     assert result.notes[0].startswith("retried once: ")
 
 
@@ -123,9 +114,6 @@ def test_writes_wait_for_a_restore_and_an_index_build(table: Table, action: Acti
 def test_a_handle_sees_a_metadata_table_that_was_built_anew(table: Table) -> None:
     assert len(values(table)) == 3
     store = table.view().store
-    from hoodie.files.table_properties import update_table_config
-    from hoodie.format.table import table_keys
-
     update_table_config(store, {table_keys.METADATA_PARTITIONS: None})
     store.delete_folder(".hoodie/metadata")
     assert len(values(table)) == 3
@@ -134,10 +122,7 @@ def test_a_handle_sees_a_metadata_table_that_was_built_anew(table: Table) -> Non
 
 
 def test_a_share_of_inserts_is_written_in_parts(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    import hoodie.files.staging.staged as staged
-    import hoodie.write.files.task_changes as changes
-
-    monkeypatch.setattr(changes, "_PART_BYTES", 2000)
+    monkeypatch.setattr(task_changes, "_PART_BYTES", 2000)
     monkeypatch.setattr(staged, "_HASHED_BYTES_MIN", 500)
     many = rows(*((f"k{number % 300}", number, "x") for number in range(600)))
     result = table.upsert(pa.concat_tables([many, rows(("a", 50, "x"))]))

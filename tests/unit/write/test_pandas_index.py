@@ -9,19 +9,18 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.storage import MemoryStore
 from tests.support.rows import assert_same_rows
+from tests.support.tables import new_table, values_of
 
-FRAME = pd.DataFrame({"id": ["a", "b"], "p": ["x", "y"], "v": [1, 2]})
 ROWS = pa.table({"id": ["a", "b"], "p": ["x", "y"], "v": [1, 2]})
+FRAME = ROWS.to_pandas()
 
 
 @pytest.fixture
 def table() -> hoodie.Table:
     """An empty table."""
-    t = hoodie.create("memory://pandas-index", ROWS.schema, record_key="id", partition_by="p", exist_ok=True)
-    t.insert_overwrite_table(ROWS.slice(0, 1))
-    t.delete(["a"])
-    return t
+    return new_table(ROWS.schema, partition_by="p")
 
 
 FRAMES = {
@@ -46,13 +45,13 @@ def test_named_levels_are_columns(table: hoodie.Table, form: str) -> None:
 
 
 def test_a_new_table_has_the_levels() -> None:
-    t = hoodie.create("memory://pandas-index-new", FRAME.set_index("id"), record_key="id")
+    t = hoodie.create(MemoryStore().uri(""), FRAME.set_index("id"), record_key="id")
     assert t.schema.names == ["id", "p", "v"]
     frame = FRAME.assign(v=[5, 6]).set_index("id")
     t.upsert(ROWS)
     merged = t.merge(frame, "id").when_matched_update({"v": "s.v"}).execute()
     assert merged.updated == 2
-    assert sorted(t.to_arrow(columns="v")["v"].to_pylist()) == [5, 6]
+    assert values_of(t, "v") == [(5,), (6,)]
 
 
 @pytest.mark.parametrize(

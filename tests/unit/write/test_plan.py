@@ -1,17 +1,23 @@
-"""Where changes go: file sizing."""
+"""Where changes go: the sizes of files decide, unless the index dictates the file groups of inserts."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from hoodie.errors import UnsupportedError
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
-from hoodie.index.api import HashRange
+from hoodie.index.api import HashRange, InsertShare, Placement
+from hoodie.index.record import RecordIndex
 from hoodie.records.keys.sorting import HASH_END
+from hoodie.view.slices import list_slices
 from hoodie.write.files.context import FileSizing
 from hoodie.write.plan import FileTask, SizePlacement, TaggedRows, plan_files
+from tests.support.tables import TYPES
+from tests.unit.write.tables import new_table, trips
 
 SIZING = FileSizing(max_file_bytes=1000, small_file_bytes=600)
 TENS = SizePlacement(SIZING, 10)
@@ -132,3 +138,33 @@ def test_a_global_plan_leaves_room_for_inserts_it_cannot_count() -> None:
     found = [hits("p", "f", 5)]
     tasks = plan_files([run("p", 5)], found, slices, placement=TENS)
     assert [task.inserts is not None for task in tasks] == [False, True]
+
+
+HALVES = [f"0000000{half}-0000-0000-0000-000000000000-0" for half in range(2)]
+
+
+class Halves:
+    """Two file groups for each partition, whatever their size: one for each half of the key hashes."""
+
+    def place(self, partition_path: str, rows: int, slices: Sequence[FileSlice]) -> Iterator[InsertShare]:
+        for half, file_id in enumerate(HALVES):
+            hashes = HashRange(half * HASH_END // 2, (half + 1) * HASH_END // 2)
+            yield InsertShare(file_id, hashes, rows // 2)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_inserts_go_where_the_index_says(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    def halves(session: RecordIndex, default: Placement) -> Placement:
+        return Halves()
+
+    monkeypatch.setattr(RecordIndex, "placement", halves)
+    table, more = new_table(type=kind), trips(("more", 1, 1.0, "sf"))
+    for start in (0, 20, 40):
+        table.upsert(trips(*((f"k{number}", number, 1.0, "sf") for number in range(start, start + 40))))
+    if kind == "copy_on_write":
+        table.insert(more)
+    else:
+        with pytest.raises(UnsupportedError, match="which accept no inserts in this write"):
+            table.insert(more)
+    assert {found.file_id for found in list_slices(table.view())} == {*HALVES}
+    assert table.count() == (81 if kind == "copy_on_write" else 80)

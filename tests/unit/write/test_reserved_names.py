@@ -1,8 +1,7 @@
-"""Columns may have every name but those of Hudi's meta columns; data with meta columns is taken, with a note."""
+"""Columns may have every name but those of Hudi's meta columns, and arguments name them in any case."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,26 +12,13 @@ import hoodie
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD
 from tests.support.rows import assert_same_rows
+from tests.support.tables import TYPES, new_table
 
-_numbers = itertools.count()
 ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
 # Names of columns that exist while a write, a look-up or a merge works, with and without the mark of this package.
 _STEPS = ("change", "place", "row", "bucket", "ordinal", "clause", "stored", "given", "wanted_key", "has", "hash_0")
-_OTHERS = (
-    "code",
-    "kind",
-    "position",
-    "partition_path",
-    "file_id",
-    "instant",
-    "key",
-    "value",
-    "element",
-    "s",
-    "t",
-    "op",
-)
-INTERNAL = (*_STEPS, *_OTHERS, *(f"_hoodie_{name}" for name in _STEPS))
+_OTHERS = "code kind position partition_path file_id instant key value element s t op"
+INTERNAL = (*_STEPS, *_OTHERS.split(), *(f"_hoodie_{name}" for name in _STEPS))
 WRITES: dict[str, Callable[[hoodie.Table, Any], Any]] = {
     "bulk_insert": lambda table, data: table.bulk_insert(data),
     "upsert": lambda table, data: table.upsert(data),
@@ -43,12 +29,16 @@ WRITES: dict[str, Callable[[hoodie.Table, Any], Any]] = {
 }
 
 
-def new_table(schema: pa.Schema, **options: Any) -> hoodie.Table:
-    return hoodie.create(f"memory://names-{next(_numbers)}", schema, record_key="id", spark=False, **options)
-
-
-@pytest.mark.parametrize("index", ["record", "simple", "bloom", "bucket"])
-@pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize(
+    ("kind", "index"),
+    [
+        ("copy_on_write", "record"),
+        ("merge_on_read", "record"),
+        ("copy_on_write", "simple"),
+        ("merge_on_read", "bucket"),
+        ("copy_on_write", "bloom"),
+    ],
+)
 def test_names_of_the_writers_own_columns_are_free(kind: str, index: str) -> None:
     rows = ROWS
     for name in INTERNAL:
@@ -78,17 +68,20 @@ def test_meta_names_in_another_case_are_refused() -> None:
 
 
 def test_meta_columns_of_data_are_noted_and_nested_ones_are_data() -> None:
-    for name in (*META_FIELDS, OPERATION_FIELD):
-        rows = ROWS.append_column(name, pa.array(["p", "q"]))
-        table = new_table(rows.schema)
-        assert table.schema.names == ROWS.column_names
-        for write, call in WRITES.items():
-            assert any(f"the data's columns {name} are not stored" in note for note in call(table, rows).notes), write
-        assert_same_rows(table.to_arrow(columns=ROWS.column_names), ROWS, key="id")
-        nested = ROWS.append_column("s", pa.StructArray.from_arrays([pa.array(["p", "q"])], names=[name]))
-        table = new_table(nested.schema)
-        assert table.upsert(nested).notes == ()
-        assert_same_rows(table.to_arrow(columns=nested.column_names), nested, key="id")
+    names, values = [*META_FIELDS, OPERATION_FIELD], pa.array(["p", "q"])
+    rows = pa.table([*ROWS.columns, *[values] * len(names)], [*ROWS.column_names, *names])
+    table = new_table(rows.schema)
+    assert table.schema.names == ROWS.column_names
+    for write, call in WRITES.items():
+        assert any(f"columns {', '.join(names)} are not stored" in note for note in call(table, rows).notes), write
+    assert_same_rows(table.to_arrow(columns=ROWS.column_names), ROWS, key="id")
+    for name in names:
+        (note,) = table.upsert(ROWS.append_column(name, values)).notes
+        assert f"columns {name} are not stored" in note
+    nested = ROWS.append_column("s", pa.StructArray.from_arrays([values] * len(names), names=names))
+    table = new_table(nested.schema)
+    assert table.upsert(nested).notes == ()
+    assert_same_rows(table.to_arrow(columns=nested.column_names), nested, key="id")
 
 
 def test_rows_that_were_read_are_written_back_with_a_note() -> None:
@@ -107,3 +100,19 @@ def test_an_expression_may_use_a_meta_column_of_the_source() -> None:
     result = table.merge(source, "t.id = s.id").when_matched_update({"at": "s._hoodie_commit_time"}).execute()
     assert result.notes == ()
     assert table.to_arrow(columns=["at"])["at"].to_pylist() == source["_hoodie_commit_time"].to_pylist()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_arguments_take_names_in_any_case(kind: str) -> None:
+    rows = pa.table({"id": ["a", "b"], "Name": ["x", "y"], "N": [1, 2]})
+    table = new_table(rows.schema, rows, index="simple", type=kind)
+    assert table.update({"n": "n + 1", "NAME": "upper(name)"}, where="ID = 'a'").updated == 1
+    assert hoodie.sql(None, "UPDATE t SET name = 'z', t.n = N + 1 WHERE Id = 'b'", tables={"t": table}).updated == 1
+    merge = table.merge(rows, "T.ID = s.Id").when_matched_update({"n": "t.N + 10"})
+    assert merge.execute().updated == 2
+    expected = [{"Name": "X", "N": 12, "id": "a"}, {"Name": "z", "N": 13, "id": "b"}]
+    found = table.to_arrow(columns=["NAME", "n", "Id"])
+    assert found.column_names == ["Name", "N", "id"]
+    assert found.sort_by("id").to_pylist() == expected
+    assert table.head(1, columns="nAmE").column_names == ["Name"]
+    assert table.to_arrow(columns="_HOODIE_RECORD_KEY").column_names == ["_hoodie_record_key"]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import hoodie
 from hoodie.commit.steps import Step, watching
 from hoodie.errors import CommitConflictError
-from hoodie.storage import LocalStore
+from hoodie.table import Table
 from hoodie.write.retry import Retries, not_repeated
-from tests.crash.tables import check_tidy
+from tests.support.deaths import check_tidy
 from tests.support.index_check import check_index
 from tests.support.steps import ONE_TRY, once_at
-from tests.unit.write.tables import SCHEMA, trips
+from tests.support.tables import TYPES, values_of
+from tests.unit.write.tables import FIRST, ids_of, new_table, trips
 
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 
@@ -81,32 +80,33 @@ def test_an_error_without_a_cause_is_not_retried() -> None:
     assert waits == []
 
 
-def new_table(path: Path, table_type: str) -> hoodie.Table:
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, spark=False
-    )
-    table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc")))
-    return table
+NEWER = trips(("a", 2, 2.0, "sf"), ("x", 2, 2.0, "sf"))
+"""What another writer writes meanwhile: a newer version, and a new row."""
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-def test_staged_rows_are_tagged_again(tmp_path: Path, table_type: str) -> None:
+def pair(table_type: str = "copy_on_write") -> tuple[Table, Table]:
+    """Two handles of one table with two rows."""
+    table = new_table(FIRST, type=table_type)
+    return table, hoodie.open(table.path, spark=False)
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_staged_rows_are_tagged_again(table_type: str) -> None:
     """What was an insert at the first attempt is an update at the second; the data are read once."""
-    table, other = new_table(tmp_path, table_type), hoodie.open(tmp_path, spark=False)
+    table, other = pair(table_type)
     rows = trips(("a", 3, 3.0, "sf"), ("x", 3, 3.0, "sf"), ("y", 3, 3.0, "la"))
-    with once_at(Step.WRITTEN, lambda: other.upsert(trips(("a", 2, 2.0, "sf"), ("x", 2, 2.0, "sf")))):
+    with once_at(Step.WRITTEN, lambda: other.upsert(NEWER)):
         result = table.upsert(rows.to_reader())
     assert (result.inserted, result.updated) == (1, 2)
     assert result.notes[0].startswith("retried once: ")
     assert "completed while this write ran" in result.notes[0]
-    found = table.to_arrow(columns=["id", "ts"]).to_pylist()
-    assert sorted((row["id"], row["ts"]) for row in found) == [("a", 3), ("b", 1), ("x", 3), ("y", 3)]
-    check_tidy(LocalStore(str(tmp_path)))
+    assert values_of(table, "id", "ts") == [("a", 3), ("b", 1), ("x", 3), ("y", 3)]
+    check_tidy(table.view().store)
     check_index(table.view())
 
 
-def test_a_write_that_always_meets_another_gives_up(tmp_path: Path) -> None:
-    table, other = new_table(tmp_path, "copy_on_write"), hoodie.open(tmp_path, spark=False)
+def test_a_write_that_always_meets_another_gives_up() -> None:
+    table, other = pair()
     number = 1
 
     def act(step: Step) -> None:
@@ -119,26 +119,26 @@ def test_a_write_that_always_meets_another_gives_up(tmp_path: Path) -> None:
     with pytest.raises(CommitConflictError, match="tried 3 times"), watching(act):
         table.upsert(trips(("a", 9, 9.0, "sf")), properties={RETRIES: "2"})
     assert number == 4
-    assert table.to_arrow(where="id = 'a'")["ts"].to_pylist() == [4]
-    check_tidy(LocalStore(str(tmp_path)))
+    assert values_of(table, "id", "ts") == [("a", 4), ("b", 1)]
+    check_tidy(table.view().store)
 
 
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert_overwrite"])
-def test_a_stream_is_not_repeated(tmp_path: Path, operation: str) -> None:
-    table, other = new_table(tmp_path, "copy_on_write"), hoodie.open(tmp_path, spark=False)
-    act = once_at(Step.BEGUN, lambda: other.upsert(trips(("a", 2, 2.0, "sf"), ("x", 2, 2.0, "sf"))))
+def test_a_stream_is_not_repeated(operation: str) -> None:
+    table, other = pair()
+    act = once_at(Step.BEGUN, lambda: other.upsert(NEWER))
     with pytest.raises(CommitConflictError, match=f"{operation} streams its data") as found, act:
         getattr(table, operation)(trips(("x", 3, 3.0, "sf")))
     assert found.value.retry_cause is None
-    assert table.to_arrow(where="id = 'x'")["ts"].to_pylist() == [2]
+    assert values_of(table, "id", "ts") == [("a", 2), ("b", 1), ("x", 2)]
 
 
-def test_partitions_are_deleted_with_what_came_meanwhile(tmp_path: Path) -> None:
-    table, other = new_table(tmp_path, "copy_on_write"), hoodie.open(tmp_path, spark=False)
-    with once_at(Step.BEGUN, lambda: other.upsert(trips(("a", 2, 2.0, "sf"), ("x", 2, 2.0, "sf")))):
+def test_partitions_are_deleted_with_what_came_meanwhile() -> None:
+    table, other = pair()
+    with once_at(Step.BEGUN, lambda: other.upsert(NEWER)):
         result = table.delete_partitions(["city=sf"])
     assert result.deleted == 2
     assert result.notes[0].startswith("retried once: ")
-    assert table.to_arrow(columns=["id"])["id"].to_pylist() == ["b"]
+    assert ids_of(table) == ["b"]
     with pytest.raises(CommitConflictError), once_at(Step.BEGUN, lambda: other.upsert(trips(("b", 2, 2.0, "nyc")))):
         table.delete_partitions(["city=nyc"], properties=ONE_TRY)

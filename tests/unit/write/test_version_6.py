@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,20 +21,36 @@ from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.index import table_index
-from hoodie.storage import MemoryStore, Store
+from hoodie.storage import Store
 from hoodie.table import Table
-from hoodie.timeline import Action, load_timeline
-from tests.crash.tables import check_tidy, copy_of, die_at, rows_of, run_until, trips
-from tests.support.fault_store import CrashPoint
+from hoodie.timeline import Action, forget_all, load_timeline
+from tests.support.deaths import check_tidy, run_until
+from tests.support.tables import SCHEMA, TYPES, Write, copy_of, new_table, rows_of, trips
 
-SCHEMA = trips({}).schema
-KINDS = ("copy_on_write", "merge_on_read")
 ONE_FILE = {"hoodie.parquet.small.file.limit": "0"}
 
 
-def new(table_type: str = "copy_on_write", **options: object) -> Table:
-    wanted = {"record_key": "id", "partition_by": "city", "ordering": "ts", "index": "simple", **options}
-    return hoodie.create(MemoryStore().uri(""), SCHEMA, type=table_type, table_version=6, spark=False, **wanted)  # type: ignore[arg-type]
+def new(table_type: str = "copy_on_write", *data: pa.Table, **options: Any) -> Table:
+    wanted = {"partition_by": "city", "ordering": "ts", "index": "simple", **options}
+    return new_table(SCHEMA, *data, type=table_type, table_version=6, **wanted)
+
+
+def logged(*values: int) -> Table:
+    """A merge-on-read table whose row `a` has these values, one commit after the other."""
+    return new("merge_on_read", *(trips({"a": (ts, "sf")}) for ts in values))
+
+
+def check(table: Table) -> None:
+    report = table.verify(full=True)
+    assert report.ok, report
+
+
+def die_before(store: Store, write: Write, ending: str) -> None:
+    """Let a write die before it moves a file to a path with this ending."""
+    calls = run_until(copy_of(store), write, None).calls
+    place = next(n for n, call in enumerate(calls, 1) if call.operation == "move" and call.path.endswith(ending))
+    assert run_until(store, write, place).crashed
+    forget_all()
 
 
 def store_of(table: Table) -> Store:
@@ -50,7 +67,9 @@ def blocks_of(store: Store, logs: Sequence[LogFileName]) -> list[LogBlock]:
 
 
 def test_what_a_new_table_stores() -> None:
-    raw = new().view().config.raw
+    config = new(index=None).view().config
+    assert table_index(config).name == "simple"
+    raw = config.raw
     assert (raw["hoodie.table.version"], raw["hoodie.timeline.layout.version"]) == ("6", "1")
     assert raw["hoodie.table.precombine.field"] == "ts"
     assert raw["hoodie.archivelog.folder"] == "archived"
@@ -58,7 +77,7 @@ def test_what_a_new_table_stores() -> None:
     assert not {"hoodie.table.ordering.fields", "hoodie.record.merge.mode", "hoodie.table.initial.version"} & raw.keys()
 
 
-@pytest.mark.parametrize("table_type", KINDS)
+@pytest.mark.parametrize("table_type", TYPES)
 def test_a_whole_life(table_type: str) -> None:
     table = new(table_type, properties={**ONE_FILE, "hoodie.archive.automatic": "false"})
     store = store_of(table)
@@ -93,8 +112,7 @@ def test_a_whole_life(table_type: str) -> None:
     archived = {found.requested_time for found in table.view().archived_writes()}
     assert archived == before - {found.requested_time for found in table.timeline.completed().writes()} != set()
     assert rows_of(store) == expected
-    report = table.verify(full=True)
-    assert report.ok, report
+    check(table)
     names = {name_of(info.path) for info in store.list(".hoodie")}
     assert not any("_" in name for name in names), "version 6 has no completion times in names"
     assert any(".archive." in name for name in store.names(".hoodie/archived"))
@@ -104,7 +122,7 @@ def test_a_whole_life(table_type: str) -> None:
 def test_the_inflight_file_of_a_clean_has_its_plan_and_its_process() -> None:
     """JVM Hudi 0.15 archives a clean, and finishes one whose process died, by the plan in the inflight file."""
     table = new(properties={"hoodie.metadata.compact.max.delta.commits": "1", **ONE_FILE})
-    for ts in range(30):
+    for ts in range(14):
         table.upsert(trips({"a": (ts, "sf")}))
     store = store_of(table)
     for folder in (".hoodie", ".hoodie/metadata/.hoodie"):
@@ -124,13 +142,11 @@ def test_the_inflight_file_of_a_clean_has_its_plan_and_its_process() -> None:
     assert pending.action is Action.CLEAN
     table.upsert(trips({"b": (1, "sf")}))
     assert not table.timeline.pending().instants
-    assert rows_of(store) == {"a": (29, "sf"), "b": (1, "sf")}
+    assert rows_of(store) == {"a": (13, "sf"), "b": (1, "sf")}
 
 
 def test_instants_are_json_and_a_clustering_is_a_replace_commit() -> None:
-    table = new(properties=ONE_FILE)
-    for key in "abc":
-        table.upsert(trips({key: (1, "sf")}))
+    table = new("copy_on_write", *(trips({key: (1, "sf")}) for key in "abc"), properties=ONE_FILE)
     store = store_of(table)
     completed = [info for info in store.list(".hoodie") if info.name.endswith(".commit")]
     assert all(json.loads(store.read(info.path))["operationType"] == "UPSERT" for info in completed)
@@ -143,10 +159,8 @@ def test_instants_are_json_and_a_clustering_is_a_replace_commit() -> None:
 
 
 def test_log_files_have_the_base_instant_of_their_slice() -> None:
-    table = new("merge_on_read")
-    base = table.upsert(trips({"a": (1, "sf")})).instant
-    table.upsert(trips({"a": (2, "sf")}))
-    table.upsert(trips({"a": (3, "sf")}))
+    table = logged(1, 2, 3)
+    base = table.timeline.instants[0].requested_time
     planned = table.schedule_compaction()
     table.upsert(trips({"a": (4, "sf")}))
     store = store_of(table)
@@ -161,28 +175,19 @@ def test_log_files_have_the_base_instant_of_their_slice() -> None:
 
 
 def test_two_writers_of_one_slice_never_write_one_file() -> None:
-    table = new("merge_on_read")
-    table.upsert(trips({"a": (1, "sf")}))
+    table = logged(1)
     store = store_of(table)
-    first = run_until(store, lambda dying: dying.upsert(trips({"a": (5, "sf")})), None, CrashPoint.BEFORE)
+    first = run_until(store, lambda dying: dying.upsert(trips({"a": (5, "sf")})), None)
     assert not first.crashed
     tokens = [log.write_token for log in logs_of(store)]
     table.upsert(trips({"a": (6, "sf")}))
     assert len({*tokens, *(log.write_token for log in logs_of(store))}) == 2
 
 
-def test_a_dead_append_is_undone_by_a_block(tmp_path: Path) -> None:
-    path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type="mor", index="simple", table_version=6,
-        spark=False,
-    )  # fmt: skip
-    base = table.upsert(trips({"a": (1, "sf"), "b": (1, "sf")})).instant
-    die_at(
-        path, lambda dying: dying.upsert(trips({"a": (9, "sf"), "z": (9, "la")})), "move", ".deltacommit",
-        CrashPoint.BEFORE, tmp_path / "copy",
-    )  # fmt: skip
-    store = store_of(table)
+def test_a_dead_append_is_undone_by_a_block() -> None:
+    table = new("merge_on_read", trips({"a": (1, "sf"), "b": (1, "sf")}))
+    base, store = table.timeline.instants[-1].requested_time, store_of(table)
+    die_before(store, lambda dying: dying.upsert(trips({"a": (9, "sf"), "z": (9, "la")})), ".deltacommit")
     (dead,) = table.timeline.pending().instants
     markers = [info.name for info in store.list(f"{TEMP_FOLDER}/{dead.requested_time}", recursive=True)]
     assert sorted(name.rpartition(".")[2] for name in markers) == ["APPEND", "CREATE"]
@@ -203,8 +208,7 @@ def test_a_dead_append_is_undone_by_a_block(tmp_path: Path) -> None:
 
 
 def test_a_completed_append_is_rolled_back() -> None:
-    table = new("merge_on_read")
-    table.upsert(trips({"a": (1, "sf")}))
+    table = logged(1)
     wrong = table.upsert(trips({"a": (2, "sf"), "b": (1, "la")})).instant
     assert table.rollback(wrong).counts["instants"] == 1
     store = store_of(table)
@@ -213,41 +217,31 @@ def test_a_completed_append_is_rolled_back() -> None:
     assert [block.block_type for block in blocks] == [BlockType.PARQUET_DATA, BlockType.COMMAND]
     table.upsert(trips({"a": (3, "sf")}))
     assert rows_of(store) == {"a": (3, "sf")}
-    report = table.verify(full=True)
-    assert report.ok, report
+    check(table)
 
 
 @pytest.mark.parametrize("has_markers", [True, False])
-def test_a_dead_compaction_leaves_the_log_files_of_later_commits(tmp_path: Path, has_markers: bool) -> None:
-    path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type="mor", index="simple", table_version=6,
-        spark=False,
-    )  # fmt: skip
+def test_a_dead_compaction_leaves_the_log_files_of_later_commits(has_markers: bool) -> None:
+    table = new("merge_on_read", trips({"a": (1, "sf"), "b": (1, "sf")}), trips({"a": (2, "sf")}))
     store = store_of(table)
-    table.upsert(trips({"a": (1, "sf"), "b": (1, "sf")}))
-    table.upsert(trips({"a": (2, "sf")}))
     planned = table.schedule_compaction()
     table.upsert(trips({"a": (3, "sf")}))
-    die_at(path, lambda some: some.compact(), "move", ".commit", CrashPoint.BEFORE, tmp_path / "copy")
+    die_before(store, lambda some: some.compact(), ".commit")
     if not has_markers:
         # As a JVM without markers leaves it: the files are found by their names.
         store.delete_folder(f"{TEMP_FOLDER}/{planned}")
         store.replace(f".hoodie/{planned}.compaction.inflight", b"")
     expected = {"a": (3, "sf"), "b": (1, "sf")}
     assert rows_of(store) == expected
-    table = hoodie.open(path, spark=False)
+    table = hoodie.open(table.path, spark=False)
     assert table.compact(instant=planned).instant == planned
     assert rows_of(store) == expected
-    report = table.verify(full=True)
-    assert report.ok, report
+    check(table)
 
 
 def test_a_planned_compaction_stays_if_writes_came_after_it() -> None:
-    table = new("merge_on_read")
+    table = logged(1, 2)
     store = store_of(table)
-    table.upsert(trips({"a": (1, "sf")}))
-    table.upsert(trips({"a": (2, "sf")}))
     planned = table.schedule_compaction()
     assert planned is not None
     table.upsert(trips({"a": (3, "sf")}))
@@ -256,19 +250,12 @@ def test_a_planned_compaction_stays_if_writes_came_after_it() -> None:
     assert rows_of(store) == {"a": (3, "sf")}
     assert table.compact(instant=planned).instant == planned
     assert rows_of(store) == {"a": (3, "sf")}
-    report = table.verify(full=True)
-    assert report.ok, report
+    check(table)
 
 
-def test_a_compaction_waits_for_pending_writes(tmp_path: Path) -> None:
-    path = tmp_path / "trips"
-    table = hoodie.create(path, SCHEMA, record_key="id", type="mor", index="simple", table_version=6, spark=False)
-    table.upsert(trips({"a": (1, "sf")}))
-    table.upsert(trips({"a": (2, "sf")}))
-    die_at(
-        path, lambda dying: dying.upsert(trips({"a": (9, "sf")})), "move", ".deltacommit", CrashPoint.BEFORE,
-        tmp_path / "copy",
-    )  # fmt: skip
+def test_a_compaction_waits_for_pending_writes() -> None:
+    table = logged(1, 2)
+    die_before(store_of(table), lambda dying: dying.upsert(trips({"a": (9, "sf")})), ".deltacommit")
     with pytest.raises(CommitConflictError, match="planned while no write is pending"):
         table.schedule_compaction()
     table.upsert(trips({"a": (3, "sf")}))
@@ -287,14 +274,12 @@ def test_the_metadata_table_is_of_version_6_too() -> None:
     assert max(bases) == max(compactions).removesuffix(".commit")
     assert {LogFileName.parse(name).instant_time for name in store.names(folder) if ".log." in name} <= {*bases}  # type: ignore[union-attr]
     assert max(instants) > max(bases)
-    report = table.verify(full=True)
-    assert report.ok, report
+    check(table)
 
 
 def test_a_metadata_table_whose_version_was_changed_alone_is_named_and_built_anew() -> None:
-    table, store = new(), MemoryStore()
-    hoodie.create(store.uri(""), SCHEMA, record_key="id", spark=False).upsert(trips({"x": (1, "sf")}))
-    table.upsert(trips({"a": (1, "sf")}))
+    table = new("copy_on_write", trips({"a": (1, "sf")}))
+    store = store_of(new_table(SCHEMA, trips({"x": (1, "sf")})))
     store_of(table).delete_folder(".hoodie/metadata")
     for info in store.list(".hoodie/metadata", recursive=True):
         store_of(table).create(info.path, store.read(info.path))
@@ -305,25 +290,10 @@ def test_a_metadata_table_whose_version_was_changed_alone_is_named_and_built_ane
     with pytest.warns(HoodieWarning, match="metadata table has version 9"):
         table.upsert(trips({"b": (1, "sf")}))
     assert rows_of(store_of(table)) == {"a": (1, "sf"), "b": (1, "sf")}
-    report = table.verify(full=True)
-    assert report.ok, report
+    check(table)
 
 
-REFUSED = {
-    "partitioned record index": ({"index": "partitioned_record"}, "tables of version 6 do not have it"),
-    "statistics": ({"properties": {"hoodie.metadata.index.partition.stats.enable": "true"}}, "have no partition_stats"),
-    "several ordering columns": ({"ordering": ["ts", "id"]}, "one column"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_it_cannot_have_is_refused_at_creation(name: str) -> None:
-    options, message = REFUSED[name]
-    with pytest.raises(hoodie.UnsupportedError, match=message):
-        new(**options)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("table_type", KINDS)
+@pytest.mark.parametrize("table_type", TYPES)
 def test_statistics_and_filters_in_the_metadata_table(table_type: str) -> None:
     asked = {
         "hoodie.metadata.index.column.stats.enable": "true",
@@ -340,28 +310,19 @@ def test_statistics_and_filters_in_the_metadata_table(table_type: str) -> None:
     assert table.explain("id = 'k5'").file_slices < table.explain().file_slices
     # Readers with Hudi 0.15 take a column without a range for a column of nulls.
     assert table.explain(f"_hoodie_commit_seqno = '{table.timeline.instants[2].requested_time}_9_9'").file_slices < 8
-    report = table.verify(full=True)
-    assert report.ok, report
+    check(table)
     for name in ("column_stats", "bloom_filters"):
         table.index.drop(name)
         table.index.build(name)
     table.upsert(trips({"k9": (9, "sf")}))
     assert table.explain("id = 'k9'").file_slices < table.explain().file_slices
-    report = table.verify(full=True)
-    assert report.ok, report
+    check(table)
     with pytest.raises(hoodie.UnsupportedError, match="tables of version 6 have no partition partition_stats"):
         table.index.build("partition_stats")
 
 
-def test_the_default_index_is_simple() -> None:
-    table = hoodie.create(MemoryStore().uri(""), SCHEMA, record_key="id", table_version=6, spark=False)
-    assert table_index(table.view().config).name == "simple"
-
-
 def test_log_compactions_and_parts_of_rows_need_version_8() -> None:
-    table = new("merge_on_read")
-    for ts in range(4):
-        table.upsert(trips({"a": (ts, "sf")}))
+    table = logged(0, 1, 2, 3)
     with pytest.raises(hoodie.UnsupportedError, match="log compactions need version 8"):
         table.schedule_log_compaction()
     table.update({"ts": "ts + 5"}, properties={"hoodie.python.partial.updates": "always"})
@@ -387,14 +348,13 @@ def test_a_table_of_the_jvm_keeps_its_indexes(of_jvm: Table) -> None:
     assert of_jvm.to_arrow(where="uuid = 'key-000007'").num_rows == 1
     assert of_jvm.explain("fare < -1").file_slices == 0
     assert of_jvm.count() == rows.num_rows
-    report = of_jvm.verify(full=True)
-    assert report.ok, report
+    check(of_jvm)
 
 
 def test_rows_as_of_an_archived_instant() -> None:
     limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.automatic": "false"}
     table = new(properties={**limits, "hoodie.clean.commits.retained": "1", "hoodie.archive.automatic": "false"})
-    instants = [table.upsert(trips({"a": (ts, "sf")})).instant for ts in range(40)]
+    instants = [table.upsert(trips({"a": (ts, "sf")})).instant for ts in range(16)]
     assert table.archive().counts["commits"]
     assert table.to_arrow(columns=["ts"], as_of=instants[2])["ts"].to_pylist() == [2]
     assert pa.compute.sum(table.changes(since=instants[0], until=instants[3])["ts"]).as_py() == 3

@@ -6,6 +6,7 @@ import datetime as dt
 import shutil
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -24,27 +25,37 @@ from hoodie.metadata.row_readers import StatsReader
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.write.create_by_options import TableOptions
+from tests.support.tables import TYPES, new_table, table_of, values_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("day", pa.string())])
+PROPERTIES = ".hoodie/hoodie.properties"
 ENCODING = "hoodie.write.complex.keygen.new.encoding"
 MODEL = "org.apache.hudi.common.model."
 
 
 def rows(ids: str, ts: int) -> pa.Table:
-    return pa.Table.from_pylist([{"id": key, "ts": ts, "city": "sf", "day": "d"} for key in ids], schema=SCHEMA)
+    return table_of(SCHEMA, *((key, ts, "sf", "d") for key in ids))
 
 
 def found(table: Table) -> dict[str, int]:
-    return {row["id"]: row["ts"] for row in table.to_arrow().to_pylist()}
+    return dict(values_of(table, "id", "ts"))
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-def test_the_properties_are_those_of_hudi_1_0(tmp_path: Path, table_type: str) -> None:
-    table = hoodie.create(
-        tmp_path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, table_version=8
-    )
-    table.upsert(rows("abc", 1))
-    table.upsert(rows("bcd", 3))
+def eight(*data: pa.Table, **options: Any) -> Table:
+    return new_table(SCHEMA, *data, table_version=8, **options)
+
+
+def change_properties(table: Table, *removed: str, **added: str) -> Table:
+    """Take lines out of the properties, without regard to their checksum, and add others; return a new handle."""
+    store = table.view().store
+    kept = [line for line in store.read(PROPERTIES).decode().splitlines() if not line.startswith(removed)]
+    store.replace(PROPERTIES, "\n".join([*kept, *(f"{key}={value}" for key, value in added.items()), ""]).encode())
+    return hoodie.open(table.path)
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_the_properties_are_those_of_hudi_1_0(table_type: str) -> None:
+    table = eight(rows("abc", 1), rows("bcd", 3), partition_by="city", ordering="ts", type=table_type)
     table.delete(rows("a", 1).select(["id", "city"]))
     if table_type == "merge_on_read":
         assert table.schedule_compaction()
@@ -53,7 +64,7 @@ def test_the_properties_are_those_of_hudi_1_0(tmp_path: Path, table_type: str) -
     table.upsert(rows("d", 2))
     assert found(table) == {"b": 3, "c": 3, "d": 3}
     assert table.verify(full=True).ok
-    raw = hoodie.open(tmp_path).view().config.raw
+    raw = hoodie.open(table.path).view().config.raw
     expected = {
         keys.VERSION: "8",
         keys.INITIAL_VERSION: "8",
@@ -98,27 +109,19 @@ STATISTICS = pa.schema(
 
 
 def stats_rows(numbers: range) -> pa.Table:
-    made = [
-        {
-            "id": f"k{number}",
-            "x": number,
-            "day": dt.date(1970, 1, 1) + dt.timedelta(number),
-            "money": Decimal(number) / 4,
-            "wide": Decimal(number),
-            "late": dt.datetime(1970, 1, 1) + dt.timedelta(number),
-        }
-        for number in numbers
-    ]
-    return pa.Table.from_pylist(made, schema=STATISTICS)
+    day, moment = dt.date(1970, 1, 1), dt.datetime(1970, 1, 1)
+    return table_of(
+        STATISTICS,
+        *((f"k{n}", n, day + dt.timedelta(n), Decimal(n) / 4, Decimal(n), moment + dt.timedelta(n)) for n in numbers),
+    )
 
 
 def test_column_statistics_have_the_form_of_the_version() -> None:
     """No type beside the bounds, all decimals with one scale, and no column of which Hudi 1.0 reads wrong bounds."""
     asked = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.parquet.small.file.limit": "0"}
-    store = MemoryStore()
-    table = hoodie.create(store.uri(""), STATISTICS, record_key="id", index="simple", table_version=8, properties=asked)
-    for first in (0, 10, 20):
-        table.upsert(stats_rows(range(first, first + 3)))
+    data = (stats_rows(range(first, first + 3)) for first in (0, 10, 20))
+    table = new_table(STATISTICS, *data, index="simple", table_version=8, properties=asked)
+    store = table.view().store
     definition = read_definition(store, "column_stats") or {}
     assert definition["version"] == "V1"
     assert definition["sourceFields"][3:] == ["id", "x", "day", "money"]
@@ -163,25 +166,11 @@ def test_bounds_without_types_are_rounded_outwards() -> None:
         assert (found.low, found.high) == expected
 
 
-def test_several_ordering_columns_are_refused() -> None:
-    with pytest.raises(hoodie.UnsupportedError, match="one column in a table of version 8"):
-        hoodie.create("memory://v8-two", SCHEMA, record_key="id", ordering=["ts", "day"], table_version=8)
-
-
 @pytest.mark.parametrize(("encoding", "first"), [("true", "a"), ("false", "id:a")])
-def test_complex_keys_of_one_field_are_written_as_the_stored_ones(tmp_path: Path, encoding: str, first: str) -> None:
+def test_complex_keys_of_one_field_are_written_as_the_stored_ones(encoding: str, first: str) -> None:
     """The option is needed once: for a table without rows. Stored rows decide then, whatever their file."""
-    with pytest.raises(hoodie.InvalidConfigError, match=ENCODING):
-        hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by=["city", "day"], table_version=8)
-    table = hoodie.create(
-        tmp_path, SCHEMA, record_key="id", partition_by=["city", "day"], type="mor", index="bucket", table_version=8,
-        properties={ENCODING: encoding},
-    )  # fmt: skip
-    table.upsert(rows("ab", 1))
-    properties = tmp_path / ".hoodie" / "hoodie.properties"
-    kept = [line for line in properties.read_text().splitlines() if not line.startswith(ENCODING)]
-    properties.write_text("\n".join(kept) + "\n")
-    table = hoodie.open(tmp_path)
+    named: dict[str, Any] = {"partition_by": ["city", "day"], "type": "mor", "index": "bucket"}
+    table = change_properties(eight(rows("ab", 1), **named, properties={ENCODING: encoding}), ENCODING)
     table.upsert(rows("ac", 2))
     table.delete(rows("b", 2).select(["id", "city", "day"]))
     assert found(table) == {"a": 2, "c": 2}
@@ -193,65 +182,33 @@ def test_complex_keys_of_one_field_are_written_as_the_stored_ones(tmp_path: Path
         table.upsert(rows("d", 2), properties={ENCODING: opposite})
 
 
-def test_a_table_of_version_9_has_one_encoding() -> None:
-    with pytest.raises(hoodie.InvalidConfigError, match="have the form `id:v`"):
-        hoodie.create(
-            "memory://v9-keys", SCHEMA, record_key="id", partition_by=["city", "day"], properties={ENCODING: "true"}
-        )
-
-
-def test_the_partitioned_record_index_is_refused() -> None:
-    """Hudi 1.0 does not know it, and would look keys up in the wrong file groups."""
-    with pytest.raises(hoodie.UnsupportedError, match="tables of version 8 do not have it"):
-        hoodie.create(
-            "memory://v8-index",
-            SCHEMA,
-            record_key="id",
-            partition_by="city",
-            index="partitioned_record",
-            table_version=8,
-        )
+def with_payload(payload: str, schema: pa.Schema = SCHEMA, ordering: str | None = "ts") -> Table:
+    """An empty table with a payload class, stored as Hudi 1.0 does: of the mode CUSTOM."""
+    removed = (keys.PAYLOAD_CLASS, keys.MERGE_MODE, keys.MERGE_STRATEGY_ID)
+    values = (f"{MODEL}{payload}", "CUSTOM", "00000000-0000-0000-0000-000000000000")
+    table = new_table(schema, ordering=ordering, index="simple", table_version=8)
+    return change_properties(table, *removed, **dict(zip(removed, values, strict=True)))
 
 
 @pytest.mark.parametrize(
-    ("payload", "delete"), [("AWSDmsAvroPayload", {"Op": "D"}), ("debezium.MySqlDebeziumAvroPayload", None)]
+    ("payload", "ordering", "column", "marker"),
+    [
+        ("AWSDmsAvroPayload", None, "Op", "D"),
+        ("debezium.MySqlDebeziumAvroPayload", "ts", "_change_operation_type", "d"),
+    ],
 )
-def test_payload_classes_of_a_table_are_honoured(tmp_path: Path, payload: str, delete: dict[str, str] | None) -> None:
+def test_payload_classes_of_a_table_are_honoured(payload: str, ordering: str | None, column: str, marker: str) -> None:
     """Rows that the class takes for deletes delete; the class stays in the properties."""
-    column, marker = next(iter((delete or {"_change_operation_type": "d"}).items()))
-    schema = pa.schema([*SCHEMA, (column, pa.string())])
-    ordering = None if delete else "ts"
-    hoodie.create(tmp_path, schema, record_key="id", ordering=ordering, index="simple", table_version=8)
-    _set_payload(tmp_path, payload)
-    table = hoodie.open(tmp_path)
-    data = rows("abc", 1)
-    table.upsert(data.append_column(column, pa.array(["I", "I", "I"])))
-    table.upsert(data.append_column(column, pa.array(["U", marker, "U"])))
+    table = with_payload(payload, pa.schema([*SCHEMA, (column, pa.string())]), ordering)
+    table.upsert(rows("abc", 1).append_column(column, pa.array(["I", "I", "I"])))
+    table.upsert(rows("abc", 1).append_column(column, pa.array(["U", marker, "U"])))
     assert sorted(found(table)) == ["a", "c"]
     assert table.view().config.raw[keys.PAYLOAD_CLASS] == f"{MODEL}{payload}"
 
 
-def test_unknown_payload_classes_are_refused(tmp_path: Path) -> None:
-    hoodie.create(tmp_path, SCHEMA, record_key="id", ordering="ts", index="simple", table_version=8)
-    _set_payload(tmp_path, "Own")
+def test_unknown_payload_classes_are_refused() -> None:
     with pytest.raises(hoodie.UnsupportedError, match="exists only in JVM Hudi"):
-        hoodie.open(tmp_path).upsert(rows("a", 1))
-
-
-def _set_payload(path: Path, payload: str) -> None:
-    """Store a payload class as Hudi 1.0 does: of the mode CUSTOM."""
-    properties = path / ".hoodie" / "hoodie.properties"
-    lines = [
-        line
-        for line in properties.read_text().splitlines()
-        if not line.startswith((keys.PAYLOAD_CLASS, keys.MERGE_MODE, keys.MERGE_STRATEGY_ID))
-    ]
-    added = {
-        keys.PAYLOAD_CLASS: f"{MODEL}{payload}",
-        keys.MERGE_MODE: "CUSTOM",
-        keys.MERGE_STRATEGY_ID: "00000000-0000-0000-0000-000000000000",
-    }
-    properties.write_text("\n".join([*lines, *(f"{key}={value}" for key, value in added.items())]) + "\n")
+        with_payload("Own").upsert(rows("a", 1))
 
 
 def test_an_option_of_the_data_source_chooses_the_version() -> None:
@@ -283,17 +240,3 @@ def test_an_option_of_the_data_source_chooses_the_encoding_of_a_new_table() -> N
     assert options.defines(store, SCHEMA, {})
     Table(store).upsert(rows("a", 1))
     assert Table(store).to_arrow()["_hoodie_record_key"].to_pylist() == ["a"]
-
-
-def test_lost_properties_are_rebuilt(tmp_path: Path) -> None:
-    table = hoodie.create(
-        tmp_path, SCHEMA, record_key="id", partition_by=["city", "day"], ordering="ts", table_version=8,
-        properties={ENCODING: "true"},
-    )  # fmt: skip
-    table.upsert(rows("ab", 1))
-    before = dict(table.view().config.raw)
-    (tmp_path / ".hoodie" / "hoodie.properties").unlink()
-    hoodie.rebuild_properties(tmp_path, ordering="ts", dry_run=False)
-    after = dict(hoodie.open(tmp_path).view().config.raw)
-    ignored = (keys.CREATE_SCHEMA, keys.NAME, keys.CHECKSUM)
-    assert {k: v for k, v in after.items() if k not in ignored} == {k: v for k, v in before.items() if k not in ignored}

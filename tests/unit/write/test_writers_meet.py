@@ -13,40 +13,32 @@ from hoodie.errors import HoodieWarning, MissingFileError, RecordKeyError
 from hoodie.files.markers import delete_markers
 from hoodie.read.local import read_table
 from hoodie.read.plan import ScanPlan
-from hoodie.storage import MemoryStore, Store
+from hoodie.storage import Store
 from hoodie.table import Table
 from hoodie.timeline import InstantClock, TableLock
 from hoodie.timeline.locks import in_process
-from hoodie.write.create import CreateOptions, create_table
 from tests.support.steps import once_at
+from tests.support.tables import PLAIN, TYPES, new_table, rows, values_of
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
 
-def new_store(kind: str = "copy_on_write", **properties: str) -> MemoryStore:
-    store = MemoryStore()
-    options = CreateOptions(record_key="id", partition_by="city", type=kind, index="simple", properties=properties)
-    create_table(store, SCHEMA, options)
-    return store
-
-
-def rows(*ids: str, ts: int = 1, city: str = "sf") -> pa.Table:
-    return pa.table({"id": [*ids], "ts": [ts] * len(ids), "city": [city] * len(ids)}, schema=SCHEMA)
+def new_store(*data: pa.Table, kind: str = "copy_on_write", **properties: str) -> Store:
+    table = new_table(PLAIN, *data, partition_by="city", type=kind, index="simple", properties=properties)
+    return table.view().store
 
 
 def shown(store: Store) -> list[tuple[str, int]]:
-    stored = Table(store).to_arrow(columns=["id", "ts"])
-    return sorted(zip(stored["id"].to_pylist(), stored["ts"].to_pylist(), strict=True))
+    return values_of(Table(store), "id", "ts")
 
 
 def policy(name: str) -> dict[str, str]:
     return {"hoodie.datasource.insert.dup.policy": name}
 
 
-@pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("kind", TYPES)
 def test_inserts_that_look_up_keys_do_not_store_one_key_twice(kind: str) -> None:
-    store = new_store(kind)
+    store = new_store(kind=kind)
 
     def other() -> None:
         assert Table(store).insert(rows("a", ts=1), properties=policy("drop")).inserted == 1
@@ -74,8 +66,7 @@ def test_inserts_that_look_up_no_keys_do_not_conflict() -> None:
 def test_the_time_of_an_undone_attempt_has_no_other_owner_until_the_undo_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store = new_store()
-    Table(store).upsert(rows("a"))
+    store = new_store(rows("a"))
     began = InstantClock.__init__
 
     def behind(clock: InstantClock, *given: object) -> None:
@@ -121,8 +112,7 @@ def test_the_time_of_an_undone_attempt_has_no_other_owner_until_the_undo_ended(
 
 @pytest.mark.parametrize("operation", ["update", "delete_where"])
 def test_rows_whose_files_were_cleaned_are_read_again(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = new_store(**ONE_VERSION)
-    Table(store).upsert(rows("a", "b"))
+    store = new_store(rows("a", "b"), **ONE_VERSION)
     called: list[ScanPlan] = []
 
     def late(plan: ScanPlan) -> pa.Table:
@@ -141,8 +131,7 @@ def test_rows_whose_files_were_cleaned_are_read_again(operation: str, monkeypatc
 
 
 def test_a_file_that_nobody_cleaned_is_damage() -> None:
-    store = new_store()
-    Table(store).upsert(rows("a"))
+    store = new_store(rows("a"))
     for info in store.list("", recursive=True):
         if info.name.endswith(".parquet"):
             store.delete(info.path)
@@ -151,9 +140,8 @@ def test_a_file_that_nobody_cleaned_is_damage() -> None:
 
 
 def test_every_part_of_a_call_takes_the_lock_that_the_call_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = new_store("merge_on_read")
+    store = new_store(rows("a"), kind="merge_on_read")
     table = Table(store)
-    table.upsert(rows("a"))
     taken: set[str] = set()
     acquire = TableLock.acquire
 

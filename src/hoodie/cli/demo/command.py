@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,6 +28,8 @@ from hoodie.display import size_text
 from hoodie.errors import TableExistsError, UnsupportedError
 from hoodie.table.sessions import active_session, spark_room
 
+_WAITING_SECONDS = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -46,13 +49,25 @@ class Steps:
     done: list[Step] = field(default_factory=list)
 
     def run(self, title: str, work: Callable[[], str]) -> None:
-        """Run one step. If the console cannot show a progress bar, print the step when it is done."""
+        """Run one step. If the console cannot show a progress bar, print a line when the step is done.
+
+        A step that takes longer than two seconds gets a line before.
+        """
         self.bar.begin(title)
         started = time.perf_counter()
-        outcome = work()
+        waiting = threading.Timer(_WAITING_SECONDS, self._print, (f"    ...   {title}",))
+        waiting.daemon = True
+        waiting.start()
+        try:
+            outcome = work()
+        finally:
+            waiting.cancel()
         self.done.append(Step(title, outcome, time.perf_counter() - started))
+        self._print(f"{self.done[-1].seconds:6.1f} s  {title}: {outcome}")
+
+    def _print(self, line: str) -> None:
         if not self.console.is_terminal:
-            self.console.print(f"{self.done[-1].seconds:6.1f} s  {title}: {outcome}", markup=False, soft_wrap=True)
+            self.console.print(line, markup=False, soft_wrap=True)
 
 
 def demo(

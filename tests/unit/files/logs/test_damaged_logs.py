@@ -18,6 +18,7 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.table.versions import TableVersion
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, TimelineArchive, create_completed, create_inflight, create_requested, layout_for
+from tests.support.counting_source import CountingStore
 from tests.support.fault_store import FaultStore
 
 LAYOUT = layout_for(TableVersion.NINE, "timeline")
@@ -161,28 +162,12 @@ def test_a_missing_file(listed_bytes: int) -> None:
     assert (type(copied), str(copied)) == (MissingFileError, str(caught.value))
 
 
-class CountingStore(MemoryStore):
-    """Counts the requests for a file."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.requests: list[str] = []
-
-    def read(self, path: str) -> bytes:
-        self.requests.append("read")
-        return super().read(path)
-
-    def read_range(self, path: str, start: int, length: int) -> bytes:
-        self.requests.append(f"range {start}+{length}")
-        return MemoryStore.read(self, path)[start : start + length]
-
-
 def test_the_length_of_a_file_costs_no_request() -> None:
     store = CountingStore()
     log = stored(WHOLE)[1]
     store.create(log.path, WHOLE)
     assert len(scan_blocks(store, [log], RULE)) == 2
-    assert store.requests == [f"range 0+{len(WHOLE) + 1}"]
+    assert store.requests == [(0, len(WHOLE) + 1)]
     store.requests.clear()
     assert len(stored_blocks(store, [log], RULE, ReadSizes(whole_bytes=1, window_bytes=1000))) == 2
-    assert store.requests == [f"range 0+{len(WHOLE) + 1}"]
+    assert store.requests == [(0, len(WHOLE) + 1)]

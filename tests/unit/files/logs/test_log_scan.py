@@ -13,6 +13,7 @@ from hoodie.format.filenames import LogFileName
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, State, Timeline
+from tests.support.counting_source import CountingStore
 from tests.support.rollback_block import rollback_block
 
 
@@ -121,21 +122,6 @@ def test_an_instant_before_the_compaction_sees_the_originals() -> None:
     assert scanned(*files, rule=ScanRule(latest_instant="250")) == ["100:rows", "200:rows"]
 
 
-class CountingStore(MemoryStore):
-    """Counts the bytes that are read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.read_bytes = 0
-
-    def read(self, path: str) -> bytes:
-        raise AssertionError(f"{path} is too large to be read whole")
-
-    def read_range(self, path: str, start: int, length: int) -> bytes:
-        self.read_bytes += length
-        return MemoryStore.read(self, path)[start : start + length]
-
-
 SMALL = ReadSizes(whole_bytes=1000, window_bytes=256)
 
 
@@ -148,22 +134,22 @@ def test_large_files_are_read_block_by_block() -> None:
     rule = ScanRule(timeline=timeline(["100", "200", "300", "400"], []))
     found = stored_blocks(store, written(store, data), rule, SMALL)
     # The torn block has to be searched for the next magic, by 4 MiB at a time.
-    assert store.read_bytes < 5_000_000
+    assert store.bytes_read < 5_000_000
     assert [(each.instant_time, each.place.content_bytes) for each in found] == [
         ("100", 1_000_000),
         ("200", 1_000_001),
         ("300", 5),
     ]
-    store.read_bytes = 0
+    store.requests.clear()
     assert [bytes(each.read(store).content[:1]) for each in found] == [b"x", b"y", b"s"]
-    assert store.read_bytes == 2_000_006
+    assert store.bytes_read == 2_000_006
 
 
 def test_few_bytes_are_read_of_whole_blocks() -> None:
     store = CountingStore()
     data = b"".join(block(str(number), content=b"x" * 1_000_000) for number in range(100, 110))
     assert len(stored_blocks(store, written(store, data), ScanRule(), SMALL)) == 10
-    assert store.read_bytes < 1_000_000
+    assert store.bytes_read < 1_000_000
 
 
 def test_a_file_that_shrank_is_corrupt() -> None:

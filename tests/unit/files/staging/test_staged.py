@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import obstore.store
 import pyarrow as pa
-import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.staging.staged import (
@@ -38,6 +37,7 @@ def batch(paths: str, first: int = 0) -> pa.RecordBatch:
 
 def test_runs_keep_the_order_of_their_partition() -> None:
     store = MemoryStore()
+    assert StageWriter(store, "nothing.arrow", SCHEMA).close() == []
     writer = StageWriter(store, "s.arrow", SCHEMA, flush_bytes=1)
     for part in (batch("pqpq"), batch(""), batch("qq", 4)):
         writer.write(part)
@@ -58,27 +58,10 @@ def test_columns_in_one_memory_are_split_as_others() -> None:
     chunked = pa.concat_tables([whole.slice(0, 2), whole.slice(2, 1), whole.slice(3)])
     for rows in (whole, chunked):
         found = {path: part.to_pydict() for path, part in split_by_partition(rows)}
-        assert found == {
-            "p": {
-                RECORD_KEY: ["00", "02", "05"],
-                PARTITION_PATH: ["p"] * 3,
-                "key": ["00", "02", "05"],
-                "later": ["06", "08", "11"],
-                "path": ["p"] * 3,
-            },
-            "q": {
-                RECORD_KEY: ["01", "03", "04"],
-                PARTITION_PATH: ["q"] * 3,
-                "key": ["01", "03", "04"],
-                "later": ["07", "09", "10"],
-                "path": ["q"] * 3,
-            },
-        }
-
-
-def test_nothing_staged() -> None:
-    store = MemoryStore()
-    assert StageWriter(store, "s.arrow", SCHEMA).close() == []
+        expected = {"p": (["00", "02", "05"], ["06", "08", "11"]), "q": (["01", "03", "04"], ["07", "09", "10"])}
+        for path, (keys, later) in expected.items():
+            assert [*found.pop(path).values()] == [keys, [path] * 3, keys, later, [path] * 3]
+        assert found == {}
 
 
 def test_hits_come_back() -> None:
@@ -123,6 +106,14 @@ def test_a_folder_lives_as_long_as_its_writer() -> None:
         store.replace(f"{folder}/rows", b"x")
         assert not is_dead_stage_folder(store, folder, now_ms=10**15)
     assert store.folders(TEMP_FOLDER) == []
+    for others in ("20240101000000000", "hoodie-checkpoint"):
+        assert not is_dead_stage_folder(store, f"{TEMP_FOLDER}/{others}", now_ms=10**15)
+    elsewhere = MemoryStore(now_ms=lambda: 5)
+    for name in ("stage-0123456789abcdef-1-7-" + "0" * 32, "stage-of-an-older-release"):
+        elsewhere.replace(f"{TEMP_FOLDER}/{name}/rows", b"x")
+        # A folder of another machine is dead after a day.
+        dead = [is_dead_stage_folder(elsewhere, f"{TEMP_FOLDER}/{name}", now_ms=DAY_MS + after) for after in (5, 6)]
+        assert dead == [False, True]
 
 
 def test_a_folder_of_a_writer_that_ended_in_this_process_is_dead_at_once() -> None:
@@ -139,19 +130,6 @@ def test_a_folder_of_a_process_that_ended_is_dead_at_once() -> None:
     store = MemoryStore()
     store.replace(f"{TEMP_FOLDER}/stage-{name}/rows", b"x")
     assert is_dead_stage_folder(store, f"{TEMP_FOLDER}/stage-{name}", now_ms=0)
-
-
-@pytest.mark.parametrize("name", ["stage-0123456789abcdef-1-7-" + "0" * 32, "stage-of-an-older-release"])
-def test_a_folder_of_another_machine_is_dead_after_a_day(name: str) -> None:
-    store = MemoryStore(now_ms=lambda: 5)
-    store.replace(f"{TEMP_FOLDER}/{name}/rows", b"x")
-    assert not is_dead_stage_folder(store, f"{TEMP_FOLDER}/{name}", now_ms=DAY_MS + 5)
-    assert is_dead_stage_folder(store, f"{TEMP_FOLDER}/{name}", now_ms=DAY_MS + 6)
-
-
-def test_other_folders_are_not_ours_to_judge() -> None:
-    assert not is_dead_stage_folder(MemoryStore(), f"{TEMP_FOLDER}/20240101000000000", now_ms=10**15)
-    assert not is_dead_stage_folder(MemoryStore(), f"{TEMP_FOLDER}/hoodie-checkpoint", now_ms=10**15)
 
 
 def test_short_names_of_owners() -> None:

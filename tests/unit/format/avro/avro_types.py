@@ -80,26 +80,16 @@ def named(draw: st.DrawFn, number: int) -> Typed:
         size = draw(st.integers(1, 20))
         return Typed({"type": "fixed", "name": f"n{number}", "size": size}, st.binary(min_size=size, max_size=size))
     precision, size = draw(st.sampled_from(((1, 1), (10, 5), (18, 8), (20, 9), (38, 16), (38, 20))))
-    avro = {
-        "type": "fixed",
-        "name": f"n{number}",
-        "size": size,
-        "logicalType": "decimal",
-        "precision": precision,
-        "scale": 1,
-    }
-    return Typed(avro, decimals(precision, 1))
+    fixed = {"type": "fixed", "name": f"n{number}", "size": size}
+    return Typed({**fixed, "logicalType": "decimal", "precision": precision, "scale": 1}, decimals(precision, 1))
 
 
 @st.composite
 def types(draw: st.DrawFn, depth: int, counter: list[int]) -> Typed:
     """Any type that a table may have; `counter` makes names unique."""
     counter[0] += 1
-    kind = draw(
-        st.sampled_from(
-            ("simple", "simple", "named", "optional", "array", "map", "record") if depth else ("simple", "named")
-        )
-    )
+    deep = ("simple", "simple", "named", "optional", "array", "map", "record")
+    kind = draw(st.sampled_from(deep if depth else ("simple", "named")))
     if kind == "simple":
         return draw(st.sampled_from(SIMPLE))
     if kind == "named":
@@ -110,9 +100,8 @@ def types(draw: st.DrawFn, depth: int, counter: list[int]) -> Typed:
     if kind == "array":
         return Typed({"type": "array", "items": inner.avro}, st.lists(inner.values, max_size=5))
     if kind == "map":
-        return Typed(
-            {"type": "map", "values": inner.avro}, st.dictionaries(st.text(max_size=8), inner.values, max_size=4)
-        )
+        values = st.dictionaries(st.text(max_size=8), inner.values, max_size=4)
+        return Typed({"type": "map", "values": inner.avro}, values)
     return inner if isinstance(inner.avro, list) else optional(inner, draw(st.booleans()))
 
 
@@ -120,12 +109,11 @@ def types(draw: st.DrawFn, depth: int, counter: list[int]) -> Typed:
 def records(draw: st.DrawFn, depth: int, counter: list[int], name: str) -> Typed:
     """A record of one to five fields."""
     fields = [draw(types(depth, counter)) for _ in range(draw(st.integers(1, 5)))]
-    avro = {
-        "type": "record",
-        "name": name,
-        "fields": [{"name": f"f{place}", "type": child.avro} for place, child in enumerate(fields)],
-    }
-    return Typed(avro, st.fixed_dictionaries({f"f{place}": child.values for place, child in enumerate(fields)}))
+    avro = [{"name": f"f{place}", "type": child.avro} for place, child in enumerate(fields)]
+    return Typed(
+        {"type": "record", "name": name, "fields": avro},
+        st.fixed_dictionaries({f"f{place}": child.values for place, child in enumerate(fields)}),
+    )
 
 
 @st.composite

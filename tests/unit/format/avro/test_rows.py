@@ -170,29 +170,21 @@ def test_many_rows_go_in_groups() -> None:
         assert encoded(schema, found, group_rows=rows_max) == values
 
 
-def test_framed_rows_say_their_length() -> None:
+def test_framed_rows_say_their_length_and_no_rows_are_none() -> None:
     schema = record("string", ["null", "int"])
-    rows = [{"f0": "a" * n, "f1": n if n % 2 else None} for n in range(5)]
-    values = fastavro_bytes(schema, rows)
+    values = fastavro_bytes(schema, [{"f0": "a" * n, "f1": n if n % 2 else None} for n in range(5)])
     (found,) = encode_rows(decoded(schema, values), json.dumps(schema), framed=True)
     assert found.to_pylist() == [len(value).to_bytes(4, "big") + value for value in values]
-
-
-def test_no_rows() -> None:
-    schema = record("string", {"type": "map", "values": "long"})
-    assert decoded(schema, []).schema.equals(arrow_schema(json.dumps(schema)))
-    assert encoded(schema, decoded(schema, [])) == []
+    mapped = record("string", {"type": "map", "values": "long"})
+    assert decoded(mapped, []).schema.equals(arrow_schema(json.dumps(mapped)))
+    assert encoded(mapped, decoded(mapped, [])) == []
 
 
 def test_lists_in_several_blocks_and_blocks_that_say_their_bytes() -> None:
     longs = {"type": "array", "items": "long"}
     sized = b"\x03\x06\x02\x80\x01" + b"\x02\x06" + b"\0"  # block of 2 with 3 bytes: 1, 64; block of 1: 3; the end
-    assert one_column(longs, [sized, b"\0", b"\x02\x02\x02\x04\0", b"\x04\x02\x04\0"]) == [
-        [1, 64, 3],
-        [],
-        [1, 2],
-        [1, 2],
-    ]
+    values = [sized, b"\0", b"\x02\x02\x02\x04\0", b"\x04\x02\x04\0"]
+    assert one_column(longs, values) == [[1, 64, 3], [], [1, 2], [1, 2]]
     floats = {"type": "array", "items": "float"}
     one = b"\0\0\x80\x3f"
     assert one_column(floats, [b"\x02" + one + b"\x03\x10" + one + one + b"\0", b"\0"]) == [[1.0] * 3, []]
@@ -200,12 +192,8 @@ def test_lists_in_several_blocks_and_blocks_that_say_their_bytes() -> None:
 
 
 def test_unions_of_numbers_become_the_wider_one() -> None:
-    assert one_column(["null", "int", "long"], [b"\x02\x02", b"\x04\x04", b"\0", b"\x04\x80\x80\x80\x80\x20"]) == [
-        1,
-        2,
-        None,
-        2**32,
-    ]
+    values = [b"\x02\x02", b"\x04\x04", b"\0", b"\x04\x80\x80\x80\x80\x20"]
+    assert one_column(["null", "int", "long"], values) == [1, 2, None, 2**32]
     assert one_column(["double", "float"], [b"\x02\0\0\xc0\x3f", b"\0" + bytes(6) + b"\xf8\x3f"]) == [1.5, 1.5]
     schema = record(["float", "null", "double"], ["long", "int"])
     rows = pa.table({"f0": pa.array([1.5, None]), "f1": pa.array([5, 7])}, schema=arrow_schema(json.dumps(schema)))

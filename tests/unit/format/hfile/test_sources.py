@@ -12,32 +12,12 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import Compression, HFileReader, hfile_to_bytes
 from hoodie.format.hfile.block_reader import Payloads
 from hoodie.format.hfile.source import BufferSource
+from tests.support.counting_source import CountingSource
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "hfile"
 COUNT = 60_000
 KEYS = pa.array([f"{number * 7919 % 1_000_003:08d}-{number:08d}" for number in range(COUNT)]).sort()
 VALUES = pa.array([f"value of {key}".encode() * 3 for key in KEYS.to_pylist()])
-
-
-class CountingSource:
-    """A source that notes what is asked of it."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.requests: list[tuple[int, int]] = []
-
-    @property
-    def size(self) -> int:
-        return len(self._data)
-
-    def read(self, offset: int, length: int) -> bytes:
-        assert 0 <= offset <= offset + length <= len(self._data)
-        self.requests.append((offset, length))
-        return self._data[offset : offset + length]
-
-    @property
-    def bytes_read(self) -> int:
-        return sum(length for _, length in self.requests)
 
 
 @pytest.fixture(scope="module", params=list(Compression))

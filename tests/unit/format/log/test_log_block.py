@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
+import base64
+import json
 import mmap
+import struct
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.log.delete_block import DeleteRecords
+from hoodie.format.log.kryo_deletes import parse_kryo_deletes
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, find_log_blocks, parse_log_blocks
+from tests.support.counting_source import CountingSource
 from tests.support.rollback_block import rollback_block
-from tests.support.seeds import examples
 
 INSTANT = "20261121123616628"
 HEADERS = {HeaderKey.INSTANT_TIME: INSTANT, HeaderKey.SCHEMA: '"string"'}
@@ -43,13 +48,30 @@ def test_every_log_file_of_the_golden_tables_is_written_back_byte_for_byte(golde
     assert deletes == 90
 
 
-def test_blocks_follow_each_other() -> None:
-    first, second = parse_log_blocks(FIRST + SECOND, path="log")
-    assert (first.block_type, bytes(first.content), first.offset) == (BlockType.AVRO_DATA, b"first content", 0)
-    assert (second.block_type, bytes(second.content), second.offset) == (BlockType.DELETE, b"second", len(FIRST))
-    assert dict(second.headers) == HEADERS
-    assert first.block_type.holds_data
-    assert not second.block_type.holds_data
+DATA, DELETE, TORN = BlockType.AVRO_DATA, BlockType.DELETE, BlockType.CORRUPT
+
+
+@pytest.mark.parametrize(
+    ("pieces", "types"),
+    [
+        ([FIRST, SECOND], [DATA, DELETE]),
+        ([FIRST, SECOND[:-5]], [DATA, TORN]),
+        ([FIRST[:-5], SECOND], [TORN, DELETE]),
+        ([FIRST[:-1] + b"\xff", SECOND], [TORN, DELETE]),
+        ([FIRST, b"#HUD"], [DATA, TORN]),
+        ([b"no log at all"], [TORN]),
+        ([], []),
+    ],
+)
+def test_blocks_follow_each_other_and_a_torn_one_hides_only_itself(pieces: list[bytes], types: list[BlockType]) -> None:
+    found = parse_log_blocks(b"".join(pieces), path="log")
+    assert [block.block_type for block in found] == types
+    assert [block.offset for block in found] == [sum(map(len, pieces[:place])) for place in range(len(pieces))]
+    for block, piece in zip(found, pieces, strict=True):
+        content = {DATA: b"first content", DELETE: b"second"}.get(block.block_type, piece)
+        assert (bytes(block.content), dict(block.headers)) == (content, {} if content == piece else HEADERS)
+        assert block.block_type.holds_data == (block.block_type is DATA)
+        assert block.block_type is not TORN or block.instant_time is None
 
 
 def test_the_content_is_a_view() -> None:
@@ -57,33 +79,6 @@ def test_the_content_is_a_view() -> None:
     block = parse_log_blocks(memoryview(data), path="log")[0]
     data[block.content_offset] = ord("F")
     assert bytes(block.content) == b"First content"
-
-
-def test_a_torn_block_at_the_end() -> None:
-    first, torn = parse_log_blocks(FIRST + SECOND[:-5], path="log")
-    assert (first.block_type, torn.block_type) == (BlockType.AVRO_DATA, BlockType.CORRUPT)
-    assert (torn.offset, bytes(torn.content), torn.instant_time) == (len(FIRST), SECOND[:-5], None)
-
-
-def test_a_torn_block_in_the_middle_hides_only_itself() -> None:
-    torn, second = parse_log_blocks(FIRST[:-5] + SECOND, path="log")
-    assert (torn.block_type, second.block_type) == (BlockType.CORRUPT, BlockType.DELETE)
-    assert bytes(torn.content) == FIRST[:-5]
-
-
-def test_a_block_with_a_wrong_length_at_its_end_is_torn() -> None:
-    damaged = FIRST[:-1] + b"\xff"
-    assert [block.block_type for block in parse_log_blocks(damaged + SECOND, path="log")] == [
-        BlockType.CORRUPT,
-        BlockType.DELETE,
-    ]
-
-
-def test_a_few_bytes_at_the_end_are_torn_and_an_empty_file_is_nothing() -> None:
-    found = parse_log_blocks(FIRST + b"#HUD", path="log")
-    assert [block.block_type for block in found] == [BlockType.AVRO_DATA, BlockType.CORRUPT]
-    assert parse_log_blocks(b"", path="log") == []
-    assert [block.block_type for block in parse_log_blocks(b"no log at all", path="log")] == [BlockType.CORRUPT]
 
 
 def test_a_rollback_command_is_105_bytes() -> None:
@@ -127,19 +122,6 @@ def test_unknown_headers_are_left_out() -> None:
     assert len(block.headers) == 1
 
 
-@given(data=st.data())
-@settings(max_examples=examples(300))
-def test_damaged_log_files_give_no_other_error(data: st.DataObject) -> None:
-    damaged = bytearray(FIRST + SECOND)
-    for _ in range(data.draw(st.integers(1, 3))):
-        damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    cut = data.draw(st.integers(0, len(damaged)))
-    with contextlib.suppress(CorruptFileError, UnsupportedError):
-        for block in parse_log_blocks(bytes(damaged[:cut]), path="log"):
-            if block.block_type is BlockType.DELETE:
-                DeleteRecords.parse(block.content, path="log")
-
-
 def deletes(ordering: pa.Array) -> DeleteRecords:
     keys = pa.array([f"key-{number}" for number in range(len(ordering))])
     return DeleteRecords(keys, pa.array(["city=sf"] * len(ordering)), ordering)
@@ -149,7 +131,7 @@ def round_trip(records: DeleteRecords) -> DeleteRecords:
     return DeleteRecords.parse(records.to_bytes(), path="log")
 
 
-ORDERINGS = [
+PLAIN = [
     pa.array([True, False], pa.bool_()),
     pa.array([1, -7], pa.int32()),
     pa.array([2**62, -(2**62)], pa.int64()),
@@ -159,33 +141,31 @@ ORDERINGS = [
     pa.array(["a", "ю" * 100], pa.string()),
     pa.array([Decimal("123456789.123456789012345"), Decimal(-1)], pa.decimal128(30, 15)),
     pa.array([time(12, 30, 1, 5), time(0)], pa.time64("us")),
+    pa.StructArray.from_arrays([pa.array([1, 2], pa.int64()), pa.array(["a", None])], ["f0", "f1"]),
+]
+# Days and times are numbers, as the JVM has them.
+NUMBERS = [
+    (pa.array([date(2026, 11, 21), date(1969, 1, 1)], pa.date32()), pa.int32()),
+    (pa.array([datetime(2026, 11, 21, 1, tzinfo=UTC), None], pa.timestamp("us", tz="UTC")), pa.int64()),
+    (pa.array([datetime(2026, 11, 21, 1), None], pa.timestamp("ms")), pa.int64()),
 ]
 
 
-@pytest.mark.parametrize("ordering", ORDERINGS, ids=lambda ordering: str(ordering.type))
-def test_deletes_of_every_ordering_type(ordering: pa.Array) -> None:
-    records = deletes(ordering)
-    assert round_trip(records) == records
-    with_null = deletes(pa.concat_arrays([ordering, pa.nulls(1, ordering.type)]))
-    assert round_trip(with_null) == with_null
-
-
 @pytest.mark.parametrize(
-    ("ordering", "stored"),
-    [
-        (pa.array([date(2026, 11, 21), date(1969, 1, 1)], pa.date32()), pa.int32()),
-        (pa.array([datetime(2026, 11, 21, 1, tzinfo=UTC), None], pa.timestamp("us", tz="UTC")), pa.int64()),
-        (pa.array([datetime(2026, 11, 21, 1), None], pa.timestamp("ms")), pa.int64()),
-    ],
-    ids=str,
+    ("ordering", "stored"), [*((ordering, ordering.type) for ordering in PLAIN), *NUMBERS], ids=lambda value: str(value)
 )
-def test_days_and_times_are_numbers_as_the_jvm_has_them(ordering: pa.Array, stored: pa.DataType) -> None:
-    assert round_trip(deletes(ordering)).ordering == ordering.cast(stored)
+def test_deletes_of_every_ordering_type(ordering: pa.Array, stored: pa.DataType) -> None:
+    records = deletes(ordering)
+    expected = ordering if ordering.type == stored else ordering.cast(stored)
+    assert round_trip(records) == replace(records, ordering=expected)
+    if not pa.types.is_nested(stored):
+        with_null = deletes(pa.concat_arrays([expected, pa.nulls(1, stored)]))
+        assert round_trip(with_null) == with_null
 
 
-def test_deletes_with_several_ordering_fields() -> None:
-    ordering = pa.StructArray.from_arrays([pa.array([1, 2], pa.int64()), pa.array(["a", None])], ["f0", "f1"])
-    assert round_trip(deletes(ordering)).ordering.to_pylist() == ordering.to_pylist()
+def test_deletes_without_a_partition() -> None:
+    records = DeleteRecords(pa.array(["a", "b"]), pa.array([None, "p"]), pa.nulls(2, pa.int32()))
+    assert round_trip(records) == records
 
 
 def test_deletes_without_ordering_are_the_int_zero_on_disk() -> None:
@@ -200,11 +180,6 @@ def test_deletes_without_ordering_are_the_int_zero_on_disk() -> None:
 def test_no_deletes_take_nine_bytes() -> None:
     nothing = DeleteRecords.without_ordering(pa.array([], pa.string()), "")
     assert (nothing.to_bytes(), len(round_trip(nothing))) == (bytes.fromhex("000000030000000100"), 0)
-
-
-def test_deletes_without_a_partition() -> None:
-    records = DeleteRecords(pa.array(["a", "b"]), pa.array([None, "p"]), pa.nulls(2, pa.int32()))
-    assert round_trip(records) == records
 
 
 @given(st.lists(st.text(max_size=300), max_size=50))
@@ -227,7 +202,7 @@ def test_the_block_behind_a_large_torn_one_is_found() -> None:
     for length in range(40):
         source = CountingSource(b"#HUDI#" + b"x" * length + SECOND)
         torn, second = find_log_blocks(source, path="log", search_bytes=7)
-        assert (torn.block_type, second.block_type) == (BlockType.CORRUPT, BlockType.DELETE)
+        assert (torn.block_type, second.block_type) == (TORN, DELETE)
         assert (torn.offset, second.offset) == (0, 6 + length)
 
 
@@ -292,13 +267,9 @@ def test_deletes_with_an_ordering_value_and_those_without_go_apart() -> None:
 def test_torn_blocks_take_one_pass(noise: bytes) -> None:
     source = CountingSource(FIRST + noise + SECOND)
     first, torn, second = find_log_blocks(source, path="log")
-    assert (first.block_type, torn.block_type, second.block_type) == (
-        BlockType.AVRO_DATA,
-        BlockType.CORRUPT,
-        BlockType.DELETE,
-    )
+    assert (first.block_type, torn.block_type, second.block_type) == (DATA, TORN, DELETE)
     assert (torn.offset, torn.content_bytes) == (len(FIRST), len(noise))
-    assert source.read_bytes < 2 * source.size + 40 * noise.count(b"#HUDI#")
+    assert source.bytes_read < 2 * source.size + 40 * noise.count(b"#HUDI#")
 
 
 def test_a_file_of_magics_is_refused() -> None:
@@ -313,17 +284,89 @@ def test_too_many_and_too_long_headers_are_refused() -> None:
     source = CountingSource(FIRST)
     with pytest.raises(CorruptFileError, match="headers of up to 60 bytes"):
         list(find_log_blocks(source, path="log", head_bytes=(40, 60)))
-    assert source.read_bytes <= 40 + 60 + 14 + 14
+    assert source.bytes_read <= 40 + 60 + 14 + 14
 
 
-class CountingSource:
-    """A source in memory that counts the bytes that are read."""
+# Delete blocks of version 1 and 2: Kryo graphs that the reference made, and damaged ones
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.size = len(data)
-        self.read_bytes = 0
+LOGS = Path(__file__).parents[3] / "golden" / "logs"
+GOLDEN: dict[str, Any] = json.loads((LOGS / "kryo.json").read_text())
+BIG = 2**31
 
-    def read(self, offset: int, length: int) -> bytes:
-        self.read_bytes += length
-        return self._data[offset : offset + length]
+
+def graph(name: str) -> bytes:
+    return base64.b64decode(GOLDEN[name])
+
+
+def parse_kryo(data: bytes, version: int) -> DeleteRecords:
+    return DeleteRecords.parse(struct.pack(">ii", version, len(data)) + data, path="log", offset=500)
+
+
+def test_version_1_has_keys_only() -> None:
+    found = parse_kryo(graph("v1"), 1)
+    assert found.record_keys.to_pylist() == GOLDEN["keys"]
+    assert found.partition_paths.to_pylist() == GOLDEN["partitions"]
+    assert found.ordering.null_count == 8
+
+
+KRYO_ORDERINGS: dict[str, list[Any]] = {
+    # The int 0 is what deletes without ordering value have.
+    "int": [None, 1, -1, BIG - 1, -BIG, 63, 64, 8192],
+    "long": [BIG, -BIG - 1, 2**62, 2**63 - 1, -(2**63), 2**40, -(2**55), 2**56],
+    "long and none": [None, BIG] * 4,
+    "double": [0.0, 1.5, -1.5, 1e300, -0.0, 2.0, 3.0, 4.0],
+    "boolean": [True, False] * 4,
+    "string": GOLDEN["keys"],
+    "decimal": [Decimal(text) for text in ("0", "1.5", "-1.5", "99999999999999999999.5", "-0.00001", "0", "7", "8")],
+    "timestamp": [datetime(2026, 7, day, 1, 2, 3, 456000, tzinfo=UTC) for day in range(1, 9)],
+    "local_date": [date(2026, 7, day) for day in range(1, 9)],
+}
+
+
+@pytest.mark.parametrize("name", KRYO_ORDERINGS)
+def test_version_2_has_orderings(name: str) -> None:
+    found = parse_kryo(graph(f"v2 {name}"), 2)
+    assert found.record_keys.to_pylist() == GOLDEN["keys"]
+    assert found.partition_paths.to_pylist() == GOLDEN["partitions"]
+    assert found.ordering.to_pylist() == KRYO_ORDERINGS[name]
+
+
+def test_the_block_of_hudi_s_own_tests() -> None:
+    found = DeleteRecords.parse((LOGS / "delete_v2_10_records.bin").read_bytes(), path="log")
+    assert len(found) == 10
+    assert found.record_keys[0].as_py() == "d448e1b8-a0d4-45c0-bf2d-a9e16ff3c8ce"
+    assert set(found.partition_paths.to_pylist()) == {"0000/00/00"}
+    assert found.ordering.null_count == 10
+
+
+@pytest.mark.parametrize("name", ["date", "long and int"])
+def test_orderings_that_are_not_clear_are_refused(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"(java\.sql\.Date|several classes).*compact"):
+        parse_kryo(graph(f"v2 {name}"), 2)
+
+
+def test_another_graph_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="DeleteRecord"):
+        parse_kryo(graph("v1"), 2)
+    with pytest.raises(UnsupportedError, match="HoodieKey"):
+        parse_kryo(graph("v2 int"), 1)
+
+
+def test_bytes_behind_the_graph_are_damage() -> None:
+    with pytest.raises(CorruptFileError, match="follow the list") as caught:
+        parse_kryo(graph("v1") + b"\0", 1)
+    assert caught.value.offset == 508 + len(graph("v1"))
+
+
+def test_a_decimal_that_no_table_has_is_damage() -> None:
+    # 1.50: two bytes of the value 150, and the scale 2.
+    place = graph("v2 decimal").index(b"\x03\x00\x96\x04")
+    head, tail = graph("v2 decimal")[:place], graph("v2 decimal")[place + 4 :]
+    for decimal in (b"\x02\x0f\xfe\xff\xff\xff\x0f", b"\x02\x0f\xff\xff\xff\xff\x0f", b"\xff\xff\xff\x7f" + bytes(70)):
+        with pytest.raises(CorruptFileError, match="larger than decimals of tables are"):
+            parse_kryo(head + decimal + tail, 2)
+
+
+def test_more_deletes_than_a_block_has_are_refused() -> None:
+    with pytest.raises(CorruptFileError, match="a list of 8 deletes"):
+        parse_kryo_deletes(graph("v2 int"), 2, path="log", deletes_max=7)

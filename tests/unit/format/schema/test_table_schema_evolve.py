@@ -1,4 +1,4 @@
-"""Schema evolution on write, against what the JVM reference accepted by default."""
+"""Types of new tables, and schema evolution on write, against what the JVM reference accepted by default."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.table_schema import arrow_to_avro, avro_to_arrow, evolve, with_meta_fields
+from hoodie.format.schema.table_schema import arrow_to_avro, avro_to_arrow, evolve, normalise, with_meta_fields
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "types" / "evolution.json"
 # The JVM turns one side into text or bytes, or a number into a moment: a wrong column would go through unseen. Integers
@@ -86,98 +86,208 @@ def schema(**columns: pa.DataType) -> pa.Schema:
     return pa.schema(list(columns.items()))
 
 
-def test_new_columns_come_last_and_take_null() -> None:
-    incoming = pa.schema([pa.field("b", pa.int32(), nullable=False), pa.field("a", pa.int32())])
-    expected = pa.schema([pa.field("a", pa.int32()), pa.field("b", pa.int32(), nullable=True)])
-    assert evolve(schema(a=pa.int32()), incoming).equals(expected)
+def strict(**columns: pa.DataType) -> pa.Schema:
+    """Columns that take no null."""
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
 
 
-def test_a_column_takes_null_once_the_data_may_hold_it() -> None:
-    strict = pa.schema([pa.field("a", pa.int32(), nullable=False)])
-    assert evolve(strict, schema(a=pa.int32())).field("a").nullable
-    assert not evolve(strict, strict).field("a").nullable
-    assert evolve(schema(a=pa.int32()), strict).field("a").nullable
+def nested(name: str, kind: pa.DataType) -> pa.Schema:
+    """A struct `s` with one field."""
+    return schema(s=pa.struct([(name, kind)]))
 
 
-def test_columns_that_take_no_null_must_be_there() -> None:
-    strict = pa.schema([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.int32())])
-    with pytest.raises(SchemaMismatchError, match=r"'a'.*missing.*allows no null"):
-        evolve(strict, schema(b=pa.int32()))
-    inner = schema(s=pa.struct([pa.field("x", pa.int32(), nullable=False), pa.field("y", pa.int32())]))
-    with pytest.raises(SchemaMismatchError, match=r"'s\.x'"):
-        evolve(inner, schema(s=pa.struct([("y", pa.int32())])))
+INT, LONG, FLOAT, DOUBLE = pa.int32(), pa.int64(), pa.float32(), pa.float64()
+MILLIS, MICROS = schema(a=pa.timestamp("ms", "UTC")), schema(a=pa.timestamp("us", "UTC"))
+NARROW, WIDE = schema(a=pa.decimal128(10, 2)), schema(a=pa.decimal128(12, 2))
+MIXED = schema(a=INT, b=pa.string(), c=pa.timestamp("us", "UTC"), d=pa.list_(pa.field("element", INT)))
+MIXED_AS_DATA = schema(
+    a=pa.int8(),
+    b=pa.dictionary(pa.int8(), pa.large_string()),
+    c=pa.timestamp("ns", "Asia/Tokyo"),
+    d=pa.large_list(pa.int16()),
+)
+EVOLVED = {
+    "new columns come last and take null": (
+        schema(a=INT),
+        pa.schema([pa.field("b", INT, nullable=False), pa.field("a", INT)]),
+        schema(a=INT, b=INT),
+    ),
+    "a column takes null once the data may hold it": (strict(a=INT), schema(a=INT), schema(a=INT)),
+    "and not before": (strict(a=INT), strict(a=INT), strict(a=INT)),
+    "nor is that taken back": (schema(a=INT), strict(a=INT), schema(a=INT)),
+    "Arrow types do not matter beyond what they become": (MIXED, MIXED_AS_DATA, MIXED),
+    "milliseconds stay": (MILLIS, MICROS, MILLIS),
+    "microseconds stay": (MICROS, MILLIS, MICROS),
+    "decimals grow": (NARROW, WIDE, WIDE),
+    "and do not shrink": (WIDE, NARROW, WIDE),
+    "meta fields of the data do not count": (schema(a=INT), with_meta_fields(schema(a=LONG)), schema(a=LONG)),
+    "meta fields of the table stay": (with_meta_fields(schema(a=INT)), schema(a=INT), with_meta_fields(schema(a=INT))),
+    "types of new columns become normal": (schema(a=INT), schema(a=INT, b=pa.int8()), schema(a=INT, b=INT)),
+    "integers fit into floats": (schema(a=FLOAT), schema(a=LONG), schema(a=FLOAT)),
+    "floats grow": (schema(a=FLOAT), schema(a=DOUBLE), schema(a=DOUBLE)),
+}
+REFUSED = {
+    "a missing column without null": (
+        pa.schema([*strict(a=INT), *schema(b=INT)]),
+        schema(b=INT),
+        r"'a'.*missing.*allows no null",
+    ),
+    "a missing field without null": (
+        schema(s=pa.struct([*strict(x=INT), *schema(y=INT)])),
+        nested("y", INT),
+        r"'s\.x'",
+    ),
+    "another zone": (
+        MICROS,
+        schema(a=pa.timestamp("us")),
+        r"'a': timestamp\[us, tz=UTC\] in the table, timestamp\[us\] in the data",
+    ),
+    "another scale": (NARROW, schema(a=pa.decimal128(12, 3)), "scale 2"),
+    **{
+        f"{integer} does not become {floating}": (
+            schema(n=integer),
+            schema(n=floating),
+            rf"'n'.*cast the data to {integer}",
+        )
+        for integer in (INT, LONG)
+        for floating in (FLOAT, DOUBLE)
+    },
+    "nor does a field": (nested("n", INT), nested("n", DOUBLE), r"'s\.n'"),
+    "another case": (schema(v=INT), schema(V=INT), "'V': in the table it is named 'v'"),
+    "another case of a field": (nested("v", INT), nested("V", INT), r"'s\.V': in the table it is named 's\.v'"),
+    "a type of a new column": (schema(a=INT), schema(a=INT, b=pa.null()), "'b'"),
+}
+Case = tuple[pa.Schema, pa.Schema, Any]
 
 
-def test_arrow_types_of_the_data_do_not_matter_beyond_what_they_become() -> None:
-    table = schema(
-        a=pa.int32(), b=pa.string(), c=pa.timestamp("us", "UTC"), d=pa.list_(pa.field("element", pa.int32()))
-    )
-    moments, texts = pa.timestamp("ns", "Asia/Tokyo"), pa.dictionary(pa.int8(), pa.large_string())
-    incoming = schema(a=pa.int8(), b=texts, c=moments, d=pa.large_list(pa.int16()))
-    assert evolve(table, incoming).equals(table)
+@pytest.mark.parametrize("case", EVOLVED.values(), ids=EVOLVED)
+def test_evolved(case: Case) -> None:
+    table, incoming, expected = case
+    assert evolve(table, incoming).equals(expected)
 
 
-def test_timestamps_keep_the_unit_of_the_table_but_not_across_zones() -> None:
-    millis, micros = schema(a=pa.timestamp("ms", "UTC")), schema(a=pa.timestamp("us", "UTC"))
-    assert evolve(millis, micros) == millis
-    assert evolve(micros, millis) == micros
-    with pytest.raises(
-        SchemaMismatchError, match=r"'a': timestamp\[us, tz=UTC\] in the table, timestamp\[us\] in the data"
-    ):
-        evolve(micros, schema(a=pa.timestamp("us")))
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_refused(case: Case) -> None:
+    table, incoming, message = case
+    with pytest.raises(SchemaMismatchError, match=message):
+        evolve(table, incoming)
 
 
-def test_decimals_grow_but_keep_their_scale() -> None:
-    narrow, wide = schema(a=pa.decimal128(10, 2)), schema(a=pa.decimal128(12, 2))
-    assert evolve(narrow, wide) == wide
-    assert evolve(wide, narrow) == wide
-    with pytest.raises(SchemaMismatchError, match="scale 2"):
-        evolve(narrow, schema(a=pa.decimal128(12, 3)))
-
-
-@pytest.mark.parametrize("integer", [pa.int32(), pa.int64()], ids=str)
-@pytest.mark.parametrize("floating", [pa.float32(), pa.float64()], ids=str)
-def test_integers_do_not_become_floats(integer: pa.DataType, floating: pa.DataType) -> None:
-    with pytest.raises(SchemaMismatchError, match=rf"'n'.*cast the data to {integer}"):
-        evolve(schema(n=integer), schema(n=floating))
-    with pytest.raises(SchemaMismatchError, match=r"'s\.n'"):
-        evolve(schema(s=pa.struct([("n", integer)])), schema(s=pa.struct([("n", floating)])))
-    assert evolve(schema(n=floating), schema(n=integer)) == schema(n=floating)
-
-
-def test_the_text_of_keys_must_not_change() -> None:
-    before, incoming = pa.float32(), pa.float64()
-    assert evolve(schema(k=before), schema(k=incoming)).field("k").type == incoming
+def test_key_fields_may_grow_if_their_text_stays_and_must_be_there() -> None:
+    for before, after in ((INT, LONG), (DOUBLE, DOUBLE), (pa.decimal128(10, 2), pa.decimal128(12, 2))):
+        assert evolve(schema(k=before), schema(k=after), key_fields=["k"]) == schema(k=after)
     with pytest.raises(SchemaMismatchError, match=r"'k'.*keys are made of its text"):
-        evolve(schema(k=before), schema(k=incoming), key_fields=["k"])
-    nested = [schema(s=pa.struct([("k", kind)])) for kind in (before, incoming)]
+        evolve(schema(k=FLOAT), schema(k=DOUBLE), key_fields=["k"])
     with pytest.raises(SchemaMismatchError, match=r"'s\.k'"):
-        evolve(*nested, key_fields=["s.k"])
-
-
-def test_key_fields_may_grow_and_must_be_there() -> None:
-    assert evolve(schema(k=pa.int32()), schema(k=pa.int64()), key_fields=["k"]) == schema(k=pa.int64())
-    assert evolve(schema(k=pa.float64()), schema(k=pa.float64()), key_fields=["k"]) == schema(k=pa.float64())
-    wide = schema(k=pa.decimal128(12, 2))
-    assert evolve(schema(k=pa.decimal128(10, 2)), wide, key_fields=["k"]) == wide
+        evolve(nested("k", FLOAT), nested("k", DOUBLE), key_fields=["s.k"])
     with pytest.raises(SchemaMismatchError, match=r"'k'.*missing"):
-        evolve(schema(k=pa.int32(), v=pa.int32()), schema(v=pa.int32()), key_fields=["k"])
+        evolve(schema(k=INT, v=INT), schema(v=INT), key_fields=["k"])
 
 
-def test_names_that_differ_in_case_only_are_refused() -> None:
-    with pytest.raises(SchemaMismatchError, match="'V': in the table it is named 'v'"):
-        evolve(schema(v=pa.int32()), schema(V=pa.int32()))
-    with pytest.raises(SchemaMismatchError, match=r"'s\.V': in the table it is named 's\.v'"):
-        evolve(schema(s=pa.struct([("v", pa.int32())])), schema(s=pa.struct([("V", pa.int32())])))
+# What Arrow types become in a table, and which are refused
 
 
-def test_meta_fields_of_the_data_do_not_count() -> None:
-    plain = schema(a=pa.int32())
-    assert evolve(plain, with_meta_fields(schema(a=pa.int64()))) == schema(a=pa.int64())
-    assert evolve(with_meta_fields(plain), plain) == with_meta_fields(plain)
+def items(data_type: pa.DataType, *, nullable: bool = True) -> pa.DataType:
+    return pa.list_(pa.field("element", data_type, nullable=nullable))
 
 
-def test_types_of_new_columns_are_checked_and_made_normal() -> None:
-    assert evolve(schema(a=pa.int32()), schema(a=pa.int32(), b=pa.int8())).field("b").type == pa.int32()
-    with pytest.raises(SchemaMismatchError, match="'b'"):
-        evolve(schema(a=pa.int32()), schema(a=pa.int32(), b=pa.null()))
+KEPT = [
+    pa.bool_(),
+    pa.int32(),
+    pa.int64(),
+    pa.float32(),
+    pa.float64(),
+    pa.string(),
+    pa.binary(),
+    pa.binary(16),
+    pa.date32(),
+    pa.timestamp("us"),
+    pa.timestamp("us", "UTC"),
+    pa.decimal128(1, 0),
+    pa.decimal128(38, 38),
+    items(pa.int32()),
+    items(items(pa.string(), nullable=False)),
+    pa.struct([pa.field("a", pa.int32(), nullable=False)]),
+    pa.map_(pa.string(), items(pa.int64())),
+]
+CHANGED = [
+    (pa.int8(), pa.int32()),
+    (pa.int16(), pa.int32()),
+    (pa.uint8(), pa.int32()),
+    (pa.uint16(), pa.int32()),
+    (pa.uint32(), pa.int64()),
+    (pa.float16(), pa.float32()),
+    (pa.large_string(), pa.string()),
+    (pa.string_view(), pa.string()),
+    (pa.large_binary(), pa.binary()),
+    (pa.binary_view(), pa.binary()),
+    (pa.date64(), pa.date32()),
+    (pa.decimal32(5, 2), pa.decimal128(5, 2)),
+    (pa.decimal64(15, 2), pa.decimal128(15, 2)),
+    (pa.decimal256(38, 2), pa.decimal128(38, 2)),
+    (pa.timestamp("s"), pa.timestamp("us")),
+    (pa.timestamp("ms"), pa.timestamp("us")),
+    (pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")),
+    (pa.timestamp("ns"), pa.timestamp("us")),
+    (pa.timestamp("ns", "Europe/Berlin"), pa.timestamp("us", "UTC")),
+    (pa.timestamp("us", "+02:00"), pa.timestamp("us", "UTC")),
+    (pa.dictionary(pa.int8(), pa.string()), pa.string()),
+    (pa.dictionary(pa.int32(), pa.large_string()), pa.string()),
+    (pa.run_end_encoded(pa.int32(), pa.int8()), pa.int32()),
+    (pa.json_(), pa.string()),
+    (pa.uuid(), pa.binary(16)),
+    (pa.list_(pa.int8()), items(pa.int32())),
+    (pa.list_(pa.int8(), 3), items(pa.int32())),
+    (pa.large_list(pa.string()), items(pa.string())),
+    (pa.list_view(pa.string()), items(pa.string())),
+    (pa.large_list_view(pa.string()), items(pa.string())),
+    (pa.struct([("a", pa.int8())]), pa.struct([("a", pa.int32())])),
+    (pa.map_(pa.large_string(), pa.int8()), pa.map_(pa.string(), pa.int32())),
+    (pa.map_(pa.string(), pa.struct([("a", pa.uint32())])), pa.map_(pa.string(), pa.struct([("a", pa.int64())]))),
+]
+WITHOUT_A_PLACE = [
+    (pa.null(), "cast it to the type that the column should have"),
+    (pa.uint64(), "int64 or decimal128"),
+    (pa.duration("us"), "no durations"),
+    (pa.month_day_nano_interval(), "no durations"),
+    (pa.time64("us"), "no times of day"),
+    (pa.time32("ms"), "no times of day"),
+    (pa.decimal128(5, -1), "scale"),
+    (pa.decimal256(39, 2), "38 digits"),
+    (pa.struct([]), "at least one field"),
+    (pa.map_(pa.int32(), pa.string()), "keys of maps are strings"),
+    (pa.dense_union([pa.field("a", pa.int32())]), "cast or drop"),
+    (pa.dictionary(pa.int8(), pa.null()), "cast it"),
+]
+
+
+@pytest.mark.parametrize("data_type", KEPT, ids=str)
+def test_types_of_a_table_stay(data_type: pa.DataType) -> None:
+    schema = pa.schema([pa.field("a", data_type, nullable=False), pa.field("b", data_type)])
+    assert normalise(schema).equals(schema, check_metadata=True)
+
+
+@pytest.mark.parametrize(("found", "expected"), CHANGED, ids=str)
+def test_other_types_become_those(found: pa.DataType, expected: pa.DataType) -> None:
+    result = normalise(pa.schema([pa.field("a", found, nullable=False)], metadata={"pandas": "{}"}))
+    assert result.equals(pa.schema([pa.field("a", expected, nullable=False)]), check_metadata=True)
+
+
+@pytest.mark.parametrize(("found", "advice"), WITHOUT_A_PLACE, ids=str)
+def test_types_without_a_place_are_refused_by_name(found: pa.DataType, advice: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=advice) as error:
+        normalise(pa.schema([("outer", pa.struct([("inner", found)]))]))
+    assert "'outer.inner'" in str(error.value)
+
+
+def test_items_and_values_are_named_in_errors() -> None:
+    with pytest.raises(SchemaMismatchError, match=r"'a\.element\.value'"):
+        normalise(pa.schema([("a", pa.list_(pa.map_(pa.string(), pa.null())))]))
+
+
+@pytest.mark.parametrize("names", [["a", "a"], ["a", "A"], ["ü", "Ü"]])
+def test_names_are_unique_whatever_their_case(names: list[str]) -> None:
+    with pytest.raises(SchemaMismatchError, match=r"twice|case only"):
+        normalise(pa.schema([pa.field(name, pa.int32()) for name in names]))
+    with pytest.raises(SchemaMismatchError, match=r"'s\."):
+        normalise(pa.schema([("s", pa.struct([pa.field(name, pa.int32()) for name in names]))]))

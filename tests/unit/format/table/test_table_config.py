@@ -6,6 +6,7 @@ import pickle
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,31 +30,38 @@ def _parse(**changes: str | None) -> TableConfig:
 def test_a_v9_table_of_the_reference(golden_tables: Path) -> None:
     path = golden_tables / "v9_cow" / ".hoodie" / "hoodie.properties"
     config = TableConfig.parse(path.read_bytes(), path=str(path))
-    assert config.name == "v9_cow"
-    assert config.database is None
-    assert config.table_type is TableType.COPY_ON_WRITE
-    assert config.version is config.initial_version is TableVersion.NINE
-    assert config.layout_version == 2
-    assert config.record_key_fields == ("uuid",)
-    assert config.partition_fields == ("city",)
-    assert config.partition_field_types == ()
-    assert config.ordering_fields == ("ts",)
-    assert config.key_generator is KeyGeneratorType.SIMPLE
-    assert config.is_hive_style
-    assert not config.is_url_encoded
-    assert not config.drops_partition_columns
-    assert config.populates_meta_fields
-    assert config.base_file_format is BaseFileFormat.PARQUET
-    assert config.merge_mode is config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING
-    assert config.merge_strategy_id is None
-    assert config.payload_class is None
-    assert config.timezone is TimelineZone.LOCAL
-    assert (config.timeline_path, config.history_path, config.archive_folder) == ("timeline", "history", "history")
-    assert config.metadata_partitions == ("bloom_filters", "column_stats", "files", "partition_stats", "record_index")
-    assert config.metadata_partitions_inflight == ()
-    assert config.has_metadata_table
-    assert config.index_definitions_path == ".hoodie/.index_defs/index.json"
-    assert not config.is_cdc_enabled
+    expected = {
+        "name": "v9_cow",
+        "database": None,
+        "table_type": TableType.COPY_ON_WRITE,
+        "version": TableVersion.NINE,
+        "initial_version": TableVersion.NINE,
+        "layout_version": 2,
+        "record_key_fields": ("uuid",),
+        "partition_fields": ("city",),
+        "partition_field_types": (),
+        "ordering_fields": ("ts",),
+        "key_generator": KeyGeneratorType.SIMPLE,
+        "is_hive_style": True,
+        "is_url_encoded": False,
+        "drops_partition_columns": False,
+        "populates_meta_fields": True,
+        "base_file_format": BaseFileFormat.PARQUET,
+        "merge_mode": MergeMode.EVENT_TIME_ORDERING,
+        "merge_strategy_id": None,
+        "payload_class": None,
+        "timezone": TimelineZone.LOCAL,
+        "timeline_path": "timeline",
+        "history_path": "history",
+        "archive_folder": "history",
+        "metadata_partitions": ("bloom_filters", "column_stats", "files", "partition_stats", "record_index"),
+        "metadata_partitions_inflight": (),
+        "has_metadata_table": True,
+        "index_definitions_path": ".hoodie/.index_defs/index.json",
+        "is_cdc_enabled": False,
+    }
+    assert {name: getattr(config, name) for name in expected} == expected
+    assert config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING
 
 
 @pytest.mark.parametrize("name", ["v6_cow", "v6_mor", "v8_cow", "v8_mor", "v9_cow", "v9_mor"])
@@ -84,37 +92,104 @@ def test_the_first_comment_says_whether_the_checksum_was_there() -> None:
     assert written.to_bytes(_NOW).startswith(b"#Updated at 2026-11-21T12:36:20.595118Z\n")
 
 
-def test_defaults_of_a_minimal_table() -> None:
-    config = _parse()
-    assert config.record_key_fields == config.partition_fields == config.ordering_fields == ()
-    assert config.key_generator is KeyGeneratorType.NON_PARTITION
-    assert config.populates_meta_fields
-    assert not config.is_hive_style
-    assert not config.has_metadata_table
-    assert config.merge_mode is MergeMode.COMMIT_TIME_ORDERING
-    assert config.archive_folder == "archived"
-    assert config.cdc_logging_mode == "DATA_BEFORE_AFTER"
+_BOTH_PREFIXES = {
+    "hoodie.deltastreamer.keygen.timebased.timestamp.type": "OLD",
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+    "hoodie.deltastreamer.keygen.timebased.output.dateformat": "yyyy",
+}
+_TYPED = {keys.PARTITION_FIELDS: "p:SIMPLE,ts:timestamp", keys.KEY_GENERATOR_TYPE: "CUSTOM_AVRO"}
+_READ: list[tuple[dict[str, str], str, object]] = [
+    ({}, "record_key_fields", ()),
+    ({}, "partition_fields", ()),
+    ({}, "ordering_fields", ()),
+    ({}, "key_generator", KeyGeneratorType.NON_PARTITION),
+    ({}, "populates_meta_fields", True),
+    ({}, "is_hive_style", False),
+    ({}, "has_metadata_table", False),
+    ({}, "merge_mode", MergeMode.COMMIT_TIME_ORDERING),
+    ({}, "archive_folder", "archived"),
+    ({}, "cdc_logging_mode", "DATA_BEFORE_AFTER"),
+    ({keys.CHECKSUM: str(table_checksum("d", "t")), keys.DATABASE: "d"}, "database", "d"),
+    ({keys.TABLE_FORMAT: "NATIVE"}, "name", "t"),
+    ({keys.TABLE_FORMAT: ""}, "name", "t"),
+    ({keys.PRECOMBINE_FIELD: "ts"}, "ordering_fields", ("ts",)),
+    ({keys.PRECOMBINE_FIELD: "old", keys.ORDERING_FIELDS: "a, b"}, "ordering_fields", ("a", "b")),
+    (_TYPED, "partition_fields", ("p", "ts")),
+    (_TYPED, "partition_field_types", ("SIMPLE", "TIMESTAMP")),
+    (_TYPED, "key_generator", KeyGeneratorType.CUSTOM),
+    ({keys.PARTITION_FIELDS: "p,ts"}, "partition_field_types", ()),
+    (_BOTH_PREFIXES, "timestamp_options", {"timestamp.type": "EPOCHMILLISECONDS", "output.dateformat": "yyyy"}),
+    ({keys.OLD_BASE_FILE_FORMAT: "orc"}, "base_file_format", BaseFileFormat.ORC),
+    ({keys.CDC_LOGGING_MODE: "data_before"}, "cdc_logging_mode", "DATA_BEFORE"),
+    ({keys.RECORD_KEY_FIELDS: "a", keys.PARTITION_FIELDS: "p"}, "key_generator", KeyGeneratorType.SIMPLE),
+    ({keys.RECORD_KEY_FIELDS: "a,b", keys.PARTITION_FIELDS: "p"}, "key_generator", KeyGeneratorType.COMPLEX),
+    ({keys.RECORD_KEY_FIELDS: "a", keys.PARTITION_FIELDS: "p,q"}, "key_generator", KeyGeneratorType.COMPLEX),
+    ({keys.RECORD_KEY_FIELDS: "a", keys.PARTITION_FIELDS: ""}, "key_generator", KeyGeneratorType.NON_PARTITION),
+    ({keys.RECORD_KEY_FIELDS: "", keys.PARTITION_FIELDS: "p"}, "key_generator", KeyGeneratorType.SIMPLE),
+]
+"""Properties besides the least ones, an attribute, and its value."""
 
 
-@pytest.mark.parametrize("missing", [keys.NAME, keys.TYPE, keys.VERSION, keys.LAYOUT_VERSION])
-def test_a_needed_property_is_missing(missing: str) -> None:
-    with pytest.raises(CorruptFileError, match=f"{missing}.*backup"):
-        _parse(**{missing: None})
+@pytest.mark.parametrize(("given", "attribute", "expected"), _READ)
+def test_properties_are_read(given: dict[str, str], attribute: str, expected: object) -> None:
+    assert getattr(_parse(**given), attribute) == expected
 
 
-@pytest.mark.parametrize("number", ["9" * 5000, str(10**20), "-1", "9.0", "\u0669", "1e999"])
-@pytest.mark.parametrize("key", [keys.VERSION, keys.LAYOUT_VERSION, keys.INITIAL_VERSION])
-def test_numbers_beyond_all_versions_are_refused(key: str, number: str) -> None:
-    with pytest.raises(HoodieError, match="found") as raised:
-        _parse(**{key: number})
+_REFUSED: list[tuple[type[HoodieError], dict[str, Any], str]] = [
+    *(
+        (CorruptFileError, {missing: None}, f"{missing}.*backup")
+        for missing in (keys.NAME, keys.TYPE, keys.VERSION, keys.LAYOUT_VERSION)
+    ),
+    *(
+        (HoodieError, {key: number}, "found")
+        for key in (keys.VERSION, keys.LAYOUT_VERSION, keys.INITIAL_VERSION)
+        for number in ("9" * 5000, str(10**20), "-1", "9.0", "\u0669", "1e999")
+    ),
+    *(
+        (InvalidConfigError, {key: path}, f"{key}.*a folder of the table")
+        for key in (keys.TIMELINE_PATH, keys.HISTORY_PATH, keys.ARCHIVE_FOLDER)
+        for path in ("/etc", "..", "../../x", "a/../../b", "a//b", "s3://b/x", "./x")
+    ),
+    *(
+        (InvalidConfigError, {key: value}, f"{key}.*{value!r}")
+        for key, value in (
+            (keys.TYPE, "COPY_ON_READ"),
+            (keys.HIVE_STYLE, "yes"),
+            (keys.POPULATE_META_FIELDS, "1"),
+            (keys.BASE_FILE_FORMAT, "CSV"),
+            (keys.TIMEZONE, "CET"),
+            (keys.MERGE_MODE, "NEWEST"),
+            (keys.PARTIAL_UPDATE_MODE, "ALL"),
+        )
+    ),
+    (CorruptFileError, {keys.CHECKSUM: "1"}, r"checksum \d+ of database '' and table 't' expected, found '1'"),
+    (CorruptFileError, {keys.VERSION: "nine"}, "a number expected, found 'nine'"),
+    (UnsupportedError, {keys.VERSION: "5"}, "6, 8 or 9 expected, found 5.*0.14"),
+    (UnsupportedError, {keys.VERSION: "7"}, "6, 8 or 9 expected, found 7.*during an upgrade"),
+    (UnsupportedError, {keys.VERSION: "10"}, "6, 8 or 9 expected, found 10.*newer Hudi"),
+    (
+        UnsupportedError,
+        {keys.TABLE_FORMAT: "iceberg"},
+        r"hoodie\.table\.format=native expected, found 'iceberg'.*JVM Hudi",
+    ),
+    # A half upgraded table.
+    (
+        InvalidConfigError,
+        {keys.VERSION: "6"},
+        r"layout\.version=1 for table version 6 expected, found 2.*interrupted",
+    ),
+    (UnsupportedError, {keys.KEY_GENERATOR_TYPE: "MAGIC"}, r"keygenerator\.type"),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "given", "message"), _REFUSED, ids=[f"{error.__name__} {[*given]}" for error, given, _ in _REFUSED]
+)
+def test_what_makes_no_sense_is_refused(error: type[HoodieError], given: dict[str, str | None], message: str) -> None:
+    with pytest.raises(error, match=message) as raised:
+        _parse(**given)
+    assert "t/.hoodie/hoodie.properties" in str(raised.value)
     assert len(str(raised.value)) < 500
-
-
-@pytest.mark.parametrize("path", ["/etc", "..", "../../x", "a/../../b", "a//b", "s3://b/x", "./x"])
-@pytest.mark.parametrize("key", [keys.TIMELINE_PATH, keys.HISTORY_PATH, keys.ARCHIVE_FOLDER])
-def test_folders_outside_the_table_are_refused(key: str, path: str) -> None:
-    with pytest.raises(InvalidConfigError, match=f"{key}.*a folder of the table"):
-        _parse(**{key: path})
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1\x00\x01", b"#only a comment"])
@@ -134,75 +209,6 @@ def test_every_truncation_is_corrupt_or_still_a_table(golden_tables: Path) -> No
     assert refused > len(data) // 2
 
 
-def test_a_wrong_checksum_is_corrupt() -> None:
-    with pytest.raises(CorruptFileError, match=r"checksum \d+ of database '' and table 't' expected, found '1'"):
-        _parse(**{keys.CHECKSUM: "1"})
-    assert _parse(**{keys.CHECKSUM: str(table_checksum("d", "t")), keys.DATABASE: "d"}).database == "d"
-
-
-@pytest.mark.parametrize(("number", "advice"), [("5", "0.14"), ("7", "during an upgrade"), ("10", "newer Hudi")])
-def test_another_table_version_is_unsupported(number: str, advice: str) -> None:
-    with pytest.raises(UnsupportedError, match=f"6, 8 or 9 expected, found {number}.*{advice}"):
-        _parse(**{keys.VERSION: number})
-
-
-def test_tables_of_another_format_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedError, match=r"hoodie\.table\.format=native expected, found 'iceberg'.*JVM Hudi"):
-        _parse(**{keys.TABLE_FORMAT: "iceberg"})
-    assert _parse(**{keys.TABLE_FORMAT: "NATIVE"}).name == _parse(**{keys.TABLE_FORMAT: ""}).name == "t"
-
-
-def test_a_version_that_is_no_number_is_corrupt() -> None:
-    with pytest.raises(CorruptFileError, match="a number expected, found 'nine'"):
-        _parse(**{keys.VERSION: "nine"})
-
-
-def test_a_half_upgraded_table_is_refused() -> None:
-    with pytest.raises(
-        InvalidConfigError, match=r"layout\.version=1 for table version 6 expected, found 2.*interrupted"
-    ):
-        _parse(**{keys.VERSION: "6"})
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        (keys.TYPE, "COPY_ON_READ"),
-        (keys.HIVE_STYLE, "yes"),
-        (keys.POPULATE_META_FIELDS, "1"),
-        (keys.BASE_FILE_FORMAT, "CSV"),
-        (keys.TIMEZONE, "CET"),
-        (keys.MERGE_MODE, "NEWEST"),
-        (keys.PARTIAL_UPDATE_MODE, "ALL"),
-    ],
-)
-def test_a_senseless_value_names_file_key_and_value(key: str, value: str) -> None:
-    with pytest.raises(InvalidConfigError) as raised:
-        _parse(**{key: value})
-    message = str(raised.value)
-    assert "t/.hoodie/hoodie.properties" in message
-    assert key in message
-    assert repr(value) in message
-
-
-def test_an_unknown_key_generator_type_is_unsupported() -> None:
-    with pytest.raises(UnsupportedError, match=r"keygenerator\.type"):
-        _parse(**{keys.KEY_GENERATOR_TYPE: "MAGIC"})
-
-
-def test_both_names_of_the_ordering_fields_are_read() -> None:
-    assert _parse(**{keys.PRECOMBINE_FIELD: "ts"}).ordering_fields == ("ts",)
-    assert _parse(**{keys.PRECOMBINE_FIELD: "old", keys.ORDERING_FIELDS: "a, b"}).ordering_fields == ("a", "b")
-
-
-def test_partition_field_types_are_split_off() -> None:
-    config = _parse(**{keys.PARTITION_FIELDS: "p:SIMPLE,ts:timestamp", keys.KEY_GENERATOR_TYPE: "CUSTOM_AVRO"})
-    assert config.partition_fields == ("p", "ts")
-    assert config.partition_field_types == ("SIMPLE", "TIMESTAMP")
-    assert config.key_generator is KeyGeneratorType.CUSTOM
-    assert _parse(**{keys.PARTITION_FIELDS: "p,ts"}).partition_field_types == ()
-
-
 @pytest.mark.parametrize(
     ("class_name", "expected"),
     [
@@ -218,42 +224,6 @@ def test_the_key_generator_follows_from_its_class(class_name: str, expected: Key
     assert _parse(**{keys.KEY_GENERATOR_CLASS: class_name}).key_generator is expected
     with_type = {keys.KEY_GENERATOR_CLASS: class_name, keys.KEY_GENERATOR_TYPE: "USER_PROVIDED"}
     assert _parse(**with_type).key_generator is expected
-
-
-@pytest.mark.parametrize(
-    ("record_keys", "partitions", "expected"),
-    [
-        ("a", "p", KeyGeneratorType.SIMPLE),
-        ("a,b", "p", KeyGeneratorType.COMPLEX),
-        ("a", "p,q", KeyGeneratorType.COMPLEX),
-        ("a", "", KeyGeneratorType.NON_PARTITION),
-        ("", "p", KeyGeneratorType.SIMPLE),
-    ],
-)
-def test_the_key_generator_follows_from_the_fields(
-    record_keys: str, partitions: str, expected: KeyGeneratorType
-) -> None:
-    config = _parse(**{keys.RECORD_KEY_FIELDS: record_keys, keys.PARTITION_FIELDS: partitions})
-    assert config.key_generator is expected
-
-
-def test_timestamp_options_are_read_under_both_prefixes() -> None:
-    config = _parse(
-        **{
-            "hoodie.deltastreamer.keygen.timebased.timestamp.type": "OLD",
-            "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
-            "hoodie.deltastreamer.keygen.timebased.output.dateformat": "yyyy",
-        }
-    )
-    assert config.timestamp_options == {"timestamp.type": "EPOCHMILLISECONDS", "output.dateformat": "yyyy"}
-
-
-def test_the_old_name_of_the_base_file_format_is_read() -> None:
-    assert _parse(**{keys.OLD_BASE_FILE_FORMAT: "orc"}).base_file_format is BaseFileFormat.ORC
-
-
-def test_old_spellings_of_the_cdc_mode_are_read() -> None:
-    assert _parse(**{keys.CDC_LOGGING_MODE: "data_before"}).cdc_logging_mode == "DATA_BEFORE"
 
 
 def test_changes_keep_unknown_keys_and_the_original() -> None:

@@ -85,12 +85,8 @@ def test_without_partitions_and_ordering() -> None:
     assert created.raw[keys.PARTITION_EXTRACTOR_CLASS] == "org.apache.hudi.hive.NonPartitionedExtractor"
     assert created.raw[keys.PARTITION_FIELDS] == ""
     assert keys.ORDERING_FIELDS not in created.raw
-
-
-def test_extra_properties_and_a_database() -> None:
-    created = new_table_config(NewTable(name="t", database="d", extra={"hoodie.table.cdc.enabled": "true"}))
-    assert created.database == "d"
-    assert created.is_cdc_enabled
+    more = new_table_config(NewTable(name="t", database="d", extra={"hoodie.table.cdc.enabled": "true"}))
+    assert (more.database, more.is_cdc_enabled) == ("d", True)
 
 
 def test_a_table_needs_a_name_and_a_type_for_each_partition_field() -> None:

@@ -1,4 +1,4 @@
-"""The properties of a table of another version. What JVM Hudi 1.2.0 stores is in the comments of the differences."""
+"""Table versions, and the properties of a table of another version; comments say what JVM Hudi 1.2.0 stores instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.version_change import properties_for
-from hoodie.format.table.versions import TableVersion
+from hoodie.format.table.versions import VERSIONS, TableVersion
 
 _MODEL = "org.apache.hudi.common.model."
 _EVENT, _COMMIT = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-9b91-f6ebba25356d"
@@ -151,3 +151,27 @@ def test_types_of_partition_fields() -> None:
     with pytest.raises(InvalidConfigError, match="found 'town:SIMPLE'"):
         properties_for(six, EIGHT, {"hoodie.table.partition.fields": "town:SIMPLE"})
     assert moved(six, EIGHT, **{"hoodie.table.partition.fields": "city:SIMPLE"}).partition_field_types == ("SIMPLE",)
+
+
+def test_what_differs() -> None:
+    assert [TableVersion.of(number) for number in (6, 8, 9)] == list(VERSIONS)
+    assert [version.layout_version for version in VERSIONS] == [1, 2, 2]
+    for predicate in (
+        "has_completion_time_in_name",
+        "commit_metadata_is_avro",
+        "stores_merge_mode",
+        "stores_partition_field_types",
+        "has_index_definitions",
+        "has_log_compaction",
+    ):
+        assert [getattr(version, predicate) for version in VERSIONS] == [False, True, True]
+    assert [version.stores_payload_class for version in VERSIONS] == [True, True, False]
+    assert [version.names_single_complex_key for version in VERSIONS] == [False, False, True]
+    assert [version.log_name_has_base_instant for version in VERSIONS] == [True, False, False]
+    assert [version.validates_log_blocks for version in VERSIONS] == [True, False, False]
+
+
+@pytest.mark.parametrize("number", [-1, 0, 5, 7, 10])
+def test_unknown_versions(number: int) -> None:
+    with pytest.raises(UnsupportedError, match=f"^p/hoodie.properties: .* found {number}"):
+        TableVersion.of(number, path="p/hoodie.properties")

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import hoodie
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.format.hashes.bloom import (
@@ -20,12 +19,11 @@ from hoodie.format.hashes.bloom import (
     FilterBuilder,
     FilterOptions,
 )
-from hoodie.storage import MemoryStore, Store
+from hoodie.storage import Store
 from hoodie.table import Table
-from hoodie.write.create import CreateOptions, create_table
 from tests.support.fault_store import FaultStore
 from tests.support.rows import assert_same_rows
-from tests.unit.write.tables import SCHEMA, trips
+from tests.support.tables import PLAIN, new_table, plain
 
 BLOOMS = ("bloom", "global_bloom")
 SMALL = {"hoodie.index.bloom.num_entries": "100", "hoodie.parquet.small.file.limit": "0"}
@@ -33,16 +31,10 @@ STATISTICS = {"hoodie.metadata.index.column.stats.enable": "true"}
 UNSORTED = ["", "A", "a", "é", "日", "😀", "\ue000", "\uffff", "z\ue000", "z😀", "z"]
 
 
-def new_table(path: Path | MemoryStore, index: str, **options: Any) -> Table:
+def table_of(index: str, path: Path | None = None, **options: Any) -> Table:
     properties = {**SMALL, **options.pop("properties", {})}
-    wanted = CreateOptions(
-        record_key="id", partition_by="city", ordering="ts", index=index, properties=properties, **options
-    )
-    if isinstance(path, MemoryStore):
-        create_table(path, SCHEMA, wanted)
-        return Table(path)
-    hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", index=index, properties=properties, **options)  # fmt: skip  # noqa: E501
-    return hoodie.open(path, spark=False)
+    wanted = {"partition_by": "city", "ordering": "ts", "index": index, "properties": properties, **options}
+    return new_table(PLAIN, path=path, **wanted)
 
 
 def base_files(path: Path) -> list[Path]:
@@ -59,15 +51,14 @@ def with_footer(file: Path, changes: dict[str, str | None]) -> None:
         writer.add_key_value_metadata(kept)
 
 
-@pytest.mark.parametrize("index", BLOOMS)
-@pytest.mark.parametrize("kind", ["SIMPLE", "DYNAMIC_V0"])
+@pytest.mark.parametrize(("index", "kind"), [("bloom", "SIMPLE"), ("global_bloom", "DYNAMIC_V0")])
 def test_files_carry_the_filter_of_their_keys_with_the_options_of_the_table(
     tmp_path: Path, index: str, kind: str
 ) -> None:
     properties = {"hoodie.bloom.index.filter.type": kind, "hoodie.index.bloom.num_entries": "3"}
-    table = new_table(tmp_path, index, type="merge_on_read", properties=properties)
-    table.bulk_insert(trips(*((f"k{n}", 1, 1.0, "sf") for n in range(8))))
-    table.upsert(trips(*((f"k{n}", 2, 1.0, "sf") for n in range(4, 12))))
+    table = table_of(index, tmp_path, type="merge_on_read", properties=properties)
+    table.bulk_insert(plain(*((f"k{n}", 1, "sf") for n in range(8))))
+    table.upsert(plain(*((f"k{n}", 2, "sf") for n in range(4, 12))))
     assert table.schedule_compaction(properties={"hoodie.compact.inline.max.delta.commits": "1"})
     table.compact()
     table.cluster(by=["ts"])
@@ -82,37 +73,41 @@ def test_files_carry_the_filter_of_their_keys_with_the_options_of_the_table(
 
 
 @pytest.mark.parametrize("index", BLOOMS)
-@pytest.mark.parametrize("properties", [{}, STATISTICS, {"hoodie.bloom.index.prune.by.ranges": "false"}], ids=["footers", "statistics", "no-ranges"])  # fmt: skip  # noqa: E501
+@pytest.mark.parametrize(
+    "properties",
+    [{}, STATISTICS, {"hoodie.bloom.index.prune.by.ranges": "false"}],
+    ids=["footers", "stats", "all"],
+)
 def test_keys_beyond_ascii_are_found_in_every_file(index: str, properties: dict[str, str]) -> None:
     """The JVM's order of such keys is not the order of their bytes."""
     keys = [f"{text}{number}" for number in range(3) for text in UNSORTED]
-    table = new_table(MemoryStore(), index, properties=properties)
+    table = table_of(index, properties=properties)
     for part in range(4):
-        table.insert(trips(*((key, 1, 1.0, "sf") for key in keys[part::4])))
-    result = table.upsert(trips(*((key, 2, 2.0, "sf") for key in [*keys, "new"])))
+        table.insert(plain(*((key, 1, "sf") for key in keys[part::4])))
+    result = table.upsert(plain(*((key, 2, "sf") for key in [*keys, "new"])))
     assert (result.inserted, result.updated) == (1, len(keys))
-    assert_same_rows(table.to_arrow(SCHEMA.names), trips(*((key, 2, 2.0, "sf") for key in [*keys, "new"])), key="id")
+    assert_same_rows(table.to_arrow(PLAIN.names), plain(*((key, 2, "sf") for key in [*keys, "new"])), key="id")
 
 
 @pytest.mark.parametrize("index", BLOOMS)
 def test_comparisons_that_are_divided_find_the_same(index: str) -> None:
     """Tasks of two comparisons: every file is divided, and so are the sorted keys."""
-    table = new_table(MemoryStore(), index, properties={"hoodie.bloom.index.keys.per.bucket": "2"})
-    rows = [(f"k{n:02}", 1, 1.0, ("sf", "la")[n % 2]) for n in range(30)]
-    table.upsert(trips(*rows[:20]))
-    table.upsert(trips(*rows[10:]))
-    newer = [(key, 3, 1.0, city) for key, _, _, city in rows[5:]]
-    assert table.upsert(trips(*newer)).updated == 25
-    assert_same_rows(table.to_arrow(SCHEMA.names), trips(*rows[:5], *newer), key="id")
+    table = table_of(index, properties={"hoodie.bloom.index.keys.per.bucket": "2"})
+    rows = [(f"k{n:02}", 1, ("sf", "la")[n % 2]) for n in range(30)]
+    table.upsert(plain(*rows[:20]))
+    table.upsert(plain(*rows[10:]))
+    newer = [(key, 3, city) for key, _, city in rows[5:]]
+    assert table.upsert(plain(*newer)).updated == 25
+    assert_same_rows(table.to_arrow(PLAIN.names), plain(*rows[:5], *newer), key="id")
 
 
 @pytest.mark.parametrize("index", BLOOMS)
 def test_footers_of_a_few_files_are_read_once(tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without statistics the footer gives the range; it is not read again for the filter."""
-    table = new_table(tmp_path, index, properties={"hoodie.metadata.index.column.stats.enable": "false"})
+    table = table_of(index, tmp_path, properties={"hoodie.metadata.index.column.stats.enable": "false"})
     for start in range(3):
-        table.bulk_insert(trips(*((f"k{n}", 1, 1.0, "sf") for n in range(start, 30, 3))))
-    absent = trips(*((f"k{n}x", 1, 1.0, "sf") for n in range(10, 25)))
+        table.bulk_insert(plain(*((f"k{n}", 1, "sf") for n in range(start, 30, 3))))
+    absent = plain(*((f"k{n}x", 1, "sf") for n in range(10, 25)))
     for kept, expected in ((40, 3), (2, 6)):
         monkeypatch.setattr("hoodie.index.bloom.ranges._KEPT_FOOTERS", kept)
         opened: list[str] = []
@@ -127,8 +122,8 @@ def test_footers_of_a_few_files_are_read_once(tmp_path: Path, index: str, monkey
 
 
 def test_a_filter_is_trusted_and_a_file_without_one_may_have_every_key(tmp_path: Path) -> None:
-    table = new_table(tmp_path, "bloom")
-    table.upsert(trips(("a", 1, 1.0, "sf"), ("c", 1, 1.0, "sf")))
+    table = table_of("bloom", tmp_path)
+    table.upsert(plain(("a", 1, "sf"), ("c", 1, "sf")))
     empty = FilterBuilder(FilterOptions(entries=10)).build()
     for filter_text, kind, expected in (
         (None, None, 0),
@@ -138,45 +133,40 @@ def test_a_filter_is_trusted_and_a_file_without_one_may_have_every_key(tmp_path:
         newest = max(base_files(tmp_path), key=lambda file: file.stem.rpartition("_")[2])
         with_footer(newest, {FOOTER_KEY: filter_text, TYPE_FOOTER_KEY: kind})
         table.index.rebuild()
-        result = table.upsert(trips(("a", 2, 1.0, "sf")))
+        result = table.upsert(plain(("a", 2, "sf")))
         assert result.inserted == expected
 
 
-@pytest.mark.parametrize("index", BLOOMS)
-@pytest.mark.parametrize("properties", [{}, STATISTICS], ids=["footers", "statistics"])
+@pytest.mark.parametrize(
+    ("index", "properties"), [("bloom", {}), ("global_bloom", STATISTICS)], ids=["footers", "statistics"]
+)
 def test_time_ordered_keys_open_few_files(index: str, properties: dict[str, str]) -> None:
-    """Twenty files of ten keys; the keys of a batch are in two of them."""
-    inner = MemoryStore()
-    table = new_table(inner, index, properties=properties)
-    for number in range(20):
-        table.insert(trips(*((f"k{number * 10 + n:04}", 1, 1.0, "sf") for n in range(10))))
-    store = FaultStore(inner, count_reads=True)
+    """Eight files of ten keys; the keys of a batch are in two of them."""
+    table = table_of(index, properties=properties)
+    for number in range(8):
+        table.insert(plain(*((f"k{number * 10 + n:02}", 1, "sf") for n in range(10))))
+    store = FaultStore(table.view().store, count_reads=True)
     store.register()
-    watched = Table(store)
-    seen = len(store.calls)
-    watched.upsert(trips(("k0109", 2, 1.0, "sf"), ("k0110", 2, 1.0, "sf"), ("k9999", 2, 1.0, "sf")))
-    opened = [
-        call.path for call in store.calls[seen:] if call.operation == "open_input" and call.path.endswith(".parquet")
-    ]
-    store.unregister()
+    Table(store).upsert(plain(("k39", 2, "sf"), ("k40", 2, "sf"), ("k99", 2, "sf")))
+    opened = [call.path for call in store.calls if call.operation == "open_input" and call.path.endswith(".parquet")]
     more_than_a_range = {path for path in opened if opened.count(path) > (1 if not properties else 0)}
     assert len(more_than_a_range) == 2
-    assert len(set(opened)) == (20 if not properties else 2)
+    assert len(set(opened)) == (8 if not properties else 2)
 
 
 @pytest.mark.parametrize(("before", "index"), [("partitioned_record", "bloom"), ("record", "global_bloom")])
 def test_after_a_switch_keys_that_only_logs_hold_are_found(tmp_path: Path, before: str, index: str) -> None:
     """The record index put inserts into logs, and its files have filters that say maybe to every key."""
     properties = {"hoodie.parquet.small.file.limit": "1000000"}
-    table = new_table(tmp_path, before, type="merge_on_read", properties=properties)
-    table.upsert(trips(("b", 1, 1.0, "sf")))
-    table.upsert(trips(("a", 1, 1.0, "sf"), ("c", 1, 1.0, "sf")))
+    table = table_of(before, tmp_path, type="merge_on_read", properties=properties)
+    table.upsert(plain(("b", 1, "sf")))
+    table.upsert(plain(("a", 1, "sf"), ("c", 1, "sf")))
     table.delete(pa.table({"id": ["c"], "city": ["sf"]}))
     table.index.switch(index)
     (file,) = base_files(tmp_path)
     assert pq.read_table(file, columns=["id"])["id"].to_pylist() == ["b"]
-    result = table.upsert(trips(("a", 2, 2.0, "sf"), ("b", 2, 2.0, "sf"), ("d", 2, 2.0, "sf")))
+    result = table.upsert(plain(("a", 2, "sf"), ("b", 2, "sf"), ("d", 2, "sf")))
     assert (result.inserted, result.updated) == (1, 2)
-    expected = trips(("a", 2, 2.0, "sf"), ("b", 2, 2.0, "sf"), ("d", 2, 2.0, "sf"))
-    assert_same_rows(table.to_arrow(SCHEMA.names), expected, key="id")
+    expected = plain(("a", 2, "sf"), ("b", 2, "sf"), ("d", 2, "sf"))
+    assert_same_rows(table.to_arrow(PLAIN.names), expected, key="id")
     assert table.verify(full=True).ok

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -29,23 +28,16 @@ from hoodie.write import indexed
 from hoodie.write.setup import WriteSetup
 from tests.support.index_check import check_index
 from tests.support.steps import once_at
-from tests.unit.write.tables import SCHEMA, trips
+from tests.support.tables import PLAIN, new_table, plain, values_of
 
 Told = tuple[str, int | None, str, str, Route | None]
 """Key, ordering value and partition of a row; the partition that it hits, and how: None where it is an insert."""
 
 
-def new_table(path: Path, **given: Any) -> Table:
+def table_of(**given: Any) -> Table:
     """`a` in sf and `b` in nyc, both with the ordering value 5."""
-    wanted = {"record_key": "id", "partition_by": "city", "ordering": "ts", "spark": False, **given}
-    table: Table = hoodie.create(path, SCHEMA, **wanted)
-    table.upsert(trips(("a", 5, 1.0, "sf"), ("b", 5, 2.0, "nyc")))
-    return table
-
-
-def rows(table: Table) -> list[tuple[str, int, str]]:
-    found = table.to_arrow(columns=["id", "ts", "city"]).to_pylist()
-    return sorted((row["id"], row["ts"], row["city"]) for row in found)
+    first = plain(("a", 5, "sf"), ("b", 5, "nyc"))
+    return new_table(PLAIN, first, **{"partition_by": "city", "ordering": "ts", **given})
 
 
 def tag(
@@ -82,9 +74,9 @@ def tag(
 
 
 @pytest.mark.parametrize(("ts", "route"), [(4, Route.DROP), (5, Route.MOVE), (6, Route.MOVE)])
-def test_a_record_moves_unless_it_is_older(tmp_path: Path, ts: int, route: Route) -> None:
-    table = new_table(tmp_path)
-    told, _ = tag(table, trips(("a", ts, 0.0, "la"), ("b", ts, 0.0, "nyc"), ("new", ts, 0.0, "la")))
+def test_a_record_moves_unless_it_is_older(ts: int, route: Route) -> None:
+    table = table_of()
+    told, _ = tag(table, plain(("a", ts, "la"), ("b", ts, "nyc"), ("new", ts, "la")))
     assert told == [
         ("a", ts, "city=la", "city=sf", route),
         ("b", ts, "city=nyc", "city=nyc", Route.UPDATE),
@@ -92,70 +84,62 @@ def test_a_record_moves_unless_it_is_older(tmp_path: Path, ts: int, route: Route
     ]
 
 
-def test_without_moves_a_row_goes_where_its_record_lies(tmp_path: Path) -> None:
-    table = new_table(tmp_path, properties={indexes.RECORD_UPDATE_PARTITION_PATH.key: "false"})
-    told, _ = tag(table, trips(("a", 9, 0.0, "la")))
+def test_where_a_row_goes_whose_record_lies_in_another_partition() -> None:
+    """Without moves, and a delete: where the record lies. By commit time every record moves."""
+    told, _ = tag(table_of(properties={indexes.RECORD_UPDATE_PARTITION_PATH.key: "false"}), plain(("a", 9, "la")))
     assert told == [("a", 9, "city=la", "city=sf", Route.UPDATE)]
-
-
-def test_by_commit_time_every_record_moves(tmp_path: Path) -> None:
-    table = new_table(tmp_path, ordering=None)
-    told, _ = tag(table, trips(("a", 1, 0.0, "la")))
+    told, _ = tag(table_of(ordering=None), plain(("a", 1, "la")))
     assert told == [("a", 1, "city=la", "city=sf", Route.MOVE)]
-
-
-def test_a_delete_goes_where_the_record_lies(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    told, _ = tag(table, pa.table({"id": ["a", "unknown"], "city": ["la", "la"]}), deletes=True)
+    told, _ = tag(table_of(), pa.table({"id": ["a", "unknown"], "city": ["la", "la"]}), deletes=True)
     assert told == [("a", None, "city=la", "city=sf", Route.UPDATE), ("unknown", None, "city=la", "", None)]
 
 
-def test_of_rows_of_two_partitions_one_counts(tmp_path: Path) -> None:
+def test_of_rows_of_two_partitions_one_counts() -> None:
     """The losers go nowhere, whether their key is known or new."""
-    table = new_table(tmp_path)
-    batch = trips(("a", 7, 0.0, "la"), ("a", 6, 0.0, "sf"), ("x", 2, 0.0, "la"), ("x", 3, 0.0, "sf"))
+    table = table_of()
+    batch = plain(("a", 7, "la"), ("a", 6, "sf"), ("x", 2, "la"), ("x", 3, "sf"))
     told, _ = tag(table, batch)
     assert [row for row in told if row[4] != Route.DROP] == [
         ("a", 7, "city=la", "city=sf", Route.MOVE),
         ("x", 3, "city=sf", "", None),
     ]
     table.upsert(batch)
-    assert rows(table) == [("a", 7, "la"), ("b", 5, "nyc"), ("x", 3, "sf")]
+    assert values_of(table) == [("a", 7, "la"), ("b", 5, "nyc"), ("x", 3, "sf")]
     check_index(table.view())
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_of_equal_rows_of_two_partitions_the_later_counts(tmp_path: Path, order: int) -> None:
-    table = new_table(tmp_path)
-    batch = [("x", 1, 0.0, "la"), ("x", 1, 0.0, "sf")][::order]
-    table.upsert(trips(*batch))
-    assert rows(table)[-1] == ("x", 1, batch[1][3])
+def test_of_equal_rows_of_two_partitions_the_later_counts(order: int) -> None:
+    table = table_of()
+    batch = [("x", 1, "la"), ("x", 1, "sf")][::order]
+    table.upsert(plain(*batch))
+    assert values_of(table)[-1] == ("x", 1, batch[1][2])
 
 
-def test_a_record_that_moves_twice_in_a_batch_is_one_update(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    result = table.upsert(trips(("a", 7, 0.0, "la"), ("a", 6, 0.0, "la"), ("a", 6, 0.0, "la")))
+def test_a_record_that_moves_twice_in_a_batch_is_one_update() -> None:
+    table = table_of()
+    result = table.upsert(plain(("a", 7, "la"), ("a", 6, "la"), ("a", 6, "la")))
     assert (result.inserted, result.updated, result.deleted) == (0, 1, 0)
-    assert rows(table) == [("a", 7, "la"), ("b", 5, "nyc")]
+    assert values_of(table) == [("a", 7, "la"), ("b", 5, "nyc")]
 
 
-def test_rows_that_lost_stay_out_when_the_file_group_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_lost_stay_out_when_the_file_group_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Entries may name file groups that are gone. Their keys are new then, but still one row of each counts."""
-    table = new_table(tmp_path)
+    table = table_of()
     with monkeypatch.context() as patch:
         patch.setattr(RecordIndexUpdate, "stage_deletes", lambda *_: ())
         table.delete_partitions(["city=sf"])
-    table.upsert(trips(("a", 7, 0.0, "la"), ("a", 8, 0.0, "nyc"), ("b", 6, 0.0, "nyc")))
-    assert rows(table) == [("a", 8, "nyc"), ("b", 6, "nyc")]
+    table.upsert(plain(("a", 7, "la"), ("a", 8, "nyc"), ("b", 6, "nyc")))
+    assert values_of(table) == [("a", 8, "nyc"), ("b", 6, "nyc")]
     check_index(table.view())
 
 
 @pytest.mark.parametrize("index", ["record", "partitioned_record"])
-def test_seek_and_scan_find_the_same(tmp_path: Path, index: str) -> None:
-    table = new_table(tmp_path, index=index)
-    table.upsert(trips(*((f"k{number}", 5, 0.0, "sf") for number in range(60))))
+def test_seek_and_scan_find_the_same(index: str) -> None:
+    table = table_of(index=index)
+    table.upsert(plain(*((f"k{number}", 5, "sf") for number in range(60))))
     table.delete(pa.table({"id": [f"k{number}" for number in range(0, 60, 7)], "city": ["sf"] * 9}))
-    batch = trips(*((f"k{number}", 6, 0.0, ("sf", "la")[number % 2]) for number in range(70)))
+    batch = plain(*((f"k{number}", 6, ("sf", "la")[number % 2]) for number in range(70)))
     seek, sought = tag(table, batch, {indexes.RECORD_INDEX_LOOK_UP.key: LookUp.SEEK.value})
     scan, scanned = tag(table, batch, {indexes.RECORD_INDEX_LOOK_UP.key: LookUp.SCAN.value})
     assert seek == scan
@@ -165,9 +149,9 @@ def test_seek_and_scan_find_the_same(tmp_path: Path, index: str) -> None:
     assert (sought.keys, sought.found) == (scanned.keys, scanned.found)
 
 
-def test_in_a_partitioned_index_a_key_of_another_partition_is_another_record(tmp_path: Path) -> None:
-    table = new_table(tmp_path, index="partitioned_record")
-    batch = trips(("a", 1, 0.0, "sf"), ("a", 1, 0.0, "nyc"), ("a", 1, 0.0, None))
+def test_in_a_partitioned_index_a_key_of_another_partition_is_another_record() -> None:
+    table = table_of(index="partitioned_record")
+    batch = plain(("a", 1, "sf"), ("a", 1, "nyc"), ("a", 1, None))
     told, _ = tag(table, batch)
     null = "city=__HIVE_DEFAULT_PARTITION__"
     assert told == [
@@ -176,42 +160,38 @@ def test_in_a_partitioned_index_a_key_of_another_partition_is_another_record(tmp
         ("a", 1, "city=sf", "city=sf", Route.UPDATE),
     ]
     table.upsert(batch)
-    table.upsert(trips(("a", 2, 0.0, None)))
-    assert len(rows(hoodie.open(tmp_path, spark=False))) == 4
+    table.upsert(plain(("a", 2, None)))
+    assert len(values_of(Table(table.view().store))) == 4
     check_index(table.view())
 
 
-def test_an_empty_batch_is_a_commit(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    assert tag(table, trips(("a", 1, 0.0, "sf")).slice(0, 0)) == ([], LookUpCost())
-    table.upsert(trips(("a", 1, 0.0, "sf")).slice(0, 0))
+def test_an_empty_batch_is_a_commit() -> None:
+    table = table_of()
+    assert tag(table, plain(("a", 1, "sf")).slice(0, 0)) == ([], LookUpCost())
+    table.upsert(plain(("a", 1, "sf")).slice(0, 0))
     table.delete(pa.table({"id": pa.array([], pa.string())}))
     assert len(table.timeline.completed()) == 3
 
 
-def test_a_key_may_go_and_come_again(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
+def test_a_key_may_go_and_come_again() -> None:
+    table = table_of()
     for _ in range(2):
         table.delete(pa.table({"id": ["a", "never", "a"]}))
         check_index(table.view())
-    assert rows(table) == [("b", 5, "nyc")]
-    assert table.upsert(trips(("a", 1, 0.0, "la"))).inserted == 1
-    assert rows(table) == [("a", 1, "la"), ("b", 5, "nyc")]
+    assert values_of(table) == [("b", 5, "nyc")]
+    assert table.upsert(plain(("a", 1, "la"))).inserted == 1
+    assert values_of(table) == [("a", 1, "la"), ("b", 5, "nyc")]
     check_index(table.view())
 
 
-def rebuild(path: Path, buckets: int) -> Callable[[], object]:
-    return lambda: hoodie.open(path, spark=False).index.build("record", buckets=buckets)
-
-
 @pytest.mark.parametrize("buckets", [20, 7])
-def test_keys_that_were_staged_for_other_buckets_are_refused(tmp_path: Path, buckets: int) -> None:
+def test_keys_that_were_staged_for_other_buckets_are_refused(buckets: int) -> None:
     """The index is built anew after the keys were staged, and before the write begins."""
-    table = new_table(tmp_path)
-    table.upsert(trips(*((f"k{number}", 1, 0.0, "sf") for number in range(50))))
-    moved = trips(*((f"k{number}", 2, 0.0, "la") for number in range(50)))
+    table = table_of()
+    table.upsert(plain(*((f"k{number}", 1, "sf") for number in range(50))))
+    moved = plain(*((f"k{number}", 2, "la") for number in range(50)))
     with (
-        once_at(Step.PREPARED, rebuild(tmp_path, buckets)),
+        once_at(Step.PREPARED, lambda: Table(table.view().store).index.build("record", buckets=buckets)),
         pytest.raises(hoodie.CommitConflictError, match="built anew while this write ran"),
     ):
         table.upsert(moved)
@@ -219,32 +199,34 @@ def test_keys_that_were_staged_for_other_buckets_are_refused(tmp_path: Path, buc
     check_index(table.view())
 
 
-def test_the_first_write_makes_the_buckets_that_the_table_asks_for(tmp_path: Path) -> None:
+def test_the_first_write_makes_the_buckets_that_the_table_asks_for() -> None:
     """Not those that the write asks for: other writers count on the table's properties."""
     minimum = indexes.RECORD_INDEX_BUCKETS_MIN.key
-    table = hoodie.create(tmp_path, SCHEMA, record_key="id", properties={minimum: "3"}, spark=False)
-    table.upsert(trips(*((f"k{number}", 1, 0.0, "sf") for number in range(50))), properties={minimum: "20"})
+    table = new_table(PLAIN, properties={minimum: "3"})
+    table.upsert(plain(*((f"k{number}", 1, "sf") for number in range(50))), properties={minimum: "20"})
     state = record_index(table.view())
     assert state is not None
     assert len(state.file_groups) == 3
     check_index(table.view())
 
 
-def test_an_index_without_buckets_is_built_again(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    for file in (tmp_path / ".hoodie/metadata/record_index").glob(".record-index-*"):
-        file.unlink()
+def test_an_index_without_buckets_is_built_again() -> None:
+    table = table_of()
+    store, folder = table.view().store, ".hoodie/metadata/record_index"
+    for name in store.names(folder):
+        if name.startswith(".record-index-"):
+            store.delete(f"{folder}/{name}")
     with pytest.warns(HoodieWarning, match=r"in the data files.*t\.index\.rebuild\(\)"):
         table.record_locations(["a"])
-    written = table.upsert(trips(("a", 9, 0.0, "la")))
+    written = table.upsert(plain(("a", 9, "la")))
     assert written.inserted == 0
     assert "record_index held no file group and was dropped" in written.notes[0]
     check_index(table.view())
 
 
-def test_a_task_is_small_and_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_is_small_and_travels(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has its own buckets only."""
-    table = new_table(tmp_path)
+    table = table_of()
     tasks: list[TagTask] = []
     run = LocalEngine.run
 
@@ -253,7 +235,7 @@ def test_a_task_is_small_and_travels(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return run(engine, function, given)
 
     monkeypatch.setattr(LocalEngine, "run", watched)
-    tag(table, trips(*((f"k{number}", 1, 0.0, "sf") for number in range(100))))
+    tag(table, plain(*((f"k{number}", 1, "sf") for number in range(100))))
     assert sorted(bucket.number for task in tasks for bucket in task.file_groups) == list(range(10))
     for task in tasks:
         assert pickle.loads(pickle.dumps(task)) == task

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 
-import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import UnsupportedError
 from hoodie.files.markers import TEMP_FOLDER
@@ -15,21 +13,17 @@ from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.steps import once_at
+from tests.support.tables import PLAIN, TYPES, new_table, rows, values_of
 
 FOLDER = ".hoodie/metadata/record_index"
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
-
-
-def rows(*ids: str, ts: int = 1, city: str = "sf") -> pa.Table:
-    return pa.table({"id": [*ids], "ts": [ts] * len(ids), "city": [city] * len(ids)}, schema=SCHEMA)
 
 
 def new(table_type: str = "copy_on_write", index: str = "record", **properties: str) -> tuple[MemoryStore, Table]:
-    store = MemoryStore()
-    table = hoodie.create(
-        store.uri(""), SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, index=index,
-        table_version=6, properties=properties, spark=False,
-    )  # fmt: skip
+    table = new_table(
+        PLAIN, partition_by="city", ordering="ts", type=table_type, index=index, table_version=6, properties=properties
+    )
+    store = table.view().store
+    assert isinstance(store, MemoryStore)
     return store, table
 
 
@@ -40,12 +34,8 @@ def logs(store: MemoryStore) -> Iterator[LogFileName]:
             yield found
 
 
-def shown(store: MemoryStore) -> dict[str, int]:
-    return {row["id"]: row["ts"] for row in Table(store).to_arrow().to_pylist()}
-
-
 def check(store: MemoryStore, expected: dict[str, int]) -> None:
-    assert shown(store) == expected
+    assert values_of(Table(store), "id", "ts") == sorted(expected.items())
     report = Table(store).verify(full=True)
     assert report.ok, report
 
@@ -67,7 +57,7 @@ def test_log_files_are_named_by_their_slice_and_follow_each_other() -> None:
     check(store, {"a": 9, "b": 9, **{f"k{ts}": ts for ts in range(1, 10)}})
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_two_writers_do_not_store_one_key_twice(table_type: str) -> None:
     store, table = new(table_type)
     table.upsert(rows("a"))

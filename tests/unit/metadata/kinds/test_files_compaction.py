@@ -17,9 +17,8 @@ from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.files import FileList, FilesKind, merge
 from hoodie.metadata.slice_content import SliceContent
 from hoodie.metadata.slices import SliceReader
-from hoodie.storage.memory import MemoryStore
 from hoodie.table import Table
-from hoodie.write.create import CreateOptions, create_table
+from tests.support.tables import new_table
 
 _SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string())])
 
@@ -43,15 +42,13 @@ def _live(rows: dict[str, FileList]) -> dict[str, FileList]:
 
 @pytest.mark.parametrize("commits", [4, 11], ids=["first base file", "compacted before"])
 def test_a_compaction_has_the_rows_that_a_merge_has(commits: int) -> None:
-    store = MemoryStore()
-    options = CreateOptions(record_key=("id",), partition_by=("p",), index="simple")
-    create_table(store, _SCHEMA, options)
-    Table(store).bulk_insert(_rows(*range(50)))
+    table = new_table(_SCHEMA, partition_by="p", index="simple")
+    table.bulk_insert(_rows(*range(20)))
     for number in range(commits):
-        Table(store).upsert(_rows(number, 60 + number))
-    Table(store).delete_partitions(["p=p30", "p=p31"])
-    Table(store).clean(properties={"hoodie.clean.commits.retained": "1"})
-    content = _content(Table(store))
+        table.upsert(_rows(number, 60 + number))
+    table.delete_partitions(["p=p18", "p=p19"])
+    table.clean(properties={"hoodie.clean.commits.retained": "1"})
+    content = _content(table)
     assert content.base is not None
     assert content.blocks
     keys, values = FilesKind().compact(content, file_name="new.hfile")

@@ -17,7 +17,6 @@ from hoodie.format.table import table_keys as keys
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import FileGroupDelta
-from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.files import FilesKind
 from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind
 from hoodie.metadata.kinds.record_index import RecordIndexKind
@@ -60,23 +59,18 @@ REGISTRY = KindRegistry(required=(FilesKind(),), named=(RecordIndexKind(),), pre
 
 def keys_of(table: FakeTable, kind: PartitionKind) -> set[str]:
     """Keys of all file groups, merged by the kind."""
-    contents = SliceReader(table.store).read(kind, MetadataFolder(table.store, table.config).timeline())
+    contents = SliceReader(table.store).read(kind, table.metadata_timeline)
     return {key for content in contents for key in kind.compact(content, file_name="x")[0].to_pylist()}
 
 
-def test_kinds_are_found_by_their_exact_name() -> None:
+def test_kinds_are_found_by_their_exact_name_or_by_prefix() -> None:
     assert KINDS.find("files") == FilesKind()
     assert KINDS.find("record_index") == RecordIndexKind()
-    assert KINDS.find("record_index_2") is None
-    assert KINDS.find("file") is None
+    assert [KINDS.find(name) for name in ("record_index_2", "file", "name_index_log")] == [None] * 3
     assert {kind.name for kind in KINDS.required} == {"files"}
-
-
-def test_kinds_of_which_a_table_has_several_are_found_by_prefix() -> None:
     assert REGISTRY.find("name_index_parquet") == NameIndexKind("name_index_parquet")
     assert REGISTRY.find("name_index_log") == NameIndexKind("name_index_log")
     assert REGISTRY.find("name_index_") is None
-    assert KINDS.find("name_index_log") is None
 
 
 def test_the_longest_prefix_counts() -> None:
@@ -112,13 +106,11 @@ def test_the_metadata_table_asks_every_kind_of_its_partitions(table: FakeTable) 
     assert keys_of(table, kinds[0]) == at_first
     assert keys_of(table, kinds[1]) == set()
 
-    def change(changes: MetadataChanges) -> None:
-        ours.commit(table.clock.next_time(table.timeline), changes, table.locked)
-
-    change(MetadataChanges(files_added={"city=sf": {"a.parquet": 1, "a.log": 2}}))
-    change(MetadataChanges(files_deleted={"city=sf": ["a.parquet"]}, files_added={"city=sf": {"b.log": 1}}))
+    table.change(ours, MetadataChanges(files_added={"city=sf": {"a.parquet": 1, "a.log": 2}}))
+    added = {"city=sf": {"b.log": 1}}
+    table.change(ours, MetadataChanges(files_deleted={"city=sf": ["a.parquet"]}, files_added=added))
     for _ in range(DELTA_COMMITS_MAX):
-        change(MetadataChanges())
+        table.change(ours, MetadataChanges())
     assert keys_of(table, kinds[0]) == at_first
     assert keys_of(table, kinds[1]) == {"a.log", "b.log"}
     folders = [table.store.list(partition_folder(kind.name)) for kind in kinds]
@@ -137,17 +129,17 @@ def test_the_caller_may_have_made_the_rows(table: FakeTable) -> None:
     update_table_config(table.store, {keys.METADATA_PARTITIONS: "files,record_index"})
     row = pa.array(["key"]), pa.array([b"location"], pa.binary()), pa.array([], pa.string())
     delta = FileGroupDelta("record_index", file_id_of(kind.file_id_prefix, 3), *row)
-    ours.commit(table.clock.next_time(table.timeline), MetadataChanges(deltas=(delta,)), table.locked)
+    table.change(ours, MetadataChanges(deltas=(delta,)))
     assert keys_of(table, kind) == {"key"}
 
 
 def test_log_files_of_a_partition_that_is_gone_stop_a_commit(table: FakeTable) -> None:
-    before = MetadataFolder(table.store, table.config).timeline()
+    before = table.metadata_timeline
     stat = WriteStat(file_id="record-index-0000-0", path="record_index/x", partition_path="record_index")
     changes = MetadataChanges(written_logs=(stat,))
     with pytest.raises(CommitConflictError, match="no partition record_index"):
-        table.metadata_table().commit(table.clock.next_time(table.timeline), changes, table.locked)
-    assert MetadataFolder(table.store, table.config).timeline() == before
+        table.change(table.metadata_table(), changes)
+    assert table.metadata_timeline == before
 
 
 def test_a_partition_that_is_added_again_begins_anew(table: FakeTable) -> None:

@@ -5,28 +5,26 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from statistics import median
 from typing import TypeVar
 
 import pytest
 
-from hoodie.engine import Engine, LocalEngine, TaskContext
+from hoodie.engine import TaskContext
 from hoodie.errors import UnsupportedError
+from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata
 from hoodie.metadata.changes import MetadataChanges
-from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.files import FilesKind
-from hoodie.metadata.paths import METADATA_HISTORY, METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import METADATA_HISTORY, partition_folder
 from hoodie.metadata.services.archiving import archive_if_due, instants_to_archive, never_archived_from
 from hoodie.metadata.services.cleaning import clean_if_due, earliest_to_retain, finish_clean, obsolete_files
 from hoodie.metadata.services.compaction import compact_if_due
 from hoodie.metadata.services.context import ServiceContext, ServiceLimits
 from hoodie.metadata.slices import slices_of
 from hoodie.metadata.table import MetadataTable
-from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive, read_instant
+from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive
 from tests.support.fake_commits import FakeTable
-from tests.support.fault_store import FaultStore
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,12 +32,8 @@ FOLDER = partition_folder("files")
 SMALL = ServiceLimits(delta_commits_to_compact=2, commits_retained=3, commits_kept_min=4, commits_kept_max=6)
 
 
-def metadata_timeline(table: FakeTable) -> Timeline:
-    return MetadataFolder(table.store, table.config).timeline()
-
-
 def context_of(table: FakeTable, limits: ServiceLimits = SMALL) -> ServiceContext:
-    folder = MetadataFolder(table.store, table.config)
+    folder = table.metadata_folder
     return ServiceContext(
         folder=folder,
         kinds={"files": FilesKind()},
@@ -52,11 +46,10 @@ def context_of(table: FakeTable, limits: ServiceLimits = SMALL) -> ServiceContex
 
 
 def change(table: FakeTable, ours: MetadataTable, count: int = 1) -> None:
-    """Delta commits whose data instants the timeline does not know: believed at once."""
+    """Delta commits of one file each."""
     for _ in range(count):
-        instant_time = table.clock.next_time(table.timeline)
-        added = MetadataChanges(files_added={"city=sf": {f"{instant_time}.parquet": 7}})
-        ours.commit(instant_time, added, table.locked)
+        name = f"{table.clock.next_time(table.timeline)}.parquet"
+        table.change(ours, MetadataChanges(files_added={"city=sf": {name: 7}}))
 
 
 def of(timeline: Timeline, action: Action) -> list[Instant]:
@@ -132,30 +125,25 @@ def test_what_is_pending_is_not_passed(table: FakeTable) -> None:
     context = context_of(table)
     full = timeline_of(*(f"d{number}-{number}5" for number in range(10, 20)))
     done = replace(context, metadata_timeline=full, data_timeline=Timeline())
-    found = earliest_to_retain(done)
-    assert found is not None
-    assert found.requested_time == "17"
     beside = replace(done, data_timeline=timeline_of("d13"))
-    found = earliest_to_retain(beside)
-    assert found is not None
-    assert found.requested_time == "12"
-    few = replace(context, metadata_timeline=timeline_of("d10-11", "d12-13", "d14-15"), data_timeline=Timeline())
-    assert earliest_to_retain(few) is None
+    few = replace(done, metadata_timeline=timeline_of("d10-11", "d12-13", "d14-15"))
+    found = [earliest_to_retain(case) for case in (done, beside, few)]
+    assert [instant and instant.requested_time for instant in found] == ["17", "12", None]
 
 
 def test_replaced_slices_go_once_twenty_commits_came_after(table: FakeTable) -> None:
     ours = table.metadata_table()
     limits = ServiceLimits()
     change(table, ours, limits.delta_commits_to_compact)
-    (compaction,) = of(metadata_timeline(table), Action.COMMIT)
+    (compaction,) = of(table.metadata_timeline, Action.COMMIT)
     first_slice = {name for name in names(table) if "_0000000000000000" in name}
     assert len(first_slice) == 2
     while sum(found.requested_time > compaction.requested_time for found in context_of(table).completed_commits()) < 20:
         change(table, ours)
         assert first_slice <= names(table)
-        assert of(metadata_timeline(table), Action.CLEAN) == []
+        assert of(table.metadata_timeline, Action.CLEAN) == []
     change(table, ours)
-    (clean,) = of(metadata_timeline(table), Action.CLEAN)
+    (clean,) = of(table.metadata_timeline, Action.CLEAN)
     assert not first_slice & names(table)
     assert base_of(compaction.requested_time) in names(table)
     check_clean(table, clean)
@@ -164,53 +152,44 @@ def test_replaced_slices_go_once_twenty_commits_came_after(table: FakeTable) -> 
 
 def check_clean(table: FakeTable, clean: Instant) -> None:
     """The clean's files say what the JVM's would."""
-    folder = MetadataFolder(table.store, table.config)
-    plan = CleanerPlan.parse(
-        read_instant(table.store, folder.layout, clean, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
-    )
+    plan = CleanerPlan.parse(table.metadata_content(clean, State.REQUESTED))
     assert (plan.policy, plan.version) == ("KEEP_LATEST_COMMITS", 2)
     planned = [info.file_path for info in (plan.file_paths_to_be_deleted_per_partition or {})["files"]]
     assert all(path.startswith(table.store.uri(FOLDER)) for path in planned)
-    done = CleanMetadata.parse(read_instant(table.store, folder.layout, clean, folder=METADATA_HOODIE_FOLDER))
+    done = CleanMetadata.parse(table.metadata_content(clean))
     assert plan.earliest_instant_to_retain is not None
     assert done.earliest_commit_to_retain == plan.earliest_instant_to_retain.timestamp
     assert done.total_files_deleted == len(planned) > 10
     assert done.partition_metadata["files"].success_delete_files == tuple(path.rpartition("/")[2] for path in planned)
 
 
-def test_the_view_of_retained_commits_stays_whole(table: FakeTable) -> None:
-    ours = table.metadata_table()
-    seen: dict[str, tuple[str, ...]] = {}
-    for _ in range(50):
-        change(table, ours)
-        timeline = visible_instants(metadata_timeline(table), table.timeline)
-        (found,) = slices_of(table.store, FilesKind(), timeline)
-        newest = max(instant.requested_time for instant in timeline.writes())
-        seen[newest] = tuple(log.path for log in found.log_files)
-    kept = names(table)
-    for _, paths in sorted(seen.items())[-20:]:
-        assert {path.rpartition("/")[2] for path in paths} <= kept
+def name_of(instant: Instant | ArchivedInstant) -> str:
+    return f"{instant.requested_time}.{instant.action}"
 
 
-def test_old_instants_move_to_the_archive(table: FakeTable) -> None:
+def test_old_instants_move_to_the_archive_and_the_view_of_retained_commits_stays_whole(table: FakeTable) -> None:
     ours = table.metadata_table()
     everything: dict[str, Instant] = {}
+    seen: list[tuple[str, ...]] = []
     for _ in range(70):
         change(table, ours)
-        everything |= {f"{found.requested_time}.{found.action}": found for found in metadata_timeline(table)}
-    timeline = metadata_timeline(table)
-    moved = {
-        f"{found.requested_time}.{found.action}": found.completion_time
-        for found in TimelineArchive(table.store, METADATA_HISTORY).instants()
-    }
+        timeline = visible_instants(table.metadata_timeline, table.timeline)
+        everything |= {name_of(found): found for found in table.metadata_timeline}
+        (found,) = slices_of(table.store, FilesKind(), timeline)
+        seen.append(tuple(log.name.name for log in found.log_files))
+    timeline = table.metadata_timeline
+    moved = {name_of(found): found for found in TimelineArchive(table.store, METADATA_HISTORY).instants()}
     assert {found.action for found in timeline} == {Action.COMMIT, Action.DELTA_COMMIT, Action.CLEAN}
-    assert moved.keys() | {f"{found.requested_time}.{found.action}" for found in timeline} == everything.keys()
-    assert len(moved) > 40
-    assert len(moved) + len(timeline) == len(everything)
-    assert all(everything[key].completion_time == completed for key, completed in moved.items())
+    assert moved.keys() | {name_of(found) for found in timeline} == everything.keys()
+    assert len(everything) == len(moved) + len(timeline) > 40 + len(timeline)
+    assert all(everything[key].completion_time == found.completion_time for key, found in moved.items())
     assert timeline.start is not None
     assert all(key < timeline.start for key in moved)
     assert table.metadata_table().listing(table.timeline) == ours.listing(table.timeline)
+    assert {name for logs in seen[-20:] for name in logs} <= names(table)
+    _, first, *_ = sorted(found.requested_time for found in moved.values() if found.action == "deltacommit")
+    with pytest.raises(UnsupportedError, match="archived"):
+        ours.rollback(first, rollback_instant=table.clock.next_time(table.timeline), table=table.locked)
 
 
 def test_the_archive_waits_for_a_pending_data_instant(table: FakeTable) -> None:
@@ -218,14 +197,13 @@ def test_the_archive_waits_for_a_pending_data_instant(table: FakeTable) -> None:
     change(table, ours, 5)
     pending = table.begin()
     change(table, ours, 60)
-    timeline = metadata_timeline(table)
+    timeline = table.metadata_timeline
     assert timeline.start is not None
     assert timeline.start < pending
     assert not timeline.contains_or_before_start(pending)
     # What its tasks wrote before it reached the metadata table is still nobody's.
     table.store.create(f"{FOLDER}/{log_of(pending)}", b"rows")
-    before = ours.listing(table.timeline)
-    assert table.metadata_table().listing(table.timeline) == before
+    assert table.metadata_table().listing(table.timeline) == ours.listing(table.timeline)
     assert log_of(pending) in names(table)
 
 
@@ -233,34 +211,43 @@ def test_files_that_nobody_committed_go_before_they_would_be_believed(table: Fak
     ours = table.metadata_table()
     change(table, ours, 15)
     orphan = table.clock.next_time(table.timeline)
-    table.store.create(f"{FOLDER}/{log_of(orphan)}", b"rows")
-    table.store.create(f"{FOLDER}/{base_of(orphan)}", b"rows")
-    while not metadata_timeline(table).contains_or_before_start(orphan):
-        assert {log_of(orphan), base_of(orphan)} <= names(table)
+    orphans = {log_of(orphan), base_of(orphan)}
+    for name in orphans:
+        table.store.create(f"{FOLDER}/{name}", b"rows")
+    while not table.metadata_timeline.contains_or_before_start(orphan):
+        assert orphans <= names(table)
         change(table, ours)
         assert table.metadata_table().listing(table.timeline) == ours.listing(table.timeline)
-    assert not {log_of(orphan), base_of(orphan)} & names(table)
+    assert not orphans & names(table)
 
 
-def test_an_instant_stays_as_long_as_its_files_do(table: FakeTable) -> None:
+@pytest.fixture
+def planned(table: FakeTable) -> ServiceContext:
+    """Thirty commits, every fifth of them a compaction."""
     commits = timeline_of(*(f"{'c' if number % 5 == 4 else 'd'}{number}-{number}5" for number in range(10, 40)))
-    context = replace(context_of(table), metadata_timeline=commits, data_timeline=Timeline())
-    # The base file of a bucket that nothing was written to since the first compaction.
-    taken = instants_to_archive(context, context.completed_commits(), {"14", "30", "31", "35"})
-    assert [found.requested_time for found in taken] == [
-        str(number) for number in range(10, 34) if number not in (14, 30, 31)
-    ]
+    return replace(context_of(table), metadata_timeline=commits, data_timeline=Timeline())
 
 
-def test_nothing_is_archived_before_a_savepoint(table: FakeTable) -> None:
-    commits = timeline_of(*(f"{'c' if number % 5 == 4 else 'd'}{number}-{number}5" for number in range(10, 40)))
-    savepoint = Instant(requested_time="15", action=Action.SAVEPOINT, state=State.COMPLETED, completion_time="155")
-    context = replace(context_of(table), metadata_timeline=commits, data_timeline=Timeline())
-    bounded = replace(context, data_timeline=Timeline.of([savepoint]))
-    writes = context.completed_commits()
-    taken = instants_to_archive(context, writes, set())
-    assert [found.requested_time for found in taken] == [str(number) for number in range(10, 34)]
-    assert [found.requested_time for found in instants_to_archive(bounded, writes, {"12"})] == ["10", "11", "13", "14"]
+def archived_of(context: ServiceContext, used: set[str]) -> list[str]:
+    return [found.requested_time for found in instants_to_archive(context, context.completed_commits(), used)]
+
+
+def test_an_instant_stays_as_long_as_its_files_do(planned: ServiceContext) -> None:
+    """The first: the base file of a bucket that nothing was written to since the first compaction."""
+    expected = [str(number) for number in range(10, 34) if number not in (14, 30, 31)]
+    assert archived_of(planned, {"14", "30", "31", "35"}) == expected
+
+
+def test_nothing_is_archived_before_a_savepoint(planned: ServiceContext) -> None:
+    first, later = (
+        Instant(requested_time=time, action=Action.SAVEPOINT, state=State.COMPLETED, completion_time=f"{time}5")
+        for time in ("10", "15")
+    )
+    assert archived_of(planned, set()) == [str(number) for number in range(10, 34)]
+    assert archived_of(replace(planned, data_timeline=Timeline.of([later])), {"12"}) == ["10", "11", "13", "14"]
+    clean = Instant(requested_time="395", action=Action.CLEAN, state=State.COMPLETED, completion_time="396")
+    due = replace(planned, metadata_timeline=Timeline.of([*planned.metadata_timeline, clean]))
+    assert not archive_if_due(replace(due, data_timeline=Timeline.of([first])))
 
 
 def test_nothing_is_archived_before_two_compactions_or_without_a_clean(table: FakeTable) -> None:
@@ -273,14 +260,14 @@ def test_nothing_is_archived_before_two_compactions_or_without_a_clean(table: Fa
 
 
 def test_an_empty_clean_request_is_forgotten(table: FakeTable) -> None:
-    folder = MetadataFolder(table.store, table.config)
+    folder = table.metadata_folder
     folder.request("20270101000000000", Action.CLEAN)
     assert finish_clean(context_of(table))
     assert folder.timeline().get("20270101000000000") is None
 
 
 def test_a_clean_that_the_jvm_left_pending_is_finished(table: FakeTable) -> None:
-    folder = MetadataFolder(table.store, table.config)
+    folder = table.metadata_folder
     gone = log_of("20200101000000000")
     table.store.create(f"{FOLDER}/{gone}", b"rows")
     plan = CleanerPlan(policy="KEEP_LATEST_COMMITS", files_to_be_deleted_per_partition={"files": (gone, "missing")})
@@ -288,56 +275,6 @@ def test_a_clean_that_the_jvm_left_pending_is_finished(table: FakeTable) -> None
     change(table, table.metadata_table())
     assert gone not in names(table)
     assert folder.timeline().pending().instants == ()
-
-
-def test_compaction_runs_on_the_engine_for_its_size(table: FakeTable) -> None:
-    asked: list[int] = []
-
-    def engine_for(work_bytes: int) -> Engine:
-        asked.append(work_bytes)
-        return LocalEngine(threads=2)
-
-    change(table, table.metadata_table(), SMALL.delta_commits_to_compact)
-    logs_bytes = sum(info.size_bytes for info in table.store.list(FOLDER) if ".log." in info.name)
-    assert compact_if_due(replace(context_of(table), engine_for=engine_for))
-    assert len(of(metadata_timeline(table), Action.COMMIT)) == 1
-    assert asked == [logs_bytes]
-
-
-def test_commit_fifty_five_costs_what_commit_fifteen_does(table: FakeTable) -> None:
-    counting = FaultStore(table.store, count_reads=True)
-    ours = table.over(counting).metadata_table()
-    calls: list[int] = []
-    files: list[int] = []
-    for _ in range(100):
-        del counting.calls[:]
-        table.commit(ours, rows=1)
-        ours.listing(table.timeline)
-        calls.append(len(counting.calls))
-        found = table.store.list(".hoodie/metadata", recursive=True)
-        files.append(sum("/history/" not in info.path for info in found))
-    # Two commits in three run no service.
-    plain = min(calls)
-    assert median(calls[10:30]) == median(calls[50:70]) == median(calls[80:]) == plain
-    # One service at a time: a compaction or a clean moves ten files, an archiving thirty.
-    assert max(calls[:40]) < plain + 60
-    assert max(calls[40:]) < plain + 75
-    assert sum(calls[77:99]) < 1.2 * sum(calls[33:55])
-    assert max(files[70:]) <= max(files[40:70]) + 3
-    assert max(files) < 160
-    # Up to nine files in each layer of the archive.
-    assert len(table.store.list(".hoodie/metadata/.hoodie/timeline/history")) < 20
-    assert table.metadata_table().listing(table.timeline) == table.storage_listing()
-
-
-def test_what_was_archived_cannot_be_rolled_back(table: FakeTable) -> None:
-    ours = table.metadata_table()
-    first = table.clock.next_time(table.timeline)
-    ours.commit(first, MetadataChanges(), table.locked)
-    while metadata_timeline(table).get(first) is not None:
-        change(table, ours)
-    with pytest.raises(UnsupportedError, match="archived"):
-        ours.rollback(first, rollback_instant=table.clock.next_time(table.timeline), table=table.locked)
 
 
 def test_since_when_nothing_is_archived() -> None:
@@ -352,7 +289,7 @@ def test_a_log_compaction_that_the_jvm_left_pending_is_taken_back(table: FakeTab
     ours = table.metadata_table()
     change(table, ours, 3)
     before = ours.listing(table.timeline)
-    folder = MetadataFolder(table.store, table.config)
+    folder = table.metadata_folder
     requested_time = table.clock.next_time(folder.timeline())
     folder.request(requested_time, Action.LOG_COMPACTION, b"plan")
     folder.begin(requested_time, Action.LOG_COMPACTION)
@@ -384,18 +321,21 @@ class RemoteEngine:
         return [sent[0](task, TaskContext(number, 0, 0)) for number, task in enumerate(sent[1])]
 
 
-def test_compaction_on_workers_that_open_their_own_store(table: FakeTable) -> None:
+def test_compaction_runs_on_the_engine_for_its_size_whose_workers_open_their_own_store(table: FakeTable) -> None:
+    """But not of a partition that is being built: the base file of the build would be older, so that nobody sees it."""
+    asked: list[int] = []
+
+    def engine_for(work_bytes: int) -> RemoteEngine:
+        asked.append(work_bytes)
+        return RemoteEngine()
+
     ours = table.metadata_table()
     change(table, ours, SMALL.delta_commits_to_compact)
     before = ours.listing(table.timeline)
-    assert compact_if_due(replace(context_of(table), engine_for=lambda _: RemoteEngine()))
-    assert len(of(metadata_timeline(table), Action.COMMIT)) == 1
+    logs_bytes = sum(info.size_bytes for info in table.store.list(FOLDER) if ".log." in info.name)
+    context = replace(context_of(table), engine_for=engine_for)
+    assert not compact_if_due(replace(context, unfinished=frozenset({"files"})))
+    assert compact_if_due(context)
+    assert len(of(table.metadata_timeline, Action.COMMIT)) == 1
+    assert asked == [logs_bytes]
     assert table.metadata_table().listing(table.timeline) == before
-
-
-def test_a_partition_that_is_being_built_is_not_compacted(table: FakeTable) -> None:
-    """The base file that the build makes would be older, and nobody would see it."""
-    change(table, table.metadata_table(), SMALL.delta_commits_to_compact)
-    context = replace(context_of(table), unfinished=frozenset({"files"}))
-    assert not compact_if_due(context)
-    assert compact_if_due(replace(context, unfinished=frozenset()))

@@ -10,8 +10,11 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import HoodieError, InvalidConfigError, PartitionPathError, RecordKeyError, UnsupportedError
+from hoodie.format.table.key_generator import KeyGeneratorType
+from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.format.table.versions import TableVersion
-from hoodie.records.keys.key_generator import KeyGenerator, key_generator_for
+from hoodie.records.keys.key_generator import KeyGenerator, key_generator_for, table_key_generator
 from tests.unit.records.keys.golden_cases import cases, generator, rows, values
 
 # The JVM's row writer (bulk_insert) writes other keys than its upsert; we write those of upsert. Its columns of type
@@ -105,6 +108,14 @@ def simple(**options: Any) -> KeyGenerator:
     return key_generator_for(**({"table_version": TableVersion.NINE} | given | options))
 
 
+FORMATTED = simple(
+    kind="CUSTOM",
+    partition_fields=["p", "t"],
+    partition_field_types=["simple", "timestamp"],
+    timestamp_options={"timestamp.type": "EPOCHMILLISECONDS", "output.dateformat": "yyyy-MM-dd"},
+)
+
+
 @pytest.mark.parametrize(
     ("keys", "path", "expected"),
     [
@@ -122,31 +133,15 @@ def simple(**options: Any) -> KeyGenerator:
         (simple(kind="COMPLEX", partition_fields=["a.b"], hive_style=True), "a.b=1", {"a.b": "1"}),
         (simple(kind="NON_PARTITION", partition_fields=[]), "", {}),
         (simple(kind="NON_PARTITION", partition_fields=[]), "x", None),
+        (simple(kind="COMPLEX", partition_fields=["p", "q"], hive_style=True), "p=x/q=y/q=z", None),
+        (simple(kind="COMPLEX", partition_fields=["p", "q"], hive_style=True), "p=x/p=y/q=z", {"p": "x/p=y", "q": "z"}),
+        # A folder that is no text, and a formatted time.
+        (simple(url_encode=True), "%FF", None),
+        (FORMATTED, "a/2026-07-01", {"p": "a"}),
     ],
 )
 def test_partition_values(keys: KeyGenerator, path: str, expected: dict[str, str | None] | None) -> None:
     assert keys.partition_values(path) == expected
-
-
-def test_formatted_times_tell_no_value() -> None:
-    options = {"timestamp.type": "EPOCHMILLISECONDS", "output.dateformat": "yyyy-MM-dd"}
-    keys = simple(
-        kind="CUSTOM",
-        partition_fields=["p", "t"],
-        partition_field_types=["simple", "timestamp"],
-        timestamp_options=options,
-    )
-    assert keys.partition_values("a/2026-07-01") == {"p": "a"}
-
-
-def test_hive_paths_of_several_values_tell_none() -> None:
-    keys = simple(kind="COMPLEX", partition_fields=["p", "q"], hive_style=True)
-    assert keys.partition_values("p=x/q=y/q=z") is None
-    assert keys.partition_values("p=x/p=y/q=z") == {"p": "x/p=y", "q": "z"}
-
-
-def test_folders_that_are_no_text_tell_none() -> None:
-    assert simple(url_encode=True).partition_values("%FF") is None
 
 
 @pytest.mark.parametrize("hive_style", [False, True])
@@ -264,3 +259,34 @@ def test_the_remedy_of_a_refused_path_helps(text: str, url_encode: bool, remedy:
         simple(url_encode=url_encode).partition_paths(batch)
     helped = simple(hive_style=True) if remedy.startswith("hive") else simple(url_encode=True)
     assert len(helped.partition_paths(batch)) == 1
+
+
+# Tables that do not store all that a key generator needs
+
+_TIME = "hoodie.keygen.timebased."
+_DAYS = {_TIME + "timestamp.type": "EPOCHMILLISECONDS", _TIME + "output.dateformat": "yyyy/MM/dd"}
+_ROWS = pa.RecordBatch.from_pydict({"id": ["a"], "city": ["sf"], "at": [86_400_000]})
+
+
+def _config(**stored: str) -> TableConfig:
+    """A table as the JVM makes it: with a custom key generator it stores no time format."""
+    table = NewTable(
+        name="t",
+        record_key_fields=("id",),
+        partition_fields=("city", "at"),
+        partition_field_types=("SIMPLE", "TIMESTAMP"),
+        key_generator=KeyGeneratorType.CUSTOM,
+        extra={_TIME + name.replace("_", "."): value for name, value in stored.items()},
+    )
+    return new_table_config(table)
+
+
+def test_a_write_supplies_the_time_format_that_the_table_lacks() -> None:
+    assert table_key_generator(_config(), _DAYS).partition_paths(_ROWS).to_pylist() == ["sf/1970/01/02"]
+    with pytest.raises(InvalidConfigError, match=r"properties= of the write"):
+        table_key_generator(_config())
+
+
+def test_what_the_table_stores_wins() -> None:
+    config = _config(timestamp_type="EPOCHMILLISECONDS", output_dateformat="yyyy")
+    assert table_key_generator(config, _DAYS).partition_paths(_ROWS).to_pylist() == ["sf/1970"]

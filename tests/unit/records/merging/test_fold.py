@@ -209,28 +209,46 @@ def u(ordering: int) -> Version:
 D, X10, X30 = Version(DELETE), Version(RECORD, 10), Version(RECORD, 30)
 
 
+BY_NOW, BY_0_15 = (rule_of(EVENT),), (rule_of(EVENT, pre_combines=True), rule_of(COMMIT, pre_combines=True))
+
+
 @pytest.mark.parametrize(
-    ("logged", "expected"),
+    ("rules", "logged", "expected"),
     [
-        ([D, u(10)], 20),
-        ([D, u(20)], 20),
-        ([u(10), D, u(5)], 20),
-        ([D, X30, u(20)], 20),
-        ([D, X30, u(10)], 20),
-        ([X30, u(20)], None),
-        ([X10, u(15)], 20),
-        ([X10], 20),
-        ([Version(RECORD, 20)], None),
-        ([D], None),
-        ([u(30), D], None),
-        ([u(30), X10], 30),
+        (BY_NOW, [D, u(10)], [20]),
+        (BY_NOW, [D, u(20)], [20]),
+        (BY_NOW, [u(10), D, u(5)], [20]),
+        (BY_NOW, [D, X30, u(20)], [20]),
+        (BY_NOW, [D, X30, u(10)], [20]),
+        (BY_NOW, [X30, u(20)], [None]),
+        (BY_NOW, [X10, u(15)], [20]),
+        (BY_NOW, [X10], [20]),
+        (BY_NOW, [Version(RECORD, 20)], [None]),
+        (BY_NOW, [D], [None]),
+        (BY_NOW, [u(30), D], [None]),
+        (BY_NOW, [u(30), X10], [30]),
+        (BY_0_15, [u(10)], [20, 10]),
+        (BY_0_15, [u(30), u(10)], [30, 30]),
+        (BY_0_15, [u(10), u(5)], [20, 10]),
+        (BY_0_15, [u(30), X10], [30, 30]),
+        (BY_0_15, [u(10), X10], [None, None]),
+        (BY_0_15, [X10], [None, None]),
+        (BY_0_15, [X30, u(25)], [25, 25]),
+        (BY_0_15, [X30, u(10)], [20, 10]),
+        (BY_0_15, [u(30), D, u(10), X10], [None, None]),
+        (BY_0_15, [u(30), X10, X30, u(10), X10, u(5)], [20, 5]),
     ],
 )
-def test_what_the_jvm_does_with_a_stored_row_of_ordering_20(logged: list[Version], expected: int | None) -> None:
-    rule = rule_of(EVENT)
-    found = fold(entries([("k", version) for version in logged], is_partial=False), rule)
-    (left,) = resolved_rows(found, {"k": Version(ROW, 20, {"a": "base", "b": None})}, rule).values()
-    assert (left and left[0]) == expected
+def test_what_the_jvm_does_with_a_stored_row_of_ordering_20(
+    rules: tuple[FoldRule, ...], logged: list[Version], expected: list[int | None]
+) -> None:
+    """Hudi 1.2.0 by event time, and Hudi 0.15 by event and by commit time."""
+    found = []
+    for rule in rules:
+        folded = fold(entries([("k", version) for version in logged], is_partial=False), rule)
+        (left,) = resolved_rows(folded, {"k": Version(ROW, 20, {"a": "base", "b": None})}, rule).values()
+        found.append(left and left[0])
+    assert found == expected
 
 
 def test_nulls_in_an_int_column_are_zeros() -> None:
@@ -289,28 +307,3 @@ def test_mixed_rows_can_have_the_meta_fields_of_the_later_version(
     resolved = resolve(rows(("base", 9, None)).drop_columns([KIND]), logs.result(), rule)
     (row,) = resolved.rows.to_pylist()
     assert (row["_hoodie_commit_time"], row["ord"], row["a"]) == (expected, 9, "x")
-
-
-@pytest.mark.parametrize(
-    ("logged", "by_event", "by_commit"),
-    [
-        ([u(10)], 20, 10),
-        ([u(30), u(10)], 30, 30),
-        ([u(10), u(5)], 20, 10),
-        ([u(30), X10], 30, 30),
-        ([u(10), X10], None, None),
-        ([X10], None, None),
-        ([X30, u(25)], 25, 25),
-        ([X30, u(10)], 20, 10),
-        ([u(30), D, u(10), X10], None, None),
-        ([u(30), X10, X30, u(10), X10, u(5)], 20, 5),
-    ],
-)
-def test_what_hudi_0_15_does_with_a_stored_row_of_ordering_20(
-    logged: list[Version], by_event: int | None, by_commit: int | None
-) -> None:
-    for mode, expected in ((EVENT, by_event), (COMMIT, by_commit)):
-        rule = rule_of(mode, pre_combines=True)
-        found = fold(entries([("k", version) for version in logged], is_partial=False), rule)
-        (left,) = resolved_rows(found, {"k": Version(ROW, 20, {"a": "base", "b": None})}, rule).values()
-        assert (left and left[0]) == expected, mode

@@ -4,55 +4,46 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-import hoodie
 from hoodie.commit.steps import Step, watching
 from hoodie.services.check import repair, verify
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from tests.support.tables import new_table, rows
 
 CLEANS = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
 
 
-def row(number: int) -> pa.Table:
-    return pa.table({"id": ["a"], "x": [number]})
-
-
-def table_of(uri: str, count: int, **properties: str) -> Table:
-    table = hoodie.create(uri, row(0).schema, record_key="id", properties={**CLEANS, **properties})
-    for number in range(count):
-        table.upsert(row(number))
-    return table
+def written(count: int, **properties: str) -> Table:
+    """A table whose only row was written so many times."""
+    versions = [rows("a", ts=number) for number in range(count)]
+    return new_table(versions[0].schema, *versions, properties={**CLEANS, **properties})
 
 
 def test_a_clean_that_runs_is_no_error_and_nothing_is_built_anew() -> None:
-    uri = MemoryStore().uri("")
-    table = table_of(uri, 6, **{"hoodie.clean.automatic": "false"})
+    table = written(6, **{"hoodie.clean.automatic": "false"})
+    store = table.view().store
     seen: list[Any] = []
 
     def look(step: Step) -> None:
         if step is Step.WRITTEN:
-            seen.append(hoodie.open(uri).verify())
-            seen.append(hoodie.open(uri).repair())
+            seen.extend([Table(store).verify(), Table(store).repair()])
 
     with watching(look):
         assert table.clean().counts["files_deleted"] > 0
     assert seen[0].ok, seen[0]
     assert not seen[1].counts
-    assert hoodie.open(uri).verify(full=True).ok
+    assert Table(store).verify(full=True).ok
 
 
 @pytest.mark.parametrize("part", ["check_metadata_table", "check_data"])
 def test_writes_during_the_check_are_no_error(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
-    uri = MemoryStore().uri("")
-    table = table_of(uri, 3)
+    table = written(3)
     checks = getattr(verify, part)
 
     def beside_writes(*args: Any, **named: Any) -> Any:
         for number in range(4):
-            hoodie.open(uri).upsert(row(number))
+            Table(table.view().store).upsert(rows("a", ts=number))
         return checks(*args, **named)
 
     monkeypatch.setattr(verify, part, beside_writes)
@@ -61,8 +52,8 @@ def test_writes_during_the_check_are_no_error(monkeypatch: pytest.MonkeyPatch, p
 
 
 def test_a_repair_looks_again_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = MemoryStore()
-    table = table_of(store.uri(""), 2)
+    table = written(2)
+    store = table.view().store
     path = next(info.path for info in store.list("", recursive=True) if info.path.endswith(".parquet"))
     content = store.read(path)
     store.delete(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,23 +9,15 @@ import pytest
 
 import hoodie
 from hoodie.services.check.kinds import KINDS
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from tests.crash.tables import new_table, trips
-from tests.support.damaged_tables import GOLDEN_TABLES
+from tests.support.tables import TYPES, trips, trips_store
 
-
-@pytest.fixture(scope="module")
-def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("golden")
-    with tarfile.open(GOLDEN_TABLES) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
+ROWS = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 
 
 @pytest.mark.parametrize("name", ["v6_cow", "v6_mor", "v8_cow", "v8_mor", "v9_cow", "v9_mor"])
-def test_tables_of_the_jvm(golden: Path, name: str) -> None:
-    report = hoodie.open(golden / name, spark=False).verify(full=True)
+def test_tables_of_the_jvm(golden_tables: Path, name: str) -> None:
+    report = hoodie.open(golden_tables / name, spark=False).verify(full=True)
     assert report.ok
     assert not report.warnings
     assert report.checked["rows"] > 0
@@ -54,17 +45,15 @@ def _rebuilt(table: Table) -> None:
 
 
 @pytest.mark.parametrize("index", ["record", "simple", "global_simple", "partitioned_record"])
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_tables_of_ours(table_type: str, index: str) -> None:
-    store = MemoryStore()
-    new_table(store, table_type=table_type, index=index)
-    table = Table(store)
+    table = Table(trips_store(table_type=table_type, index=index))
     assert table.verify(full=True).ok
     calls: list[Callable[[Table], None]] = [_replaced]
     calls += [_services] if table_type == "merge_on_read" else []
     calls += [_rebuilt] if index == "record" else []
     for call in calls:
-        table.upsert(trips({"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}))
+        table.upsert(trips(ROWS))
         call(table)
         report = table.verify(full=True)
         assert report.ok, str(report)
@@ -73,10 +62,7 @@ def test_tables_of_ours(table_type: str, index: str) -> None:
 
 
 def test_a_rebuild_keeps_the_statistics() -> None:
-    store = MemoryStore()
-    new_table(store)
-    table = Table(store)
-    table.upsert(trips({"a": (1, "sf"), "b": (1, "nyc")}))
+    table = Table(trips_store(ROWS))
     table.index.build("column_stats")
     before = table.view().config.metadata_partitions
     assert table.index.rebuild().counts["partitions"] == len(before) == 4
@@ -86,14 +72,11 @@ def test_a_rebuild_keeps_the_statistics() -> None:
     assert (report.ok, dict(report.warnings)) == (True, {})
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_rows_that_stayed_in_their_first_partition_are_noted(table_type: str) -> None:
     """They are no error: the index of the table leaves them there."""
-    store = MemoryStore()
     stays = {"hoodie.simple.index.update.partition.path": "false"}
-    new_table(store, table_type=table_type, index="global_simple", properties=stays)
-    table = Table(store)
-    table.upsert(trips({"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}))
+    table = Table(trips_store(ROWS, table_type=table_type, index="global_simple", properties=stays))
     assert table.verify(full=True).notes == ()
     table.upsert(trips({"a": (2, "nyc"), "c": (2, "nyc")}))
     report = table.verify(full=True)

@@ -6,7 +6,8 @@ import pytest
 
 from hoodie.services.check.kinds import KINDS
 from hoodie.table import Table
-from tests.crash.tables import Rows, check_tidy, copy_of, rows_of, run_until, trips
+from tests.support.deaths import check_tidy, run_until
+from tests.support.tables import Rows, contents, copy_of, rows_of, trips
 from tests.unit.services.check.wounds import START, WOUNDS, Wound, orphan_of_no_instant, sound
 
 INCIDENTAL = {"leftover-stage", "leftover-lock", "leftover-markers", "leftover-heartbeat"}
@@ -23,7 +24,7 @@ def found(table: Table, wound: Wound) -> set[str]:
 @each_wound
 def test_a_wound_is_found_and_mended(wound: Wound) -> None:
     store = wound.make()
-    before = {info.path: store.read(info.path) for info in store.list("", recursive=True)}
+    before = contents(store)
     table = Table(store)
     names = {kind.name for kind in wound.findings}
     assert names <= found(table, wound) <= names | INCIDENTAL
@@ -31,9 +32,7 @@ def test_a_wound_is_found_and_mended(wound: Wound) -> None:
         assert rows_of(store) == wound.rows_before
     told = table.repair(full=wound.full)
     assert told.dry_run
-    assert {info.path: store.read(info.path) for info in store.list("", recursive=True)} == before, (
-        "changed in a dry run"
-    )
+    assert contents(store) == before, "changed in a dry run"
     if wound.rows is None:
         assert not told.counts
         assert all(KINDS[name].severity == "warning" or any(name in note for note in told.notes) for name in names)
@@ -55,7 +54,6 @@ def test_a_wound_is_found_and_mended(wound: Wound) -> None:
 
 
 def test_young_files_and_running_writers_are_kept() -> None:
-
     store = sound()
     orphan_of_no_instant(store)
     table = Table(store)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import pytest
 
-from hoodie.commit.steps import Step, watching
+from hoodie.commit.steps import Step
 from hoodie.errors import CorruptFileError, InvalidConfigError, UnsupportedError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanFileInfo, CleanMetadata
 from hoodie.services.cleaning.partitions import LEFT
 from hoodie.storage import Store
 from hoodie.table import Table
-from hoodie.timeline import Action, Instant, create_inflight, create_requested, read_instant
+from hoodie.timeline import Action, Instant, read_instant
 from hoodie.view.slices import list_files
 from hoodie.view.table_view import TableView
-from tests.crash.tables import rows_of, trips
 from tests.support.cleaned_tables import check_listing, data_files, table_of_versions, version_of
 from tests.support.fault_store import FaultStore
+from tests.support.refusals import refused
+from tests.support.steps import begin, once_at
+from tests.support.tables import made_once, rows_of, trips
 
 SF, NYC = "city=sf", "city=nyc"
+TWO = {"hoodie.clean.commits.retained": "2"}
+PENDING = "20991231235959999"
 
 
 def store_of(table: Table) -> Store:
@@ -35,23 +40,46 @@ def metadata_of(table: Table) -> CleanMetadata:
     return CleanMetadata.parse(read_instant(view.store, view.layout, clean), path="clean")
 
 
+def counts(table: Table) -> dict[str, int]:
+    """How many data files each partition has."""
+    return {path: len(names) for path, names in data_files(store_of(table)).items()}
+
+
+@made_once
+def without_nyc() -> Table:
+    """A table that lost a partition three commits ago."""
+    table = table_of_versions(2)
+    table.delete_partitions([NYC])
+    for version in range(2, 5):
+        table.upsert(version_of(version, "a"))
+    return table
+
+
+def plan_of(*paths: str, partition: str = SF, **more: Any) -> bytes:
+    """A plan of a clean that deletes these files."""
+    files = {partition: tuple(CleanFileInfo(file_path=path) for path in paths)}
+    policy = "KEEP_LATEST_COMMITS"
+    return CleanerPlan(policy=policy, file_paths_to_be_deleted_per_partition=files, **more).to_bytes()
+
+
 def test_the_newest_commits_stay_readable() -> None:
     table = table_of_versions(6)
     commits = [found.requested_time for found in table.timeline]
-    dry = table.clean(dry_run=True, properties={"hoodie.clean.commits.retained": "3"})
+    three = {"hoodie.clean.commits.retained": "3"}
+    dry = table.clean(dry_run=True, properties=three)
     assert dry.dry_run
     assert dry.oldest_readable == commits[3]
     assert {path: len(names) for path, names in dry.files.items()} == {NYC: 2, SF: 2}
     assert cleans(table) == []
     before = data_files(store_of(table))
-    done = table.clean(properties={"hoodie.clean.commits.retained": "3"})
+    done = table.clean(properties=three)
     assert {**done.counts} == {**dry.counts, "partitions_dropped": 0}
     assert done.counts["files_deleted"] == 4
     assert done.counts["bytes_freed"] > 0
     assert done.oldest_readable == commits[3]
     # The newest slice before the window stays, as a reader may have begun before the window moved.
     left = data_files(store_of(table))
-    assert {path: len(names) for path, names in left.items()} == {NYC: 4, SF: 4}
+    assert counts(table) == {NYC: 4, SF: 4}
     gone = {path: sorted(set(before[path]) - set(left[path])) for path in before}
     assert gone == {path: sorted(names) for path, names in dry.files.items()}
     check_listing(table)
@@ -64,21 +92,20 @@ def test_the_newest_commits_stay_readable() -> None:
     stored = metadata_of(table)
     assert stored.earliest_commit_to_retain == commits[3]
     assert stored.last_completed_commit_timestamp == commits[5]
-    assert table.clean(properties={"hoodie.clean.commits.retained": "3"}).instant is None
+    assert table.clean(properties=three).instant is None
 
 
 def test_a_clean_follows_a_commit_unless_it_is_off() -> None:
-    table = table_of_versions(11)
-    assert table.upsert(version_of(11)).services == ()
-    (result,) = table.upsert(version_of(12), properties={"hoodie.clean.automatic": "true"}).services
+    table = table_of_versions(3)
+    assert table.upsert(version_of(3), properties=TWO).services == ()
+    (result,) = table.upsert(version_of(4), properties={**TWO, "hoodie.clean.automatic": "true"}).services
     assert (result.operation, result.counts["files_deleted"]) == ("clean", 4)
     assert len(cleans(table)) == 1
 
 
 def test_a_clean_looks_at_what_changed_since_the_last_one() -> None:
     table = table_of_versions(4)
-    retained = {"hoodie.clean.commits.retained": "2"}
-    assert table.clean(properties=retained).counts["files_deleted"] == 2
+    assert table.clean(properties=TWO).counts["files_deleted"] == 2
     for version in range(4, 8):
         table.upsert(version_of(version, "a"))
     seen: list[str] = []
@@ -90,28 +117,30 @@ def test_a_clean_looks_at_what_changed_since_the_last_one() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hoodie.services.cleaning.plan.list_files", spy)
-        planned = table.clean(dry_run=True, properties=retained)
+        planned = table.clean(dry_run=True, properties=TWO)
         # Commits 2 and 3 of the retained window are looked at again: they wrote both partitions.
         assert sorted(seen) == [NYC, SF]
         assert {path: len(names) for path, names in planned.files.items()} == {NYC: 2, SF: 4}
-        table.clean(properties=retained)
+        table.clean(properties=TWO)
         seen.clear()
         table.upsert(version_of(8, "a"))
-        table.clean(properties=retained)
+        table.clean(properties=TWO)
         assert set(seen) == {SF}
 
 
-def test_old_files_of_an_insert_only_table_are_not_searched_again_and_again() -> None:
-    """Ten commits without anything to delete are followed by one clean without files; the next plans begin there."""
-    table = table_of_versions(0, properties={"hoodie.parquet.small.file.limit": "0", "hoodie.clean.automatic": "true"})
-    for version in range(23):
+def test_old_files_of_an_insert_only_table_are_not_searched_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some commits without anything to delete are followed by one clean without files; the next plans begin there."""
+    monkeypatch.setattr("hoodie.services.cleaning.clean._COMMITS_IN_VAIN", 3)
+    small = {"hoodie.parquet.small.file.limit": "0", "hoodie.clean.automatic": "true"}
+    table = table_of_versions(0, properties={**small, "hoodie.clean.commits.retained": "3"})
+    for version in range(8):
         # A new handle each time: a process remembers what it looked at.
         Table(store_of(table)).insert(trips({f"k{version}": (1, "sf")}))
     (clean,) = cleans(table)
     assert clean.is_completed
     assert metadata_of(table).partition_metadata == {}
     commits = [found for found in table.timeline if found.action is Action.COMMIT]
-    assert metadata_of(table).earliest_commit_to_retain == commits[10].requested_time
+    assert metadata_of(table).earliest_commit_to_retain == commits[3].requested_time
 
 
 def test_file_versions() -> None:
@@ -119,12 +148,10 @@ def test_file_versions() -> None:
     kept = {"hoodie.clean.fileversions.retained": "2"}
     done = table.clean(properties=kept)
     assert done.counts["files_deleted"] == 8
-    assert {path: len(names) for path, names in data_files(store_of(table)).items()} == {NYC: 2, SF: 2}
+    assert counts(table) == {NYC: 2, SF: 2}
     stored = metadata_of(table)
-    assert (stored.earliest_commit_to_retain, stored.partition_metadata[SF].policy) == (
-        "",
-        "KEEP_LATEST_FILE_VERSIONS",
-    )
+    assert stored.earliest_commit_to_retain == ""
+    assert stored.partition_metadata[SF].policy == "KEEP_LATEST_FILE_VERSIONS"
     table.upsert(version_of(6, "a"))
     assert table.clean(properties=kept).counts["files_deleted"] == 1
     check_listing(table)
@@ -132,12 +159,8 @@ def test_file_versions() -> None:
 
 
 def test_a_deleted_partition_is_dropped_when_it_leaves_the_window() -> None:
-    table = table_of_versions(2)
-    table.delete_partitions([NYC])
-    for version in range(2, 5):
-        table.upsert(version_of(version, "a"))
-    retained = {"hoodie.clean.commits.retained": "2"}
-    done = table.clean(properties=retained)
+    table = without_nyc()
+    done = table.clean(properties=TWO)
     assert done.counts["partitions_dropped"] == 1
     store = store_of(table)
     assert NYC not in list_files(table.view())
@@ -149,20 +172,13 @@ def test_a_deleted_partition_is_dropped_when_it_leaves_the_window() -> None:
 
 
 def test_an_emptied_partition_waits_while_a_write_is_pending() -> None:
-    table = table_of_versions(2)
-    table.delete_partitions([NYC])
-    for version in range(2, 5):
-        table.upsert(version_of(version, "a"))
-    view = table.view()
-    dead = "29990101000000000"
-    create_requested(view.store, view.layout, dead, Action.COMMIT)
-    create_inflight(view.store, view.layout, dead, Action.COMMIT)
-    retained = {"hoodie.clean.commits.retained": "2"}
-    dry = table.clean(dry_run=True, properties=retained)
+    table = without_nyc()
+    begin(table, Action.COMMIT, at=PENDING)
+    dry = table.clean(dry_run=True, properties=TWO)
     assert dry.counts["partitions_dropped"] == 0
     assert dry.counts["files_deleted"] == 4
     # The explicit clean rolls the dead write back, plans again, and drops the partition.
-    assert table.clean(properties=retained).counts["partitions_dropped"] == 1
+    assert table.clean(properties=TWO).counts["partitions_dropped"] == 1
     check_listing(table)
 
 
@@ -170,10 +186,9 @@ def test_replaced_file_groups_stay_while_the_window_has_them() -> None:
     table = table_of_versions(2)
     table.insert_overwrite(version_of(7, "a"))
     table.upsert(version_of(8, "a"))
-    retained = {"hoodie.clean.commits.retained": "2"}
-    assert table.clean(dry_run=True, properties=retained).files.keys() == {NYC}
+    assert table.clean(dry_run=True, properties=TWO).files.keys() == {NYC}
     table.upsert(version_of(9, "a"))
-    table.clean(properties=retained)
+    table.clean(properties=TWO)
     names = data_files(store_of(table))[SF]
     assert len(names) == 3
     ids = {name.partition("_")[0] for name in names}
@@ -187,8 +202,7 @@ def test_log_files_go_with_their_slice() -> None:
     table.compact()
     for version in range(4, 7):
         table.upsert(version_of(version))
-    retained = {"hoodie.clean.commits.retained": "2"}
-    done = table.clean(properties=retained)
+    done = table.clean(properties=TWO)
     assert done.counts["files_deleted"] == 8
     assert all(len(names) == 4 for names in data_files(store_of(table)).values())
     check_listing(table)
@@ -206,35 +220,25 @@ def test_a_pending_compaction_keeps_its_slices() -> None:
     assert rows_of(store_of(table)) == {"a": (7, "sf"), "b": (7, "nyc")}
 
 
-def test_a_plan_that_leads_out_of_the_table_deletes_nothing() -> None:
-    for path in (
-        "memory://elsewhere/x_0-0-0_1.parquet",
-        "city=sf/../../x_0-0-0_1.parquet",
-        "/city=sf/hoodie.properties",
-    ):
-        table = table_of_versions(3)
-        view = table.view()
-        (name, *_) = data_files(view.store)[SF]
-        good = CleanFileInfo(file_path=view.store.uri(f"{SF}/{name}"))
-        plan = CleanerPlan(
-            policy="KEEP_LATEST_COMMITS",
-            file_paths_to_be_deleted_per_partition={SF: (good, CleanFileInfo(file_path=path))},
-        )
-        create_requested(view.store, view.layout, "20991231235959999", Action.CLEAN, plan.to_bytes())
-        with pytest.raises(CorruptFileError, match="expected"):
-            table.clean()
-        assert name in data_files(view.store)[SF]
-
-
-def test_a_file_of_another_partition_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("path", "partition", "message"),
+    [
+        ("memory://elsewhere/x_0-0-0_1.parquet", SF, "expected"),
+        ("city=sf/../../x_0-0-0_1.parquet", SF, "expected"),
+        ("/city=sf/hoodie.properties", SF, "expected"),
+        ("", NYC, "expected a file of partition 'city=nyc'"),
+    ],
+)
+def test_a_plan_that_leads_out_of_the_partition_deletes_nothing(path: str, partition: str, message: str) -> None:
+    """The first file of the plan is one of `city=sf`."""
     table = table_of_versions(3)
-    view = table.view()
-    (name, *_) = data_files(view.store)[SF]
-    info = CleanFileInfo(file_path=view.store.uri(f"{SF}/{name}"))
-    plan = CleanerPlan(policy="KEEP_LATEST_COMMITS", file_paths_to_be_deleted_per_partition={NYC: (info,)})
-    create_requested(view.store, view.layout, "20991231235959999", Action.CLEAN, plan.to_bytes())
-    with pytest.raises(CorruptFileError, match="expected a file of partition 'city=nyc'"):
+    store = store_of(table)
+    (name, *_) = data_files(store)[SF]
+    paths = [found for found in (store.uri(f"{SF}/{name}"), path) if found]
+    begin(table, Action.CLEAN, plan_of(*paths, partition=partition), at=PENDING, only_requested=True)
+    with pytest.raises(CorruptFileError, match=message):
         table.clean()
+    assert name in data_files(store)[SF]
 
 
 def test_a_pending_clean_is_finished_first() -> None:
@@ -242,13 +246,9 @@ def test_a_pending_clean_is_finished_first() -> None:
     view = table.view()
     commits = [found.requested_time for found in table.timeline]
     names = sorted(data_files(view.store)[SF], key=lambda name: name.rpartition("_")[2])
-    paths = (CleanFileInfo(file_path=view.store.uri(f"{SF}/{name}")) for name in names[:2])
-    plan = CleanerPlan(
-        policy="KEEP_LATEST_COMMITS",
-        last_completed_commit_timestamp=commits[-1],
-        file_paths_to_be_deleted_per_partition={SF: tuple(paths)},
-    )
-    create_requested(view.store, view.layout, "20991231235959999", Action.CLEAN, plan.to_bytes())
+    paths = (view.store.uri(f"{SF}/{name}") for name in names[:2])
+    plan = plan_of(*paths, last_completed_commit_timestamp=commits[-1])
+    begin(table, Action.CLEAN, plan, at=PENDING, only_requested=True)
     view.store.delete(f"{SF}/{names[0]}")
     # Its files may be gone: what it names counts already.
     with pytest.raises(UnsupportedError, match=commits[-1]):
@@ -256,57 +256,49 @@ def test_a_pending_clean_is_finished_first() -> None:
     # A clean that follows a commit leaves a clean that was requested just now to the JVM that may execute it.
     assert table.upsert(version_of(6, "a"), properties={"hoodie.clean.automatic": "true"}).services[0].instant is None
     done = table.clean()
-    assert done.instant == "20991231235959999"
+    assert done.instant == PENDING
     assert done.counts["files_deleted"] == 2
     check_listing(table)
 
 
 def test_a_clean_without_a_plan_is_removed() -> None:
     table = table_of_versions(2)
-    view = table.view()
-    create_requested(view.store, view.layout, "20991231235959999", Action.CLEAN)
+    begin(table, Action.CLEAN, at=PENDING, only_requested=True)
     table.clean()
     assert cleans(table) == []
 
 
-def test_what_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("partition.filter.selected", SF, "hoodie.clean.incremental.enabled=false"),
+        ("partition.filter.regex", "(", "regular expression"),
+        ("policy", "keep", "one of"),
+    ],
+)
+def test_what_is_refused(option: str, value: str, told: str) -> None:
     table = table_of_versions(1)
-    with pytest.raises(InvalidConfigError, match=r"hoodie\.clean\.incremental\.enabled=false"):
-        table.clean(properties={"hoodie.clean.partition.filter.selected": SF})
-    with pytest.raises(InvalidConfigError, match="regular expression"):
-        table.clean(properties={"hoodie.clean.partition.filter.regex": "("})
-    with pytest.raises(InvalidConfigError, match="one of"):
-        table.clean(properties={"hoodie.clean.policy": "keep"})
+    with refused(table, told, error=InvalidConfigError):
+        table.clean(properties={f"hoodie.clean.{option}": value})
 
 
 def test_a_filter_of_partitions() -> None:
     table = table_of_versions(6)
-    some = {"hoodie.clean.commits.retained": "2", "hoodie.clean.incremental.enabled": "false"}
+    some = {**TWO, "hoodie.clean.incremental.enabled": "false"}
     done = table.clean(properties={**some, "hoodie.clean.partition.filter.selected": "city=sf,city=la"})
     assert done.counts["files_deleted"] == 3
-    assert table.clean(
-        dry_run=True, properties={**some, "hoodie.clean.partition.filter.regex": "city=n.c"}
-    ).files.keys() == {NYC}
+    by_pattern = {**some, "hoodie.clean.partition.filter.regex": "city=n.c"}
+    assert table.clean(dry_run=True, properties=by_pattern).files.keys() == {NYC}
 
 
 def test_an_emptied_partition_that_is_left_is_looked_at_again() -> None:
     """A write began between plan and completion; the clean's metadata names the partition for the next clean."""
-    table = table_of_versions(2)
-    table.delete_partitions([NYC])
-    for version in range(2, 5):
-        table.upsert(version_of(version, "a"))
-    view = table.view()
-
-    def begin_a_write(step: Step) -> None:
-        if step is Step.LOCATED:
-            create_requested(view.store, view.layout, "20991231235959999", Action.COMMIT)
-
-    retained = {"hoodie.clean.commits.retained": "2"}
-    with watching(begin_a_write):
-        assert table.clean(properties=retained).counts["partitions_dropped"] == 0
+    table = without_nyc()
+    with once_at(Step.LOCATED, lambda: begin(table, Action.COMMIT, at=PENDING, only_requested=True)):
+        assert table.clean(properties=TWO).counts["partitions_dropped"] == 0
     assert (metadata_of(table).extra_metadata or {})[LEFT] == '["city=nyc"]'
     assert NYC in list_files(table.view())
-    assert table.clean(properties=retained).counts["partitions_dropped"] == 1
+    assert table.clean(properties=TWO).counts["partitions_dropped"] == 1
     assert NYC not in list_files(table.view())
     assert LEFT not in (metadata_of(table).extra_metadata or {})
 
@@ -319,29 +311,28 @@ def test_savepoints_are_read_once() -> None:
         Table(store).upsert(version_of(version))
     counting = FaultStore(store, count_reads=True)
     counting.register()
-    table, retained = Table(counting), {"hoodie.clean.commits.retained": "2"}
+    table = Table(counting)
     for _ in range(3):
-        assert table.clean(dry_run=True, properties=retained).counts["files_deleted"] == 4
+        assert table.clean(dry_run=True, properties=TWO).counts["files_deleted"] == 4
     assert sum("savepoint" in call.path and call.operation == "read" for call in counting.calls) == 1
     # A savepoint of the same commit that is created again is another one.
     Table(store).delete_savepoint(saved.instant)
-    assert table.clean(dry_run=True, properties=retained).counts["files_deleted"] == 6
+    assert table.clean(dry_run=True, properties=TWO).counts["files_deleted"] == 6
     counting.unregister()
 
 
 @pytest.mark.parametrize(
-    ("key", "accepted", "refused", "advice"),
+    ("key", "accepted", "wrong", "advice"),
     [
         ("hoodie.clean.failed.writes.policy", "LAZY", "NEVER", "eager, lazy expected"),
         ("hoodie.clean.multiple.enabled", "false", "true", "while another is pending"),
         ("hoodie.clean.delete.bootstrap.base.file", "false", "true", "never deleted"),
     ],
 )
-def test_options_of_the_jvm_that_allow_one_way_here(key: str, accepted: str, refused: str, advice: str) -> None:
+def test_options_of_the_jvm_that_allow_one_way_here(key: str, accepted: str, wrong: str, advice: str) -> None:
     table = table_of_versions(4)
-    few = {"hoodie.clean.commits.retained": "2"}
     with pytest.raises(InvalidConfigError, match=advice):
-        table.clean(properties={**few, key: refused})
+        table.clean(properties={**TWO, key: wrong})
     with pytest.raises(InvalidConfigError, match=advice):
-        table.upsert(version_of(4), properties={key: refused})
-    assert table.clean(properties={**few, key: accepted}).counts["files_deleted"] == 2
+        table.upsert(version_of(4), properties={key: wrong})
+    assert table.clean(properties={**TWO, key: accepted}).counts["files_deleted"] == 2

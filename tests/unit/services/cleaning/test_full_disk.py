@@ -14,8 +14,8 @@ from hoodie.errors import StorageError
 from hoodie.files.staging.staged import STAGE_PREFIX
 from hoodie.table import Table
 from hoodie.timeline.owner import Owner
-from tests.crash.tables import new_table, rows_of, trips
 from tests.support.disks import CountingDisk, DoubleStore, local_double
+from tests.support.tables import create_in, rows_of, trips
 
 RETAINED = {"hoodie.clean.commits.retained": "1"}
 OFF = {"hoodie.clean.automatic": "false"}
@@ -49,7 +49,7 @@ def disk() -> SmallDisk:
 def store(disk: SmallDisk, tmp_path: Path) -> Iterator[DoubleStore]:
     """A table of four commits, of which two have obsolete files, on a disk that is full then."""
     with local_double(tmp_path / "t", disk) as store:
-        new_table(store)
+        create_in(store)
         for number in range(4):
             Table(store).upsert(trips({"a": (number, "sf")}), properties=OFF)
         disk.room = 0

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from hoodie.commit.call import Call
-from hoodie.commit.steps import Step, watching
+from hoodie.commit.steps import Step
 from hoodie.config.clustering import CLUSTER_SORT_COLUMNS, CLUSTER_UPDATES
 from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import CommitConflictError, InstantNotFoundError, InvalidConfigError, UnsupportedError
@@ -21,15 +23,14 @@ from hoodie.services.clustering.schedule import plan_of
 from hoodie.services.planned.claim import claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
 from hoodie.services.planned.executor import execute
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, read_instant
-from hoodie.timeline.transitions import create_requested
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
-from hoodie.write.create import CreateOptions, create_table
-from tests.support.merge_on_read import EngineThen
-from tests.support.steps import once_at
+from tests.support.merge_on_read import EngineThen, on_engine
+from tests.support.refusals import refused
+from tests.support.steps import begin, once_at
+from tests.support.tables import TYPES, made_once, new_table, values_of
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("x", pa.int64()), ("y", pa.float64()), ("ts", pa.int64())]
@@ -53,24 +54,16 @@ def trips(first: int, last: int, ts: int = 1) -> pa.Table:
     )
 
 
-def new_table(table_type: str = "copy_on_write", index: str = "record", **properties: str) -> MemoryStore:
+@made_once
+def clustered(table_type: str = "copy_on_write", index: str = "record") -> Table:
     """A table of 60 rows in six small file groups, in two partitions; on merge-on-read with logs."""
-    store = MemoryStore()
-    options = CreateOptions(
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        type=table_type,
-        index=index,
-        properties={"hoodie.metadata.record.index.min.filegroup.count": "1", **properties},
-    )
-    create_table(store, SCHEMA, options)
-    table = Table(store)
+    few = {"hoodie.metadata.record.index.min.filegroup.count": "1"}
+    table = new_table(SCHEMA, type=table_type, index=index, partition_by="city", ordering="ts", properties=few)
     for first in (0, 20, 40):
         table.bulk_insert(trips(first, first + 20))
     table.upsert(trips(5, 25, ts=2))
-    table.delete(pa.table({"id": ["k007"], "city": ["sf"]}))
-    return store
+    table.delete({"id": ["k007"], "city": ["sf"]})
+    return table
 
 
 def rows_of(table: Table) -> pa.Table:
@@ -82,9 +75,24 @@ def groups(table: Table) -> set[tuple[str, str]]:
     return {(found.partition_path, found.file_id) for found in list_slices(table.view())}
 
 
-def locations(table: Table, keys: list[str]) -> list[str]:
-    found = table.record_locations(keys)
-    return sorted(found["file_id"].to_pylist())
+def planned(table: Table) -> str:
+    """Schedule a clustering; return its instant."""
+    instant = table.schedule_clustering()
+    assert instant is not None
+    return instant
+
+
+def incremental(table: Table) -> list[str]:
+    """The partition of each file slice that an incremental plan would take."""
+    plan = plan_of(table.view(), {}, is_incremental=True).plan
+    return [piece.partition_path for group in plan.input_groups for piece in group.slices]
+
+
+def request(table: Table, **changes: Any) -> str:
+    """Request a clustering with a plan that differs so from ours."""
+    plan = replace(plan_of(table.view(), {}).plan, **changes)
+    content = RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=plan, extra_metadata={}).to_bytes()
+    return begin(table, Action.CLUSTERING, content, only_requested=True)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +105,7 @@ def locations(table: Table, keys: list[str]) -> list[str]:
     ],
 )
 def test_rows_stay_what_they_are_and_writers_find_them(table_type: str, index: str, layout: str | None) -> None:
-    table = Table(new_table(table_type, index))
+    table = clustered(table_type, index)
     before, old = rows_of(table), groups(table)
     since = table.timeline.completed().instants[-1].requested_time
     done = table.cluster(None if layout is None else ["x", "y"], layout=layout)
@@ -113,16 +121,16 @@ def test_rows_stay_what_they_are_and_writers_find_them(table_type: str, index: s
     assert table.to_arrow(as_of=since).num_rows == 59
     if index == "record":
         assert table.index.verify().ok
-        assert set(locations(table, ["k001"])) <= {file_id for _, file_id in groups(table)}
+        assert set(table.record_locations(["k001"])["file_id"].to_pylist()) <= {file_id for _, file_id in groups(table)}
     written = table.upsert(trips(0, 30, ts=3))
     assert (written.updated, written.inserted) == (29, 1)
     assert table.to_arrow().num_rows == 60
-    table.delete(pa.table({"id": ["k009"], "city": ["sf"]}))
+    table.delete({"id": ["k009"], "city": ["sf"]})
     assert table.to_arrow().num_rows == 59
 
 
 def test_sorted_files_have_narrow_ranges_and_the_planned_number_of_files() -> None:
-    table = Table(new_table())
+    table = clustered()
     size_bytes = sum(found.size_bytes for found in list_slices(table.view()))
     target = {"hoodie.clustering.plan.strategy.target.file.max.bytes": str(size_bytes // 7)}
     done = table.cluster("x", partitions="city=sf", properties=target)
@@ -136,12 +144,11 @@ def test_sorted_files_have_narrow_ranges_and_the_planned_number_of_files() -> No
     )
     assert all(low[1] <= high[0] for low, high in itertools.pairwise(ranges))
     # The partition that was not asked for is left to the next incremental plan.
-    plan = plan_of(table.view(), {}, is_incremental=True).plan
-    assert {piece.partition_path for group in plan.input_groups for piece in group.slices} == {"city=nyc"}
+    assert {*incremental(table)} == {"city=nyc"}
 
 
 def test_a_pending_plan_keeps_writers_away_until_it_is_executed_or_rolled_back() -> None:
-    table = Table(new_table())
+    table = clustered()
     table.schedule_clustering()
     (instant,) = table.pending_clusterings().instants
     before = rows_of(table)
@@ -167,11 +174,10 @@ def test_a_pending_plan_keeps_writers_away_until_it_is_executed_or_rolled_back()
         table.cluster(instant=again)
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_updates_that_are_allowed_are_kept_and_their_file_groups_left_out(table_type: str) -> None:
-    table = Table(new_table(table_type))
-    instant = table.schedule_clustering()
-    assert instant is not None
+    table = clustered(table_type)
+    instant = planned(table)
     changed = table.upsert(trips(1, 2, ts=9), properties=ALLOW)
     assert changed.updated == 1
     before = rows_of(table)
@@ -183,9 +189,8 @@ def test_updates_that_are_allowed_are_kept_and_their_file_groups_left_out(table_
 
 
 def test_a_plan_of_which_nothing_is_left_is_rolled_back() -> None:
-    table = Table(new_table())
-    instant = table.schedule_clustering()
-    assert instant is not None
+    table = clustered()
+    instant = planned(table)
     table.upsert(trips(0, 60, ts=9), properties=ALLOW)
     before = rows_of(table)
     done = table.cluster(instant=instant)
@@ -196,16 +201,11 @@ def test_a_plan_of_which_nothing_is_left_is_rolled_back() -> None:
 
 
 def test_an_update_that_completes_while_the_clustering_runs_stops_it() -> None:
-    store = new_table()
-    state = TableState(store)
-    instant = Table(store).schedule_clustering()
-    assert instant is not None
+    table = clustered()
+    instant, store = planned(table), table.view().store
     engine = EngineThen(then=lambda: Table(store).upsert(trips(1, 2, ts=9), properties=ALLOW))
     with pytest.raises(CommitConflictError, match="changed the file groups"):
-        execute(
-            CLUSTERING, Call(state=state, engine=engine, properties={"hoodie.python.local.bytes.max": "0"}), instant
-        )
-    table = Table(store)
+        execute(CLUSTERING, on_engine(store, engine), instant)
     assert table.index.verify().ok
     assert table.pending_clusterings()[0].state == "waiting"
     before = rows_of(table)
@@ -215,59 +215,50 @@ def test_an_update_that_completes_while_the_clustering_runs_stops_it() -> None:
 
 
 def test_a_writer_that_began_before_the_plan_is_refused_at_its_commit() -> None:
-    store = new_table()
-
-    def meanwhile(step: Step) -> None:
-        if step is Step.WRITTEN and not Table(store).pending_clusterings().instants:
-            assert Table(store).schedule_clustering()
-
-    with watching(meanwhile), pytest.raises(CommitConflictError, match="being clustered"):
-        Table(store).upsert(trips(0, 1, ts=9))
+    table = clustered()
+    plan = once_at(Step.WRITTEN, lambda: planned(Table(table.view().store)))
+    with plan, pytest.raises(CommitConflictError, match="being clustered"):
+        table.upsert(trips(0, 1, ts=9))
 
 
 def test_an_update_is_made_again_if_the_clustering_completes_before_it_is_judged() -> None:
-    store = new_table()
-    assert Table(store).schedule_clustering() is not None
-    with once_at(Step.BEGUN, lambda: Table(store).cluster()):
-        done = Table(store).upsert(trips(0, 1, ts=9))
+    table = clustered()
+    planned(table)
+    with once_at(Step.BEGUN, lambda: Table(table.view().store).cluster()):
+        done = table.upsert(trips(0, 1, ts=9))
     assert done.updated == 1
     assert done.notes[0].startswith("retried once: file groups")
-    assert not Table(store).pending_clusterings()
-    rows = Table(store).to_arrow(columns=["id", "ts"]).to_pylist()
-    assert [row["ts"] for row in rows if row["id"] == "k000"] == [9]
+    assert not table.pending_clusterings()
+    assert values_of(table, "ts", where="id = 'k000'") == [(9,)]
 
 
 def test_one_process_executes_a_plan() -> None:
-    store = new_table()
-    instant = Table(store).schedule_clustering()
-    assert instant is not None
-    claimed = claim_plan(CLUSTERING, Table(store).view(), TableCoordinator())
+    table = clustered()
+    instant = planned(table)
+    claimed = claim_plan(CLUSTERING, table.view(), TableCoordinator())
     assert claimed is not None
-    (listed,) = Table(store).pending_clusterings()
+    (listed,) = table.pending_clusterings()
     assert listed.state == "running"
     with pytest.raises(CommitConflictError, match="being executed by another process"):
-        Table(store).cluster(instant=instant)
+        table.cluster(instant=instant)
     with pytest.raises(CommitConflictError, match="is being executed by"):
-        Table(store).rollback(instant)
-    assert Table(store).cluster().instant is None
+        table.rollback(instant)
+    assert table.cluster().instant is None
     claimed.end()
-    done = Table(store).cluster(instant=instant)
+    done = table.cluster(instant=instant)
     assert "executed again a plan" in done.notes[0]
 
 
 def test_a_plan_of_an_old_jvm_gives_rows_the_commit_time_of_the_clustering() -> None:
-    store = new_table()
-    view = Table(store).view()
-    plan = replace(plan_of(view, {}).plan, preserve_hoodie_metadata=False)
-    content = RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=plan, extra_metadata={}).to_bytes()
-    instant = create_requested(store, view.layout, view.clock.next_time(view.timeline), Action.CLUSTERING, content)
-    done = Table(store).cluster(instant=instant.requested_time)
-    assert set(Table(store).to_arrow()["_hoodie_commit_time"].to_pylist()) == {done.instant}
-    assert len(set(Table(store).to_arrow()["_hoodie_commit_seqno"].to_pylist())) == 59
+    table = clustered()
+    done = table.cluster(instant=request(table, preserve_hoodie_metadata=False))
+    rows = table.to_arrow()
+    assert set(rows["_hoodie_commit_time"].to_pylist()) == {done.instant}
+    assert len(set(rows["_hoodie_commit_seqno"].to_pylist())) == 59
 
 
 def test_compactions_and_clusterings_exclude_each_others_file_groups() -> None:
-    table = Table(new_table("merge_on_read"))
+    table = clustered("merge_on_read")
     compaction = table.schedule_compaction()
     assert compaction is not None
     assert table.schedule_clustering("x") is not None
@@ -282,7 +273,7 @@ def test_compactions_and_clusterings_exclude_each_others_file_groups() -> None:
 
 def test_inline_clustering_runs_when_commits_have_come_and_not_before() -> None:
     inline = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "6"}
-    table = Table(new_table())
+    table = clustered()
     done = table.upsert(trips(60, 61), properties=inline)
     (service,) = done.services
     assert (service.operation, service.counts["records"]) == ("clustering", 60)
@@ -299,21 +290,19 @@ def test_inline_clustering_runs_when_commits_have_come_and_not_before() -> None:
 
 
 def test_an_incremental_plan_examines_what_changed_and_what_was_left_out() -> None:
-    table = Table(new_table())
+    table = clustered()
     one = {"hoodie.clustering.plan.strategy.max.num.groups": "1"}
     done = table.cluster(properties=one)
     assert "1 partitions have more small file slices" in done.notes[0]
-    plan = plan_of(table.view(), {}, is_incremental=True).plan
-    assert [piece.partition_path for group in plan.input_groups for piece in group.slices] == ["city=sf"] * 3
+    assert incremental(table) == ["city=sf"] * 3
     table.cluster()
-    assert not plan_of(table.view(), {}, is_incremental=True).plan.input_groups
+    assert incremental(table) == []
     table.insert(trips(60, 80), properties={"hoodie.parquet.small.file.limit": "0"})
-    plan = plan_of(table.view(), {}, is_incremental=True).plan
-    assert {piece.partition_path for group in plan.input_groups for piece in group.slices} == {"city=nyc", "city=sf"}
+    assert {*incremental(table)} == {"city=nyc", "city=sf"}
 
 
 def test_the_completed_instant_has_what_the_jvm_stores() -> None:
-    table = Table(new_table())
+    table = clustered()
     view = table.view()
     instant = table.schedule_clustering(extra_metadata={"team": "riders"})
     assert instant is not None
@@ -332,19 +321,17 @@ def test_the_completed_instant_has_what_the_jvm_stores() -> None:
 
 
 def test_what_is_wrong_is_refused_without_a_trace() -> None:
-    table = Table(new_table())
-    before = table.timeline.instants
-    with pytest.raises(InvalidConfigError, match="cluster by 'z'"):
-        table.cluster("z")
-    with pytest.raises(InvalidConfigError, match=r"hoodie\.layout\.optimize\.strategy='spiral'"):
-        table.schedule_clustering("x", layout="spiral")
-    with pytest.raises(InvalidConfigError, match="names without commas"):
-        table.cluster(["x,y"])
-    with pytest.raises(InvalidConfigError, match="unknown option"):
-        table.cluster(properties={"hoodie.clustering.inlin": "true"})
-    assert table.timeline.instants == before
-    other = MemoryStore()
-    create_table(other, SCHEMA, CreateOptions(record_key="id", index="simple"))
+    table = clustered()
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: table.cluster("z"), "cluster by 'z'"),
+        (lambda: table.schedule_clustering("x", layout="spiral"), "hoodie.layout.optimize.strategy='spiral'"),
+        (lambda: table.cluster(["x,y"]), "names without commas"),
+        (lambda: table.cluster(properties={"hoodie.clustering.inlin": "true"}), "unknown option"),
+    ]
+    for call, told in calls:
+        with refused(table, told, error=InvalidConfigError):
+            call()
+    other = new_table(SCHEMA, index="simple").view().store
     update_table_config(other, {"hoodie.bootstrap.base.path": "memory://source"})
     with pytest.raises(UnsupportedError, match="does not cluster bootstrapped tables"):
         cluster(Call(state=TableState(other)))
@@ -354,22 +341,19 @@ def test_what_is_wrong_is_refused_without_a_trace() -> None:
 
 
 def test_a_plan_for_another_kind_of_execution_is_refused_and_stays() -> None:
-    store = new_table()
-    view = Table(store).view()
+    table = clustered()
     name = "org.apache.hudi.client.clustering.run.strategy.SparkConsistentBucketClusteringExecutionStrategy"
-    plan = replace(plan_of(view, {}).plan, strategy=ClusteringStrategy(strategy_class_name=name))
-    content = RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=plan, extra_metadata={}).to_bytes()
-    create_requested(store, view.layout, view.clock.next_time(view.timeline), Action.CLUSTERING, content)
+    request(table, strategy=ClusteringStrategy(strategy_class_name=name))
     with pytest.raises(UnsupportedError, match="SparkConsistentBucketClusteringExecutionStrategy"):
-        Table(store).cluster()
-    (left,) = Table(store).pending_clusterings()
+        table.cluster()
+    (left,) = table.pending_clusterings()
     assert left.state == "waiting"
-    Table(store).rollback(left.instant)
-    assert Table(store).cluster().instant is not None
+    table.rollback(left.instant)
+    assert table.cluster().instant is not None
 
 
 def test_the_runner_of_services_executes_plans_that_wait_and_new_ones() -> None:
-    table = Table(new_table())
+    table = clustered()
     planned = table.schedule_clustering("x")
     runner = table.services(["cluster"], properties=SORTED)
     runner.run_once()

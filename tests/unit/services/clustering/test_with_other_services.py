@@ -5,23 +5,20 @@ from __future__ import annotations
 import pytest
 
 from hoodie.errors import HistoryLostError
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action
-from tests.crash.tables import Rows, check_tidy, new_table, rows_of, trips
 from tests.support.archived import OFTEN, active_times, archived_times
 from tests.support.cleaned_tables import NO_CLEAN, check_listing, data_files
+from tests.support.deaths import check_tidy
+from tests.support.tables import Rows, rows_of, trips, trips_store
 
 SMALL = {"hoodie.parquet.small.file.limit": "0"}
 
 
 def test_replaced_file_groups_go_when_the_clustering_leaves_the_retained_window() -> None:
-    store = MemoryStore()
-    new_table(store, properties={**NO_CLEAN, **SMALL})
-    table, rows = Table(store), Rows()
-    for number in range(3):
-        table.insert(trips({f"k{number}": (number, "sf")}))
-        rows[f"k{number}"] = (number, "sf")
+    rows: Rows = {f"k{number}": (number, "sf") for number in range(3)}
+    store = trips_store(*({key: row} for key, row in rows.items()), properties={**NO_CLEAN, **SMALL})
+    table = Table(store)
     before = table.timeline.instants[-1].requested_time
     small = {*data_files(store)["city=sf"]}
     assert table.cluster().counts["file_slices"] == 3
@@ -42,11 +39,9 @@ def test_replaced_file_groups_go_when_the_clustering_leaves_the_retained_window(
 
 
 def test_ranges_follow_a_clustering() -> None:
-    store = MemoryStore()
-    new_table(store, properties={**NO_CLEAN, **SMALL, "hoodie.metadata.index.column.stats.enable": "true"})
-    table = Table(store)
-    for number in range(4):
-        table.insert(trips({f"k{number}": (number, "sf"), f"l{number}": (100 + number, "sf")}))
+    ranges = {**NO_CLEAN, **SMALL, "hoodie.metadata.index.column.stats.enable": "true"}
+    both = [{f"k{number}": (number, "sf"), f"l{number}": (100 + number, "sf")} for number in range(4)]
+    table = Table(trips_store(*both, properties=ranges))
     assert len(table.to_arrow(where="ts < 50")) == 4
     small = {"hoodie.clustering.plan.strategy.target.file.max.bytes": "1"}
     table.cluster("ts", properties=small)
@@ -59,12 +54,11 @@ def test_ranges_follow_a_clustering() -> None:
     assert table.to_arrow(where="ts > 400").column("id").to_pylist() == ["k0"]
 
 
-def test_sixty_commits_with_clusterings_cleans_and_archiving() -> None:
-    store = MemoryStore()
+def test_many_commits_with_clusterings_cleans_and_archiving() -> None:
     services = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "3", **SMALL}
-    new_table(store, properties={**OFTEN, **services})
+    store = trips_store(properties={**OFTEN, **services})
     rows, done = Rows(), set[str]()
-    for number in range(60):
+    for number in range(24):
         table = Table(store)
         if number % 11 == 10:
             gone = f"k{number % 7}"
@@ -86,12 +80,10 @@ def test_sixty_commits_with_clusterings_cleans_and_archiving() -> None:
 
 
 def test_archiving_keeps_the_commits_that_make_a_clustering_due() -> None:
-    store = MemoryStore()
     inline = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "6"}
     few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "4"}
-    new_table(store, properties={**OFTEN, **SMALL, **inline, **few})
-    rows = Rows()
-    clusterings: list[int] = []
+    store = trips_store(properties={**OFTEN, **SMALL, **inline, **few})
+    rows, clusterings = Rows(), list[int]()
     for number in range(16):
         Table(store).insert(trips({f"k{number}": (number, "sf")}))
         rows[f"k{number}"] = (number, "sf")

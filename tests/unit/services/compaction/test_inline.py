@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from hoodie.engine import ArrowDataset
@@ -10,10 +12,10 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.table.save import Save
 from hoodie.timeline import Action
-from hoodie.view.table_state import TableState
-from hoodie.view.table_view import TableView
 from hoodie.write.create_by_options import JVM_DEFAULTS
-from tests.support.merge_on_read import SCHEMA, merged_rows, new_table, trips
+from tests.support.merge_on_read import merged_rows, new_table
+from tests.support.refusals import refused
+from tests.support.tables import SCHEMA, trips
 
 WRITE = "hoodie.datasource.write"
 OPTIONS = {
@@ -28,17 +30,17 @@ AFTER_TWO = {"hoodie.compact.inline.max.delta.commits": "2"}
 
 def compactions(store: MemoryStore) -> list[str]:
     """The compactions of the timeline: completed ones by the state, pending ones by their action."""
-    found = TableView.load(TableState(store)).timeline
+    found = Table(store).timeline
     done = [instant for instant in found if instant.is_completed and instant.action is Action.COMMIT]
     return ["completed" for _ in done] + [str(instant.action.value) for instant in found.pending()]
 
 
-def save_twice(options: dict[str, str], defaults: dict[str, str]) -> list[str]:
+def save_twice(options: Mapping[str, str], defaults: Mapping[str, str], store: MemoryStore | None = None) -> list[str]:
     """Write an insert and an update as a data source with these defaults; return the compactions."""
-    store = MemoryStore()
+    store = store or MemoryStore()
     for turn in (1, 2):
         rows = trips({"a": (turn, "sf")})
-        save = Save.of({**OPTIONS, **AFTER_TWO, **options}, overwrites=False, defaults=defaults)
+        save = Save.of({**AFTER_TWO, **options}, overwrites=False, defaults=defaults)
         save.checked(store, SCHEMA, ArrowDataset(rows.slice(0, 0))).run(Table(store), rows)
     assert merged_rows(store) == {"a": (2, "sf")}
     return compactions(store)
@@ -56,30 +58,25 @@ def save_twice(options: dict[str, str], defaults: dict[str, str]) -> list[str]:
     ],
 )
 def test_the_data_source_compacts_as_in_the_jvm(options: dict[str, str], found: list[str]) -> None:
-    assert save_twice(options, dict(JVM_DEFAULTS)) == found
+    assert save_twice({**OPTIONS, **options}, JVM_DEFAULTS) == found
 
 
 def test_other_writes_do_not_compact_unless_they_are_told_to() -> None:
-    assert save_twice({}, {}) == []
+    assert save_twice(OPTIONS, {}) == []
 
 
 def test_a_stored_option_counts_before_the_default_of_the_data_source() -> None:
     store = new_table(properties={"hoodie.compact.inline": "false"})
-    rows = trips({"a": (1, "sf")})
-    for _ in range(2):
-        save = Save.of(AFTER_TWO, overwrites=False, defaults=JVM_DEFAULTS)
-        save.checked(store, SCHEMA, ArrowDataset(rows.slice(0, 0))).run(Table(store), rows)
-    assert compactions(store) == []
+    assert save_twice({}, JVM_DEFAULTS, store) == []
 
 
 def test_options_that_contradict_are_refused() -> None:
-    store = new_table()
+    table = Table(new_table())
     both = {"hoodie.compact.inline": "true", "hoodie.compact.schedule.inline": "true"}
-    with pytest.raises(InvalidConfigError, match="expected true for one of them"):
-        Table(store).upsert(trips({"a": (1, "sf")}), properties=both)
-    with pytest.raises(InvalidConfigError, match="log_file_size"):
-        Table(store).upsert(trips({"a": (1, "sf")}), properties={"hoodie.compaction.strategy": "com.example.Mine"})
-    assert merged_rows(store) == {}
+    with refused(table, "expected true for one of them", error=InvalidConfigError):
+        table.upsert(trips({"a": (1, "sf")}), properties=both)
+    with refused(table, "log_file_size", error=InvalidConfigError):
+        table.upsert(trips({"a": (1, "sf")}), properties={"hoodie.compaction.strategy": "com.example.Mine"})
 
 
 def test_a_write_folds_the_logs() -> None:

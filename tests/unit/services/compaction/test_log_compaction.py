@@ -23,30 +23,31 @@ from hoodie.table import Table
 from hoodie.timeline import Action, State, read_instant
 from hoodie.view.slices import list_slices
 from tests.support.logged_slices import PARTITION, SliceBuilder
-from tests.support.merge_on_read import Rows, commit_times, merged_rows, new_table, trips
+from tests.support.merge_on_read import commit_times, merged_rows
 from tests.support.seeds import seeded
+from tests.support.tables import Rows, trips, trips_store
 
 AFTER: Rows = {"a": (4, "sf"), "c": (1, "nyc")}
 
 
-def logged_table(index: str = "simple") -> tuple[MemoryStore, list[str]]:
-    """A table with four log files in a file group, and their instants; its rows are `AFTER`."""
-    store = new_table(index=index)
-    table = Table(store)
-    table.upsert(trips({"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}))
-    instants = [
-        table.upsert(trips({"a": (4, "sf"), "b": (2, "sf")})).instant,
-        table.upsert(trips({"a": (3, "sf"), "b": (3, "sf")}, deleted=("b",))).instant,
-        table.upsert(trips({"a": (2, "sf")})).instant,
-        table.upsert(trips({"a": (4, "sf")})).instant,
-    ]
+def logged_table(index: str = "simple") -> MemoryStore:
+    """A table with four log files in a file group; its rows are `AFTER`."""
+    store = trips_store(
+        {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")},
+        {"a": (4, "sf"), "b": (2, "sf")},
+        trips({"a": (3, "sf"), "b": (3, "sf")}, deleted=("b",)),
+        {"a": (2, "sf")},
+        {"a": (4, "sf")},
+        table_type="merge_on_read",
+        index=index,
+    )
     assert merged_rows(store) == AFTER
-    return store, instants
+    return store
 
 
 @pytest.mark.parametrize("index", ["simple", "record"])
 def test_it_changes_no_row(index: str) -> None:
-    store, _ = logged_table(index)
+    store = logged_table(index)
     before = commit_times(store)
     instant = Table(store).schedule_log_compaction(3)
     assert merged_rows(store) == AFTER
@@ -58,7 +59,9 @@ def test_it_changes_no_row(index: str) -> None:
 
 
 def test_what_it_writes() -> None:
-    store, instants = logged_table()
+    store = logged_table()
+    instants = [found.requested_time for found in Table(store).timeline][1:]
+    assert Table(store).schedule_log_compaction(100) is None, "no slice gains by it"
     instant = Table(store).schedule_log_compaction(3)
     assert instant is not None
     view = Table(store).view()
@@ -86,7 +89,7 @@ def test_what_it_writes() -> None:
 
 
 def test_writes_compactions_and_further_log_compactions_go_on_from_it() -> None:
-    store, _ = logged_table()
+    store = logged_table()
     table = Table(store)
     table.schedule_log_compaction(3)
     rows: Rows = {**AFTER, "a": (5, "sf")}
@@ -112,13 +115,12 @@ def test_writes_compactions_and_further_log_compactions_go_on_from_it() -> None:
 @seeded(7)
 def test_random_logs(seed: int) -> None:
     random = np.random.default_rng(seed)
-    store = new_table(index="simple")
+    store = trips_store({key: (5, "sf") for key in "abcdefgh"}, table_type="merge_on_read", index="simple")
     table = Table(store)
-    table.upsert(trips({key: (5, "sf") for key in "abcdefgh"}))
-    for _ in range(12):
+    for _ in range(8):
         keys = [str(key) for key in random.permutation(list("abcdefgh"))[: random.integers(1, 6)]]
         if random.random() < 0.3:
-            table.delete(pa.table({"id": keys, "city": ["sf"] * len(keys)}))
+            table.delete({"id": keys, "city": ["sf"] * len(keys)})
         else:
             deleted = tuple(key for key in keys if random.random() < 0.3)
             table.upsert(trips({key: (int(random.integers(0, 10)), "sf") for key in keys}, deleted=deleted))
@@ -155,8 +157,3 @@ def test_deletes_that_only_the_operation_column_tells_stay_deletes() -> None:
     built.logs.append(LogFile(PARTITION, name, stat.file_size_bytes))
     merged = pa.concat_tables(read_file_slice(built.store, built.file_slice, read))
     assert merged["id"].to_pylist() == ["b", "c"]
-
-
-def test_slices_that_gain_nothing_are_left_alone() -> None:
-    store, _ = logged_table()
-    assert Table(store).schedule_log_compaction(100) is None

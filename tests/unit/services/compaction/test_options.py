@@ -7,17 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from hoodie.errors import InvalidConfigError
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from tests.support.merge_on_read import new_table, trips
+from tests.support.tables import contents, trips_store
 
 
-def logged_table() -> MemoryStore:
+def logged_table() -> Table:
     """A table with log files, of which nothing is planned."""
-    store = new_table()
-    for number in range(2):
-        Table(store).upsert(trips({"a": (number, "sf")}))
-    return store
+    return Table(trips_store({"a": (0, "sf")}, {"a": (1, "sf")}, table_type="merge_on_read"))
 
 
 WRONG_OPTIONS = {
@@ -33,10 +29,9 @@ WRONG_OPTIONS = {
 
 @pytest.mark.parametrize(("properties", "message"), WRONG_OPTIONS.values(), ids=list(WRONG_OPTIONS))
 def test_wrong_options_are_refused_before_anything_is_touched(properties: dict[str, str], message: str) -> None:
-    store = logged_table()
-    table = Table(store)
+    table = logged_table()
     table.schedule_compaction()
-    before = {info.path: store.read(info.path) for info in store.list("", recursive=True)}
+    before = contents(table.view().store)
     calls: list[Callable[[], object]] = [
         lambda: table.schedule_compaction(properties=properties),
         lambda: table.compact(properties=properties),
@@ -45,16 +40,16 @@ def test_wrong_options_are_refused_before_anything_is_touched(properties: dict[s
     for call in calls:
         with pytest.raises(InvalidConfigError, match=message):
             call()
-    assert {info.path: store.read(info.path) for info in store.list("", recursive=True)} == before
+    assert contents(table.view().store) == before
 
 
 def test_a_compactor_with_an_unknown_option_is_not_made() -> None:
     with pytest.raises(InvalidConfigError, match="unknown option"):
-        Table(logged_table()).compactor(properties={"hoodie.compaction.stratgy": "day_based"})
+        logged_table().compactor(properties={"hoodie.compaction.stratgy": "day_based"})
 
 
 def test_a_table_property_as_it_is_stored_is_no_contradiction() -> None:
-    table = Table(logged_table())
+    table = logged_table()
     same = {"hoodie.table.type": "MERGE_ON_READ"}
     instant = table.schedule_compaction(properties=same)
     assert table.compact(properties=same).instant == instant

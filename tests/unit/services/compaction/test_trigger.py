@@ -10,15 +10,12 @@ from hoodie.timeline import parse_instant_time
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from tests.support.fault_store import FaultStore
-from tests.support.merge_on_read import new_table, trips
+from tests.support.tables import trips, trips_store
 
 
 def table_with(deltas: int) -> Table:
     """A table with so many delta commits."""
-    table = Table(new_table())
-    for number in range(deltas):
-        table.upsert(trips({"a": (number, "sf")}))
-    return table
+    return Table(trips_store(*({"a": (number, "sf")} for number in range(deltas)), table_type="merge_on_read"))
 
 
 def due(table: Table, strategy: str, *, commits: int = 3, seconds: int = 10**6, after: float = 0.0) -> bool:
@@ -46,18 +43,13 @@ def test_by_commits_since_the_last_completed_compaction() -> None:
     assert due(table, "num_commits_after_last_request", commits=1)
 
 
-def test_by_time() -> None:
-    table = table_with(1)
-    assert not due(table, "time_elapsed", seconds=60, after=59)
-    assert due(table, "time_elapsed", seconds=60, after=60)
-
-
 @pytest.mark.parametrize(
     ("commits", "after", "both", "either"),
-    [(3, 0, False, False), (2, 0, False, True), (3, 60, False, True), (2, 60, True, True)],
+    [(3, 59, False, False), (2, 59, False, True), (3, 60, False, True), (2, 60, True, True)],
 )
-def test_by_both_and_by_either(commits: int, after: float, both: bool, either: bool) -> None:
+def test_by_time_by_both_and_by_either(commits: int, after: float, both: bool, either: bool) -> None:
     table = table_with(2)
+    assert due(table, "time_elapsed", seconds=60, after=after) is (after >= 60)
     assert due(table, "num_and_time", commits=commits, seconds=60, after=after) is both
     assert due(table, "num_or_time", commits=commits, seconds=60, after=after) is either
 
@@ -71,7 +63,7 @@ def test_by_bytes_of_logs() -> None:
 
 
 def test_a_table_without_delta_commits_is_never_due() -> None:
-    view = Table(new_table()).view()
+    view = table_with(0).view()
     for strategy in ("num_commits", "num_commits_after_last_request", "time_elapsed", "num_or_time", "log_size"):
         assert not Trigger(strategy=strategy, delta_commits=1, delta_seconds=1, delta_bytes=1).is_due(view)
 
@@ -88,7 +80,7 @@ def test_the_properties_of_hudi_choose_it() -> None:
 
 
 def test_asking_reads_no_file() -> None:
-    counted = FaultStore(table_with(3)._context.state.store, count_reads=True)
+    counted = FaultStore(table_with(3).view().store, count_reads=True)
     view = TableView.load(TableState(counted))
     before = len(counted.calls)
     for strategy in ("num_commits", "num_commits_after_last_request", "time_elapsed", "num_or_time", "num_and_time"):

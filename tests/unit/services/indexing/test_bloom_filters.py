@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
-from hoodie.errors import CommitConflictError, InvalidConfigError
+from hoodie.errors import InvalidConfigError
 from hoodie.files.filter_stash import FilterStash, ReadFilter
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.hashes.bloom import FilterBuilder, FilterOptions
@@ -22,9 +23,9 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 from hoodie.metadata.row_readers import FilterReader
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.steps import once_at
+from tests.support.tables import TYPES, new_table
 
 PROPERTIES = {"hoodie.parquet.small.file.limit": "0", "hoodie.index.bloom.num_entries": "20"}
 ENABLED = {"hoodie.metadata.index.bloom.filter.enable": "true"}
@@ -34,20 +35,11 @@ def rows(numbers: range, partition: str = "a") -> pa.Table:
     return pa.table({"id": [f"k{n}" for n in numbers], "p": [partition] * len(numbers), "x": [*numbers]})
 
 
-def new_table(table_type: str = "copy_on_write", **properties: str) -> Table:
+def made(table_type: str = "copy_on_write", **properties: str) -> Table:
     """Three files with ten rows each."""
-    made = hoodie.create(
-        MemoryStore().uri(""),
-        rows(range(1)).schema,
-        record_key="id",
-        partition_by="p",
-        index="bloom",
-        type=table_type,
-        properties={**PROPERTIES, **properties},
-    )
-    for number in range(3):
-        made.upsert(rows(range(10 * number, 10 * number + 10)))
-    return made
+    tens = [rows(range(start, start + 10)) for start in (0, 10, 20)]
+    given: dict[str, Any] = {"type": table_type, "index": "bloom", "properties": {**PROPERTIES, **properties}}
+    return new_table(tens[0].schema, *tens, partition_by="p", **given)
 
 
 def stored(table: Table) -> dict[tuple[str, str], FilterRow]:
@@ -60,9 +52,9 @@ def stored(table: Table) -> dict[tuple[str, str], FilterRow]:
     return FilterReader.open(view.store, BloomFiltersKind(), timeline).rows_at(view.store, places)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_every_commit_and_service_keeps_it_up_to_date(table_type: str) -> None:
-    table = new_table(table_type, **ENABLED)
+    table = made(table_type, **ENABLED)
     assert BLOOM_FILTERS in table.view().config.metadata_partitions
     table.upsert(rows(range(5, 15)))
     table.savepoint()
@@ -97,12 +89,9 @@ def test_the_rows_of_the_jvm_are_the_filters_in_its_files(golden_tables: Path, n
 
 
 def test_writers_run_during_a_build() -> None:
-    table = new_table()
-
-    def other_writers() -> None:
-        Table(table.view().store).upsert(rows(range(90, 95), "b"))
-
-    with once_at(Step.WRITTEN, other_writers):
+    table = made()
+    other = Table(table.view().store)
+    with once_at(Step.WRITTEN, lambda: other.upsert(rows(range(90, 95), "b"))):
         built = table.index.build("bloom_filters")
     assert built.counts["files"] == 4
     assert table.view().config.raw["hoodie.metadata.index.bloom.filter.enable"] == "true"
@@ -116,13 +105,13 @@ def test_writers_run_during_a_build() -> None:
         table.index.verify("bloom_filters")
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_many_files_are_written_in_pieces(table_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With tiny limits filters are staged, a commit has a log file for each filter, and a build many file groups."""
     monkeypatch.setattr("hoodie.files.filter_stash.HELD_BYTES_MAX", 300)
     monkeypatch.setattr("hoodie.metadata.kinds.bloom_filters._LOG_BYTES", 1)
     monkeypatch.setattr("hoodie.metadata.kinds.bloom_filters._GROUP_BYTES", 300)
-    table = new_table(table_type, **ENABLED)
+    table = made(table_type, **ENABLED)
     for start in range(3):
         table.upsert(pa.concat_tables([rows(range(n, n + 3), f"part{n}") for n in range(start, 20)]))
         assert table.index.verify("bloom_filters").ok
@@ -141,7 +130,7 @@ def test_many_files_are_written_in_pieces(table_type: str, monkeypatch: pytest.M
 
 
 def test_no_footer_is_read_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(**ENABLED)
+    table = made(**ENABLED)
 
     def forbid() -> None:
         monkeypatch.setattr(ReadFilter, "__call__", lambda *_: pytest.fail("a footer is read under the lock"))
@@ -165,10 +154,17 @@ from hoodie.view.slices import data_table
 from hoodie.metadata.delta_commit import log_to_bytes
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 
+def peak_bytes():
+    # Linux: a process begins with the `ru_maxrss` of the one that started it, which is large here.
+    if sys.platform != "linux":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
+
 bloom_filters._GROUP_BYTES = 16 << 20
 table = hoodie.open(sys.argv[1])
 table.to_arrow(columns=["id"], where="id = 'k1'")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_bytes()
 view = table.view()
 metadata = view.commit_metadata(view.timeline.writes().completed().latest())
 with collected(data_table(view), metadata) as collect:
@@ -176,56 +172,36 @@ with collected(data_table(view), metadata) as collect:
     assert len(filters.places) == 40 and filters.total_bytes > 280_000_000
     for delta in BloomFiltersKind()._deltas(filters, [], ["one", "two"]):
         log_to_bytes("1", delta.keys, delta.values, delta.deleted_keys, "bloom_filters")
-written = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+written = peak_bytes()
 assert table.index.build("bloom_filters").counts["files"] == 40
-print(written - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(written - before, peak_bytes() - before)
 """
 
 
+@pytest.mark.later
 def test_memory_does_not_grow_with_the_number_of_files(tmp_path: Path) -> None:
-    """Filters of 288 MB in 40 files: measured in a process of its own."""
-    table = hoodie.create(
-        str(tmp_path),
-        rows(range(1)).schema,
-        record_key="id",
-        partition_by="p",
-        index="simple",
-        properties=ENABLED | {"hoodie.index.bloom.num_entries": "1000000"},
-    )
+    """Filters of 288 MB in 40 files, which are never held together: measured in a process of its own."""
+    large = ENABLED | {"hoodie.index.bloom.num_entries": "1000000"}
+    table = new_table(rows(range(1)).schema, path=tmp_path, partition_by="p", index="simple", properties=large)
     table.bulk_insert(pa.concat_tables([rows(range(n, n + 1), f"part{n}") for n in range(40)]))
     done = subprocess.run([sys.executable, "-c", _PROBE, str(tmp_path)], capture_output=True, text=True, check=True)
-    scale = 1024 if sys.platform != "darwin" else 1
-    assert [int(found) * scale for found in done.stdout.split() if int(found) * scale > 224 << 20] == []
+    assert max(map(int, done.stdout.split())) < 256 << 20, done.stdout
 
 
 def test_a_write_that_began_before_the_build_brings_its_filters() -> None:
-    table = new_table()
-
-    def build() -> None:
-        Table(table.view().store).index.build("bloom_filters")
-
-    with once_at(Step.WRITTEN, build):
+    table = made()
+    other = Table(table.view().store)
+    with once_at(Step.WRITTEN, lambda: other.index.build("bloom_filters")):
         table.upsert(rows(range(40, 45)))
     report = table.index.verify("bloom_filters")
     assert (report.ok, report.checked["files"]) == (True, 4), str(report)
-
-
-def test_one_build_at_a_time() -> None:
-    table = new_table()
-
-    def second() -> None:
-        with pytest.raises(CommitConflictError, match="is being built"):
-            Table(table.view().store).index.build("column_stats")
-
-    with once_at(Step.WRITTEN, second):
-        table.index.build("bloom_filters")
 
 
 def test_a_wrong_filter_is_found_and_built_anew_and_look_ups_use_it_on_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With a filter that holds no key, a known key counts as new if the footer is not read."""
-    table = new_table(**ENABLED)
+    table = made(**ENABLED)
     empty = FilterBuilder(FilterOptions(entries=20)).build().to_base64().encode()
     wrong = FilterRow("DYNAMIC_V0", "1", empty).to_bytes()
     with monkeypatch.context() as patch:
@@ -263,7 +239,7 @@ def lost(table: Table) -> Table:
 
 
 def test_a_lost_partition_is_told_and_built_anew() -> None:
-    table = lost(new_table(**ENABLED))
+    table = lost(made(**ENABLED))
     notes = table.upsert(rows(range(3))).notes
     assert [note for note in notes if "bloom_filters is missing" in note] == [*notes], notes
     assert "statistics-missing: bloom_filters" in str(table.verify())

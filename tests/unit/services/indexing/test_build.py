@@ -21,28 +21,32 @@ from hoodie.index.record.building.files import bucket_count
 from hoodie.index.record.state import record_index
 from hoodie.services.indexing.record_builds import build_record_index
 from hoodie.table import Table
-from hoodie.timeline import Action, create_inflight, create_requested
+from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
-from hoodie.view.table_view import TableView
-from tests.support.steps import once_at
-
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
+from tests.support.steps import begin, once_at
+from tests.support.tables import PLAIN, new_table
 
 
 def trips(numbers: range, ts: int = 1, shift: int = 0) -> pa.Table:
     """Rows k<n> in three cities; `shift` moves them on."""
     cities = [("sf", "nyc", "la")[(n + shift) % 3] for n in numbers]
-    return pa.table({"id": [f"k{n:04}" for n in numbers], "ts": [ts] * len(numbers), "city": cities}, schema=SCHEMA)
+    return pa.table({"id": [f"k{n:04}" for n in numbers], "ts": [ts] * len(numbers), "city": cities}, schema=PLAIN)
+
+
+def made(index: str, *writes: pa.Table) -> Table:
+    return new_table(PLAIN, *writes, partition_by="city", ordering="ts", index=index)
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
+def table() -> Table:
     """300 rows, found by global_simple."""
-    made = hoodie.create(
-        tmp_path, SCHEMA, record_key="id", partition_by="city", ordering="ts", index="global_simple", spark=False
-    )
-    made.upsert(trips(range(300)))
-    return made
+    return made("global_simple", trips(range(300)))
+
+
+@pytest.fixture
+def other(table: Table) -> Table:
+    """Another writer of the same table."""
+    return Table(table.view().store)
 
 
 def check(table: Table, entries: int) -> None:
@@ -96,9 +100,8 @@ def test_an_index_that_is_there_stays_unless_another_number_is_asked_for(table: 
         check(table, 310)
 
 
-def test_another_index_type_that_is_stored_stays(tmp_path: Path) -> None:
-    table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", index="simple", spark=False)
-    table.upsert(trips(range(10)))
+def test_another_index_type_that_is_stored_stays() -> None:
+    table = made("simple", trips(range(10)))
     update_table_config(table.view().store, {"hoodie.index.type": "SIMPLE"})
     table.index.build()
     assert table.view().config.raw["hoodie.index.type"] == "SIMPLE"
@@ -119,8 +122,8 @@ def test_sizes() -> None:
             bucket_count(1, {}, asked=wrong)
 
 
-def test_an_empty_table_gets_an_index_that_writers_fill(tmp_path: Path) -> None:
-    table = hoodie.create(tmp_path, SCHEMA, record_key="id", partition_by="city", index="simple", spark=False)
+def test_an_empty_table_gets_an_index_that_writers_fill() -> None:
+    table = made("simple")
     assert table.index.build(buckets=2).counts["entries"] == 0
     table.upsert(trips(range(20)))
     check(table, 20)
@@ -136,9 +139,8 @@ def test_rows_with_one_key_are_named_and_nothing_is_switched_on(table: Table) ->
     assert table.view().store.folders(".hoodie/metadata") == [".hoodie/metadata/.hoodie", ".hoodie/metadata/files"]
 
 
-def test_writers_go_on_while_it_is_built(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writers_go_on_while_it_is_built(table: Table, other: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Inserts, moves, deletes, replaced partitions: before the base files, between the rounds, before the switch."""
-    other = Table(table.view().store, spark=False)
 
     def early() -> None:
         other.upsert(trips(range(295, 330), ts=2, shift=1))
@@ -157,9 +159,10 @@ def test_writers_go_on_while_it_is_built(table: Table, monkeypatch: pytest.Monke
     check(table, table.count())
 
 
-def test_a_rebuild_beside_writers_that_use_the_old_index(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rebuild_beside_writers_that_use_the_old_index(
+    table: Table, other: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table.index.build(buckets=2)
-    other = Table(table.view().store, spark=False)
     between(monkeypatch, index_files, "write_base_files", lambda: other.upsert(trips(range(290, 320), ts=2)))
     between(monkeypatch, index_files, "write_file_group_logs", lambda: other.delete(["k0005"]))
     table.index.build(buckets=3)
@@ -168,11 +171,10 @@ def test_a_rebuild_beside_writers_that_use_the_old_index(table: Table, monkeypat
 
 @pytest.mark.parametrize("before", [None, 2])
 def test_a_write_that_began_before_the_switch_makes_its_entries_when_it_commits(
-    table: Table, before: int | None
+    table: Table, other: Table, before: int | None
 ) -> None:
     if before is not None:
         table.index.build(buckets=before)
-    other = Table(table.view().store, spark=False)
     with once_at(Step.LOCATED, lambda: other.index.build(buckets=3)):
         table.upsert(trips(range(280, 330), ts=2, shift=1))
     check(table, 330)
@@ -181,9 +183,8 @@ def test_a_write_that_began_before_the_switch_makes_its_entries_when_it_commits(
     check(table, 10)
 
 
-def test_a_write_that_began_before_a_drop_commits_without_entries(table: Table) -> None:
+def test_a_write_that_began_before_a_drop_commits_without_entries(table: Table, other: Table) -> None:
     table.index.build(buckets=2)
-    other = Table(table.view().store, spark=False)
     with once_at(Step.LOCATED, other.index.drop):
         table.upsert(trips(range(280, 330), ts=2))
     assert table.count() == 330
@@ -193,9 +194,8 @@ def test_a_write_that_began_before_a_drop_commits_without_entries(table: Table) 
 
 
 def test_a_key_written_twice_while_it_is_built_is_told_by_the_counts(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+    table: Table, other: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = Table(table.view().store, spark=False)
     between(monkeypatch, index_files, "write_base_files", lambda: other.insert(trips(range(3), shift=1)))
     with pytest.raises(RecordKeyError, match="300 entries for 303 rows"):
         table.index.build()
@@ -203,8 +203,7 @@ def test_a_key_written_twice_while_it_is_built_is_told_by_the_counts(
     assert record_index(table.view()) is None
 
 
-def test_files_that_were_cleaned_away_end_the_build(table: Table) -> None:
-    other = Table(table.view().store, spark=False)
+def test_files_that_were_cleaned_away_end_the_build(table: Table, other: Table) -> None:
 
     def rewrite() -> None:
         old = [found.base_file for found in list_slices(other.view()) if found.base_file is not None]
@@ -219,16 +218,9 @@ def test_files_that_were_cleaned_away_end_the_build(table: Table) -> None:
     check(table, 300)
 
 
-def _requested(view: TableView, action: Action, content: bytes = b"") -> str:
-    time = view.clock.next_time(view.timeline)
-    create_requested(view.store, view.layout, time, action, content)
-    create_inflight(view.store, view.layout, time, action)
-    return time
-
-
 def test_an_indexing_of_the_jvm_is_left_alone(table: Table) -> None:
     plan = IndexPlan(index_partition_infos=(IndexPartitionInfo(metadata_partition_path="column_stats"),))
-    _requested(table.view(), Action.INDEXING, plan.to_bytes())
+    begin(table, Action.INDEXING, plan.to_bytes())
     for refused in (table.index.build, table.index.drop, lambda: table.upsert(trips(range(1)))):
         with pytest.raises(UnsupportedError, match="pending"):
             refused()
@@ -237,33 +229,17 @@ def test_an_indexing_of_the_jvm_is_left_alone(table: Table) -> None:
 def test_a_write_of_another_engine_is_waited_for(table: Table) -> None:
     """Without end: the build gives up, stays pending, and goes on when the write is gone."""
     view = table.view()
-    time = _requested(view, Action.COMMIT)
+    time = begin(table, Action.COMMIT)
     view.store.replace(f".hoodie/.heartbeat/{time}", b"")
     waited: list[float] = []
-    call = Call(state=view.state, wait=Wait(0.0, sleep=waited.append))
     with pytest.raises(CommitConflictError, match="of another engine"):
-        build_record_index(call)
+        build_record_index(Call(state=view.state, wait=Wait(0.0, sleep=waited.append)))
     assert record_index(table.view()) is None
     assert [found.action for found in table.timeline.pending()] == [Action.INDEXING, Action.COMMIT][::-1]
     wait = Wait(sleep=lambda _: view.store.delete(f".hoodie/.heartbeat/{time}"))
-    ended = Call(state=view.state, wait=wait)
-    result = build_record_index(ended)
+    result = build_record_index(Call(state=view.state, wait=wait))
     assert any("resumed the build" in note for note in result.notes)
     assert any("10 index file groups were kept from an earlier run" in note for note in result.notes)
-    check(table, 300)
-
-
-def test_two_builds_at_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = Table(table.view().store, spark=False)
-
-    def again() -> None:
-        with pytest.raises(CommitConflictError, match="is being built"):
-            other.index.build()
-        with pytest.raises(CommitConflictError, match="is being built"):
-            other.index.drop()
-
-    between(monkeypatch, index_files, "write_base_files", again)
-    table.index.build()
     check(table, 300)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,14 +14,13 @@ from hoodie.errors import CommitConflictError, CorruptFileError, HoodieWarning, 
 from hoodie.files.table_properties import update_table_config
 from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.table import MetadataTable
-from hoodie.storage import MemoryStore, open_store
 from hoodie.table import Table
-from hoodie.timeline import Action, InstantClock, create_requested
-from hoodie.view.slices import list_from_storage
-from hoodie.write.create import CreateOptions, create_table
+from hoodie.timeline import Action
+from tests.support.cleaned_tables import check_listing
 from tests.support.fault_store import FaultStore
 from tests.support.index_check import check_index
-from tests.support.steps import once_at
+from tests.support.steps import begin, once_at
+from tests.support.tables import FEW_BUCKETS, TYPES, new_table
 
 ROWS = pa.table({"id": ["a", "b", "c"], "x": [1, 2, 3]})
 NEW = pa.table({"id": ["c", "d"], "x": [30, 40]})
@@ -30,17 +28,18 @@ MERGED = {"a": 1, "b": 2, "c": 30, "d": 40}
 MISSING_NOTE = "the metadata table was missing and was built anew from the files in storage"
 
 
-def table_of(
-    index: str = "record", *, table_type: str = "copy_on_write", properties: dict[str, str] | None = None
-) -> Table:
+def made(index: str = "record", *more: pa.Table, table_type: str = "copy_on_write") -> Table:
     """A table with the rows of `ROWS`."""
-    store = MemoryStore()
-    few = {"hoodie.metadata.record.index.min.filegroup.count": "2"}
-    wanted = CreateOptions(record_key="id", index=index, type=table_type, properties=few)
-    create_table(store, ROWS.schema, wanted)
-    table = Table(store)
-    table.upsert(ROWS)
-    return again(table)
+    return new_table(ROWS.schema, ROWS, *more, index=index, type=table_type, properties=FEW_BUCKETS)
+
+
+def without_index() -> Table:
+    """A table whose index a JVM rollback removed: its name and its files are gone, and the options stay."""
+    table = made()
+    view = table.view()
+    update_table_config(view.store, {"hoodie.table.metadata.partitions": "files"})
+    MetadataTable(view.store, view.config).drop_partitions({"record_index"})
+    return table
 
 
 def again(table: Table) -> Table:
@@ -50,13 +49,6 @@ def again(table: Table) -> Table:
 
 def lose_metadata(table: Table) -> None:
     table.view().store.delete_folder(".hoodie/metadata")
-
-
-def drop_index_as_the_jvm_does(table: Table) -> None:
-    """Remove the index as a JVM rollback does: its name and its files go, the options stay."""
-    view = table.view()
-    update_table_config(view.store, {"hoodie.table.metadata.partitions": "files"})
-    MetadataTable(view.store, view.config).drop_partitions({"record_index"})
 
 
 def rows_of(table: Table) -> dict[str, int]:
@@ -69,10 +61,7 @@ def check_sound(table: Table, rows: dict[str, int], *, has_index: bool = True) -
     """The next reader warns of nothing, and finds the rows; the metadata table is the data."""
     assert rows_of(table) == rows
     view = again(table).view()
-    metadata_table = MetadataTable(view.store, view.config)
-    assert metadata_table.listing(view.timeline) == list_from_storage(
-        view.store, view.config, view.timeline, view.archive()
-    )
+    check_listing(again(table))
     assert list(view.timeline.pending()) == []
     if has_index:
         check_index(view)
@@ -83,7 +72,7 @@ def check_sound(table: Table, rows: dict[str, int], *, has_index: bool = True) -
 
 @pytest.mark.parametrize("index", ["record", "simple"])
 def test_reads_of_a_table_without_its_metadata_table_list_the_storage_and_warn_once(index: str) -> None:
-    table = table_of(index)
+    table = made(index)
     lose_metadata(table)
     with pytest.warns(HoodieWarning, match=r"files are listed from storage.*/\.hoodie/metadata: .* is missing"):
         assert table.to_arrow().num_rows == 3
@@ -113,7 +102,7 @@ WRITES: dict[str, tuple[Callable[[Table], hoodie.WriteResult], dict[str, int]]] 
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.filterwarnings("ignore::hoodie.HoodieWarning")
 def test_the_next_write_builds_the_metadata_table_anew(name: str, index: str) -> None:
-    table = table_of(index)
+    table = made(index)
     lose_metadata(table)
     write, expected = WRITES[name]
     notes = write(again(table)).notes
@@ -125,8 +114,7 @@ def test_the_next_write_builds_the_metadata_table_anew(name: str, index: str) ->
 
 @pytest.mark.parametrize("name", WRITES)
 def test_the_next_write_builds_a_record_index_that_another_writer_dropped(name: str) -> None:
-    table = table_of()
-    drop_index_as_the_jvm_does(table)
+    table = without_index()
     write, expected = WRITES[name]
     notes = write(again(table)).notes
     assert [note for note in notes if "record index" in note] == [
@@ -136,8 +124,7 @@ def test_the_next_write_builds_a_record_index_that_another_writer_dropped(name: 
 
 
 def test_reads_by_key_and_checks_tell_that_the_record_index_was_dropped() -> None:
-    table = table_of()
-    drop_index_as_the_jvm_does(table)
+    table = without_index()
     with pytest.warns(HoodieWarning, match="keys are looked up in the data files: the record index of .* is missing"):
         assert table.read_keys(["b"])["x"].to_pylist() == [2]
     report = table.index.verify()
@@ -148,7 +135,7 @@ def test_reads_by_key_and_checks_tell_that_the_record_index_was_dropped() -> Non
 
 
 def test_an_index_that_the_user_dropped_is_not_built_again() -> None:
-    table = table_of()
+    table = made()
     table.index.drop()
     assert again(table).upsert(NEW).notes == ()
     assert again(table).read_keys(["b"]).num_rows == 1
@@ -157,8 +144,7 @@ def test_an_index_that_the_user_dropped_is_not_built_again() -> None:
 
 
 def test_a_large_index_is_left_to_its_own_call() -> None:
-    table = table_of()
-    drop_index_as_the_jvm_does(table)
+    table = without_index()
     small = {"hoodie.python.index.rebuild.bytes.max": "10"}
     (note,) = again(table).upsert(NEW, properties=small).notes
     assert "was not built again" in note
@@ -169,47 +155,35 @@ def test_a_large_index_is_left_to_its_own_call() -> None:
 
 
 def test_an_index_that_cannot_be_built_does_not_stop_writes_and_is_tried_once() -> None:
-    table = table_of("global_simple")
+    table = made("global_simple")
     table.insert(ROWS)
-    switches: dict[str, str | None] = {
-        "hoodie.index.type": "RECORD_INDEX",
-        "hoodie.metadata.record.index.enable": "true",
-    }
-    update_table_config(table.view().store, switches)
+    switches = {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"}
+    update_table_config(table.view().store, dict(switches))
     table = again(table)
     for _ in range(2):
-        (note,) = table.upsert(pa.table({"id": ["e"], "x": [5]})).notes
+        (note,) = table.upsert([{"id": "e", "x": 5}]).notes
         assert "was not built again" in note
         assert "key" in note
     assert [found.action for found in table.timeline] == [Action.COMMIT] * 4
 
 
 def test_a_write_of_another_engine_makes_the_build_wait() -> None:
-    table = table_of()
-    drop_index_as_the_jvm_does(table)
-    view = table.view()
-    later = InstantClock(view.layout.zone).next_time(view.timeline)
-    create_requested(view.store, view.layout, later, Action.COMMIT)
-    view.store.create(f".hoodie/.heartbeat/{later}", b"")
+    table = without_index()
+    later = begin(table, Action.COMMIT, only_requested=True)
+    table.view().store.create(f".hoodie/.heartbeat/{later}", b"")
     (note,) = again(table).upsert(NEW).notes
     assert "of another engine is pending" in note
     assert rows_of(table) == MERGED
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.filterwarnings("ignore::hoodie.HoodieWarning")
 @pytest.mark.parametrize(
     "damage",
-    [
-        "files/",
-        "record_index/record-index-0000-0",
-        ".hoodie/timeline/",
-        "files/files-0000-0_0-0-0_00000000000000000.hfile",
-    ],
+    ["files/", "record_index/record-index-0000-0", ".hoodie/timeline/", "files/files-0000-0_0-0-0_0000000000"],
 )
 def test_the_call_that_errors_name_mends_every_damage(damage: str, table_type: str) -> None:
-    table = table_of(table_type=table_type)
-    table.upsert(NEW)
+    table = made("record", NEW, table_type=table_type)
     store = table.view().store
     files = [info.path for info in store.list(".hoodie/metadata", recursive=True)]
     lost = [path for path in files if path.replace("/.record", "/record").startswith(f".hoodie/metadata/{damage}")]
@@ -232,7 +206,7 @@ def test_the_call_that_errors_name_mends_every_damage(damage: str, table_type: s
 
 
 def test_a_lost_base_file_of_the_record_index_is_no_index_of_fewer_keys() -> None:
-    table = table_of("simple")
+    table = made("simple")
     table.index.build(buckets=2)
     table.upsert(NEW)
     store = table.view().store
@@ -249,65 +223,56 @@ def test_a_lost_base_file_of_the_record_index_is_no_index_of_fewer_keys() -> Non
 
 def test_a_rebuild_keeps_the_index_of_a_table_that_stores_no_index_type() -> None:
     """Tables of the JVM have a record index and store no option of it."""
-    table = table_of()
-    stored = (
-        "hoodie.index.type",
-        "hoodie.metadata.record.index.enable",
-        "hoodie.metadata.global.record.level.index.enable",
-    )
-    update_table_config(table.view().store, dict.fromkeys(stored))
+    table = made()
+    options = ("index.type", "metadata.record.index.enable", "metadata.global.record.level.index.enable")
+    update_table_config(table.view().store, dict.fromkeys(f"hoodie.{name}" for name in options))
     again(table).index.rebuild()
     check_sound(table, {"a": 1, "b": 2, "c": 3})
 
 
-def _rebuild(table: Table) -> None:
-    again(table).index.rebuild()
+at_each_step = pytest.mark.parametrize("step", [Step.BEGUN, Step.WRITTEN, Step.LOCATED])
 
 
-def test_a_write_that_runs_during_a_rebuild_commits_and_is_indexed() -> None:
-    for step in (Step.BEGUN, Step.WRITTEN, Step.LOCATED):
-        table = table_of()
-        with once_at(step, partial(_rebuild, table)):
-            table.upsert(NEW)
-        check_sound(table, MERGED)
+@at_each_step
+def test_a_write_that_runs_during_a_rebuild_commits_and_is_indexed(step: Step) -> None:
+    table = made()
+    with once_at(step, again(table).index.rebuild):
+        table.upsert(NEW)
+    check_sound(table, MERGED)
 
 
 @pytest.mark.filterwarnings("ignore::hoodie.HoodieWarning")
-def test_a_metadata_table_that_is_lost_while_a_write_runs_is_built_anew_by_its_commit() -> None:
-    for step in (Step.BEGUN, Step.WRITTEN, Step.LOCATED):
-        table = table_of()
-        with once_at(step, partial(lose_metadata, table)):
-            try:
-                notes = table.upsert(NEW).notes
-            except CommitConflictError:
-                assert rows_of(table) == {"a": 1, "b": 2, "c": 3}
-                notes = again(table).upsert(NEW).notes
-        assert MISSING_NOTE in notes
-        check_sound(table, MERGED)
+@at_each_step
+def test_a_metadata_table_that_is_lost_while_a_write_runs_is_built_anew_by_its_commit(step: Step) -> None:
+    table = made()
+    with once_at(step, partial(lose_metadata, table)):
+        try:
+            notes = table.upsert(NEW).notes
+        except CommitConflictError:
+            assert rows_of(table) == {"a": 1, "b": 2, "c": 3}
+            notes = again(table).upsert(NEW).notes
+    assert MISSING_NOTE in notes
+    check_sound(table, MERGED)
 
 
 def test_a_rebuild_rolls_back_dead_writes_without_the_damaged_metadata_table() -> None:
-    table = table_of()
-    view = table.view()
-    later = view.clock.next_time(view.timeline)
-    create_requested(view.store, view.layout, later, Action.COMMIT)
+    table = made()
+    later = begin(table, Action.COMMIT, only_requested=True)
     result = again(table).index.rebuild()
     assert result.notes[0] == f"rolled back {later}, whose writer had died (0 files)"
     check_sound(table, {"a": 1, "b": 2, "c": 3})
 
 
 def test_a_partitioned_index_that_is_given_up_is_told() -> None:
-    table = table_of("partitioned_record")
+    table = made("partitioned_record")
     (note,) = again(table).index.rebuild().notes
     assert "record_index was removed, and is not built by this release" in note
     check_sound(table, {"a": 1, "b": 2, "c": 3}, has_index=False)
-    assert rows_of(table) == {"a": 1, "b": 2, "c": 3}
 
 
-def test_a_sound_metadata_table_is_not_looked_for(tmp_path: Path) -> None:
+def test_a_sound_metadata_table_is_not_looked_for() -> None:
     """The listings that reads and writes need anyway tell that it exists; its folder is not listed for that."""
-    hoodie.create(tmp_path / "t", ROWS.schema, record_key="id", spark=False).upsert(ROWS)
-    store = FaultStore(open_store(tmp_path / "t"), count_reads=True)
+    store = FaultStore(made().view().store, count_reads=True)
     store.register()
     assert Table(store).to_arrow().num_rows == 3
     timeline = (".hoodie/metadata/.hoodie/timeline", ".hoodie/timeline")

@@ -21,41 +21,26 @@ from hoodie.metadata.kinds.column_stats import ColumnStatsKind
 from hoodie.metadata.kinds.partition_stats import PartitionStatsKind
 from hoodie.metadata.paths import partition_folder
 from hoodie.metadata.row_readers import StatsReader
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import Action, create_inflight, create_requested
-from tests.support.steps import once_at
+from hoodie.timeline import Action
+from tests.support.steps import begin, once_at
+from tests.support.tables import TYPES, new_table
 
 
 def rows(numbers: range, partition: str = "a") -> pa.Table:
     return pa.table({"id": [f"k{n}" for n in numbers], "p": [partition] * len(numbers), "x": [*numbers]})
 
 
-@pytest.fixture(params=["copy_on_write", "merge_on_read"])
+@pytest.fixture(params=TYPES)
 def table(request: pytest.FixtureRequest) -> Table:
     """Three files with ten rows each, without statistics."""
-    store = MemoryStore()
-    made = hoodie.create(
-        store.uri(""),
-        rows(range(1)).schema,
-        record_key="id",
-        partition_by="p",
-        index="simple",
-        type=request.param,
-        properties={"hoodie.parquet.small.file.limit": "0"},
-    )
-    for number in range(3):
-        made.upsert(rows(range(10 * number, 10 * number + 10)))
-    return made
+    tens, small = [rows(range(start, start + 10)) for start in (0, 10, 20)], {"hoodie.parquet.small.file.limit": "0"}
+    return new_table(tens[0].schema, *tens, partition_by="p", index="simple", type=request.param, properties=small)
 
 
 def test_writers_run_during_a_build(table: Table) -> None:
-    def other_writers() -> None:
-        again = Table(table.view().store)
-        again.upsert(rows(range(5, 7)))
-        again.upsert(rows(range(90, 95), "b"))
-
-    with once_at(Step.WRITTEN, other_writers):
+    other = Table(table.view().store)
+    with once_at(Step.WRITTEN, lambda: [other.upsert(rows(range(5, 7))), other.upsert(rows(range(90, 95), "b"))]):
         built = table.index.build("column_stats")
     assert built.counts["files"] >= 4
     assert table.index.verify("column_stats").ok
@@ -65,11 +50,8 @@ def test_writers_run_during_a_build(table: Table) -> None:
 
 def test_a_write_that_began_before_the_build_brings_its_ranges(table: Table) -> None:
     """Its tasks noted none: the commit reads them from the files."""
-
-    def build() -> None:
-        Table(table.view().store).index.build("column_stats")
-
-    with once_at(Step.WRITTEN, build):
+    other = Table(table.view().store)
+    with once_at(Step.WRITTEN, lambda: other.index.build("column_stats")):
         table.upsert(rows(range(40, 45)))
     report = table.index.verify("column_stats")
     assert report.ok, str(report)
@@ -77,9 +59,7 @@ def test_a_write_that_began_before_the_build_brings_its_ranges(table: Table) -> 
 
 
 def test_one_build_at_a_time(table: Table) -> None:
-    view = table.view()
-    create_requested(view.store, view.layout, "20990101000000000", Action.INDEXING)
-    create_inflight(view.store, view.layout, "20990101000000000", Action.INDEXING)
+    begin(table, Action.INDEXING)
     for call in (table.index.build, table.index.drop):
         with pytest.raises(UnsupportedError, match=r"of the JVM: wait until it completes; .* the engine that started"):
             call("column_stats")
@@ -88,7 +68,8 @@ def test_one_build_at_a_time(table: Table) -> None:
 def test_builds_of_the_index_and_of_statistics_name_each_other(table: Table) -> None:
     """The error names the call that completes the build that is pending."""
     index = hoodie.open(table.view().store.uri("")).index
-    for one, other in (("column_stats", "record"), ("record", "column_stats"), ("column_stats", "column_stats")):
+    pairs = (("column_stats", "record"), ("record", "column_stats"), ("bloom_filters", "column_stats"))
+    for one, other in (*pairs, ("column_stats", "column_stats"), ("record", "record")):
         pattern = rf'is being built; wait until it completes; .*t\.index\.build\("{one}"\)'
 
         def refused(other: str = other, pattern: str = pattern) -> None:
@@ -221,9 +202,7 @@ def test_a_write_to_a_table_with_rows_says_that_it_adds_no_statistics(table: Tab
 def test_the_cleaner_deletes_the_ranges_of_its_files() -> None:
     on = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.clean.automatic": "false"}
     first = rows(range(3))
-    table = hoodie.create(MemoryStore().uri(""), first.schema, record_key="id", index="simple", properties=on)
-    for _ in range(4):
-        table.upsert(first)
+    table = new_table(first.schema, first, first, first, first, index="simple", properties=on)
     before = ranges_of_x(table)
     cleaned = table.clean(properties={"hoodie.clean.commits.retained": "1"})
     assert cleaned.counts["files_deleted"] == len(before - ranges_of_x(table)) > 0
@@ -265,8 +244,7 @@ def test_time_travel_uses_the_ranges_of_files_only(table: Table) -> None:
 
 def test_a_table_without_partitions_stores_no_option_of_partitions() -> None:
     """A JVM write that passes the option would find another value stored, and fail with a config conflict."""
-    table = hoodie.create("memory://flat-statistics", rows(range(1)).schema, record_key="id", spark=False)
-    table.upsert(rows(range(3)))
+    table = new_table(rows(range(3)).schema, rows(range(3)))
     for _ in range(2):
         table.index.build("column_stats")
         raw = table.view().config.raw

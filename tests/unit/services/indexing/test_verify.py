@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import hoodie
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.staging import staged_keys
 from hoodie.format.hashes.java_hash import file_group_index
@@ -18,25 +16,20 @@ from hoodie.index.record import entries
 from hoodie.index.record.entries import EntryWriter
 from hoodie.services.results import Report
 from hoodie.table import Table
-
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
+from tests.support.tables import PLAIN, new_table
 
 
 def trips(numbers: range, ts: int = 1) -> pa.Table:
     """Rows k<n> in two cities."""
     cities = [("sf", "nyc")[n % 2] for n in numbers]
-    return pa.table({"id": [f"k{n:04}" for n in numbers], "ts": [ts] * len(numbers), "city": cities}, schema=SCHEMA)
+    return pa.table({"id": [f"k{n:04}" for n in numbers], "ts": [ts] * len(numbers), "city": cities}, schema=PLAIN)
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
+def table() -> Table:
     """100 rows and their index."""
-    properties = {"hoodie.metadata.record.index.min.filegroup.count": "4"}
-    made = hoodie.create(
-        tmp_path, SCHEMA, record_key="id", partition_by="city", ordering="ts", spark=False, properties=properties
-    )
-    made.upsert(trips(range(100)))
-    return made
+    four = {"hoodie.metadata.record.index.min.filegroup.count": "4"}
+    return new_table(PLAIN, trips(range(100)), partition_by="city", ordering="ts", properties=four)
 
 
 Damage = Callable[[pytest.MonkeyPatch], None]
@@ -122,27 +115,25 @@ def test_a_bounded_number_of_examples(table: Table, monkeypatch: pytest.MonkeyPa
     assert report.to_dict()["ok"] is False
 
 
-def test_a_partitioned_index_is_not_called_missing(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"record_key": "id", "partition_by": "id", "index": "partitioned_record"}
-    table = hoodie.create(tmp_path / "partitioned", SCHEMA, **options, spark=False)
-    table.upsert(trips(range(3)))
+def test_a_partitioned_index_is_not_called_missing() -> None:
+    table = new_table(PLAIN, trips(range(3)), partition_by="id", index="partitioned_record")
     with pytest.raises(UnsupportedError, match="has a partitioned record index"):
         table.index.verify()
 
 
-def test_what_is_asked_for_must_make_sense(tmp_path: Path, table: Table) -> None:
-    without = hoodie.create(tmp_path / "simple", SCHEMA, record_key="id", index="simple", spark=False)
-    without.upsert(trips(range(3)))
-    with pytest.raises(InvalidConfigError, match="has no record index"):
-        without.index.verify()
-    with pytest.raises(InvalidConfigError, match="has no record index"):
-        without.index.compare(data=trips(range(3)))
-    with pytest.raises(InvalidConfigError, match="either data="):
-        table.index.compare("record", "simple")
-    with pytest.raises(InvalidConfigError, match="expected two of"):
-        table.index.compare("record", "record", data=trips(range(3)))
-    with pytest.raises(SchemaMismatchError):
-        table.index.compare("record", "simple", data=pa.table({"x": [1]}))
+def test_what_is_asked_for_must_make_sense(table: Table) -> None:
+    some = trips(range(3))
+    without = new_table(PLAIN, some, index="simple")
+    calls: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (without.index.verify, InvalidConfigError, "has no record index"),
+        (lambda: without.index.compare(data=some), InvalidConfigError, "has no record index"),
+        (lambda: table.index.compare("record", "simple"), InvalidConfigError, "either data="),
+        (lambda: table.index.compare("record", "record", data=some), InvalidConfigError, "expected two of"),
+        (lambda: table.index.compare("record", "simple", data=pa.table({"x": [1]})), SchemaMismatchError, "id"),
+    ]
+    for call, error, told in calls:
+        with pytest.raises(error, match=told):
+            call()
 
 
 def test_comparing_leaves_nothing_behind(table: Table) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
@@ -15,18 +15,14 @@ from hoodie.services.planned.coordination import Claim, TableCoordinator, ZooKee
 from hoodie.services.planned.executor import execute, execute_waiting
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.view.table_state import TableState
-from hoodie.view.table_view import TableView
-from tests.support.merge_on_read import Rows, merged_rows, new_table, trips
+from tests.support.merge_on_read import merged_rows, on_engine
+from tests.support.tables import Rows, made_once, trips_store
 
 ROWS: Rows = {"a": (2, "sf"), "c": (2, "nyc")}
 
 
-@dataclass
-class Registry:
-    """Claims of all sessions, as a server holds them."""
-
-    held: dict[tuple[str, str], Session] = field(default_factory=dict)
+Registry = set[tuple[str, str]]
+"""The plans that a session has claimed, as a server holds them."""
 
 
 @dataclass(eq=False)
@@ -40,15 +36,14 @@ class Session:
     def claim(self, table_uri: str, instant_time: str) -> Claim | None:
         """Claim a plan."""
         key = (table_uri, instant_time)
-        if key in self.registry.held:
+        if key in self.registry:
             return None
-        self.registry.held[key] = self
+        self.registry.add(key)
         return Held(self, key)
 
     def close(self) -> None:
-        """Lose all claims."""
-        for key in [key for key, session in self.registry.held.items() if session is self]:
-            del self.registry.held[key]
+        """Lose all claims: no other session has any."""
+        self.registry.clear()
 
 
 @dataclass
@@ -59,28 +54,27 @@ class Held:
     key: tuple[str, str]
 
     def ensure_held(self) -> None:
-        """Fail once the session was asked too often, or is gone."""
+        """Fail once the session was asked too often."""
         self.session.checks_left -= 1
-        if self.session.checks_left < 0 or self.session.registry.held.get(self.key) is not self.session:
+        if self.session.checks_left < 0:
             raise CommitConflictError("the claim was lost")
 
     def release(self) -> None:
         """Give it back."""
-        if self.session.registry.held.get(self.key) is self.session:
-            del self.session.registry.held[self.key]
+        self.session.registry.discard(self.key)
 
 
+@made_once
 def planned_table() -> MemoryStore:
-    store = new_table()
-    Table(store).upsert(trips({"a": (1, "sf"), "c": (1, "nyc")}))
-    Table(store).upsert(trips(ROWS))
+    """A table with a plan of a compaction in two partitions; its rows are `ROWS`."""
+    store = trips_store({"a": (1, "sf"), "c": (1, "nyc")}, ROWS, table_type="merge_on_read")
     assert Table(store).schedule_compaction()
     return store
 
 
 def call_of(store: MemoryStore) -> Call:
     """One task at a time."""
-    return Call(state=TableState(store), engine=LocalEngine(1), properties={"hoodie.python.local.bytes.max": "0"})
+    return on_engine(store, LocalEngine(1))
 
 
 def test_names_of_coordinators() -> None:
@@ -104,7 +98,7 @@ def test_a_plan_that_another_has_is_left_alone() -> None:
     assert execute_waiting(COMPACTION, call_of(store), coordinator=mine) == []
     claim.release()
     assert len(execute_waiting(COMPACTION, call_of(store), coordinator=mine)) == 1
-    assert registry.held == {}
+    assert registry == set()
     assert merged_rows(store) == ROWS
 
 
@@ -114,7 +108,7 @@ def test_a_compactor_whose_claim_is_lost_stops(checks: int) -> None:
     store, registry = planned_table(), Registry()
     with pytest.raises(CommitConflictError, match="the claim was lost"):
         execute(COMPACTION, call_of(store), coordinator=Session(registry, checks_left=checks))
-    assert registry.held == {}
+    assert registry == set()
     assert len(Table(store).pending_compactions()) == 1
     assert merged_rows(store) == ROWS
     assert execute(COMPACTION, call_of(store), coordinator=Session(registry)).instant
@@ -125,11 +119,11 @@ def test_who_has_the_claim_knows_that_the_heartbeat_is_a_ghosts() -> None:
     """The session of the first ended; its heartbeat still beats, and would be believed for two minutes."""
     store, registry = planned_table(), Registry()
     first = Session(registry)
-    claimed = claim_plan(COMPACTION, TableView.load(TableState(store)), first)
+    claimed = claim_plan(COMPACTION, Table(store).view(), first)
     assert claimed is not None
     first.close()
-    assert claim_plan(COMPACTION, TableView.load(TableState(store)), TableCoordinator()) is None
-    assert claim_plan(COMPACTION, TableView.load(TableState(store)), Session(registry, name="of other hosts")) is None
+    assert claim_plan(COMPACTION, Table(store).view(), TableCoordinator()) is None
+    assert claim_plan(COMPACTION, Table(store).view(), Session(registry, name="of other hosts")) is None
     result = execute(COMPACTION, call_of(store), coordinator=Session(registry))
     assert "executed again a plan that process" in str(result)
     assert merged_rows(store) == ROWS

@@ -13,12 +13,10 @@ from hoodie.services.clustering.schedule import Wish
 from hoodie.services.compaction.compaction import COMPACTION, compact_inline
 from hoodie.services.planned.executor import execute_waiting
 from hoodie.services.results import ServiceResult
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.slices import list_slices
-from hoodie.view.table_state import TableState
-from tests.crash.tables import new_table, rows_of, trips
-from tests.support.merge_on_read import EngineThen
+from tests.support.merge_on_read import EngineThen, on_engine
+from tests.support.tables import made_once, rows_of, trips, trips_store
 
 ROWS = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc"), "d": (1, "nyc")}
 
@@ -35,63 +33,56 @@ class Fails:
             raise pa.ArrowInvalid(f"a damaged row group, {self.times}")
 
 
-def logged_table() -> tuple[Table, list[str]]:
+@made_once
+def logged_table() -> Table:
     """A table with a pending compaction in each of two partitions."""
-    store, plans = MemoryStore(), []
-    new_table(store, table_type="merge_on_read", properties={"hoodie.compact.inline": "false"})
-    table = Table(store)
-    table.upsert(trips(ROWS))
+    table = Table(trips_store(ROWS, table_type="merge_on_read", properties={"hoodie.compact.inline": "false"}))
     for key, city in (("a", "sf"), ("c", "nyc")):
         table.upsert(trips({key: (2, city)}))
-        plans.append(table.schedule_compaction() or "")
-    assert table.pending_compactions().instants == plans
-    return table, plans
+        table.schedule_compaction()
+    return table
 
 
-ON_ENGINE = {"hoodie.python.local.bytes.max": "0"}
-
-
-def small_files() -> tuple[Table, list[str]]:
+@made_once
+def small_files() -> Table:
     """A table with a pending clustering in each of two partitions."""
-    store, plans = MemoryStore(), []
-    new_table(store, properties={"hoodie.parquet.small.file.limit": "0"})
-    table = Table(store)
-    for key, row in ROWS.items():
-        table.insert(trips({key: row}))
+    small = {"hoodie.parquet.small.file.limit": "0"}
+    table = Table(trips_store(*({key: row} for key, row in ROWS.items()), properties=small))
     for city in ("sf", "nyc"):
-        chosen = {"hoodie.clustering.plan.strategy.partition.selected": f"city={city}"}
-        plans.append(table.schedule_clustering(properties=chosen) or "")
-    assert table.pending_clusterings().instants == plans
-    return table, plans
+        table.schedule_clustering(partitions=f"city={city}")
+    return table
+
+
+def call_of(table: Table, fails: Fails, **properties: str) -> Call:
+    """A call whose tasks fail at their end."""
+    return on_engine(table.view().store, EngineThen(then=fails), properties)
 
 
 def test_compactions_go_on_after_one_that_failed() -> None:
-    table, plans = logged_table()
-    engine, told = EngineThen(then=Fails()), list[ServiceResult]()
-    call = Call(state=TableState(table.view().store), engine=engine, properties=ON_ENGINE)
+    table, told = logged_table(), list[ServiceResult]()
+    plans = table.pending_compactions().instants
     with pytest.raises(pa.ArrowInvalid, match="damaged row group"):
-        execute_waiting(COMPACTION, call, report=told.append)
+        execute_waiting(COMPACTION, call_of(table, Fails()), report=told.append)
     assert [result.instant for result in told] == plans[1:]
     assert table.pending_compactions().instants == plans[:1]
 
 
 def test_all_errors_are_told() -> None:
-    table, plans = logged_table()
-    engine = EngineThen(then=Fails(times=2))
-    call = Call(state=TableState(table.view().store), engine=engine, properties=ON_ENGINE)
+    table = logged_table()
+    plans = table.pending_compactions().instants
     with pytest.raises(pa.ArrowInvalid, match="row group, 1") as raised:
-        execute_waiting(COMPACTION, call)
+        execute_waiting(COMPACTION, call_of(table, Fails(times=2)))
     assert raised.value.__notes__ == ["another plan failed too: ArrowInvalid: a damaged row group, 0"]
     assert table.pending_compactions().instants == plans
 
 
 def test_a_compaction_that_is_due_after_a_write_does_not_wait_for_one_that_fails() -> None:
-    table, plans = logged_table()
-    table.upsert(trips({"e": (1, "oslo")}))
-    table.upsert(trips({"e": (2, "oslo")}))
-    engine = EngineThen(then=Fails())
-    inline = {**ON_ENGINE, "hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
-    done = compact_inline(Call(state=TableState(table.view().store), engine=engine, properties=inline))
+    table = logged_table()
+    plans = table.pending_compactions().instants
+    for ts in (1, 2):
+        table.upsert(trips({"e": (ts, "oslo")}))
+    inline = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    done = compact_inline(call_of(table, Fails(), **inline))
     assert done is not None
     assert "damaged row group" in done.notes[0]
     assert table.pending_compactions().instants == plans[:1]
@@ -100,10 +91,8 @@ def test_a_compaction_that_is_due_after_a_write_does_not_wait_for_one_that_fails
 
 
 def test_clusterings_go_on_after_one_that_failed() -> None:
-    table, plans = small_files()
-    fails = Fails()
-    engine = EngineThen(then=fails)
-    call = Call(state=TableState(table.view().store), engine=engine, properties=ON_ENGINE)
+    table, fails = small_files(), Fails()
+    plans, call = table.pending_clusterings().instants, call_of(table, fails)
     with pytest.raises(pa.ArrowInvalid, match="damaged row group"):
         execute_waiting(CLUSTERING, call)
     assert table.pending_clusterings().instants == plans[:1]

@@ -10,26 +10,29 @@ from hoodie.format.table.table_config import TableType
 from hoodie.services.recovery import savepoint
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from tests.crash.tables import check_tidy, new_table, rows_of, trips
+from tests.support.deaths import check_tidy
 from tests.support.savepoints import saved_by_request
 from tests.support.steps import once_at
+from tests.support.tables import TYPES, contents, made_once, rows_of, trips, trips_store
 
 KEPT = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
 FEW = {"hoodie.clean.commits.retained": "2"}
 
 
-def overlapped(table_type: str) -> tuple[MemoryStore, str, str]:
-    """A table whose second write was requested before the third, and completed after it; their requested times."""
-    store = MemoryStore()
-    new_table(store, table_type=table_type, properties=KEPT)
-    table = Table(store)
-    table.upsert(trips({"a": (1, "sf"), "b": (1, "nyc")}))
+@made_once
+def overlapped(table_type: str) -> MemoryStore:
+    """A table whose second write was requested before the third, and completed after it."""
+    store = trips_store({"a": (1, "sf"), "b": (1, "nyc")}, table_type=table_type, properties=KEPT)
     with once_at(Step.BEGUN, lambda: Table(store).upsert(trips({"b": (3, "nyc")}))):
-        last = table.upsert(trips({"a": (2, "sf")})).instant
-    first = Table(store).timeline.writes().instants[-1].requested_time
-    assert last is not None
-    assert last < first
-    return store, last, first
+        Table(store).upsert(trips({"a": (2, "sf")}))
+    return store
+
+
+def last_and_first(store: MemoryStore) -> tuple[str, str]:
+    """The requested times of the write that completed last, and of the one that was requested last."""
+    last, first = Table(store).timeline.completed().writes().instants[-2:]
+    assert str(last.completion_time) > str(first.completion_time)
+    return last.requested_time, first.requested_time
 
 
 def write_on(store: MemoryStore) -> None:
@@ -42,9 +45,10 @@ def write_on(store: MemoryStore) -> None:
     Table(store).clean(properties=FEW)
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_the_default_keeps_all_rows_that_are_there(table_type: str) -> None:
-    store, last, _ = overlapped(table_type)
+    store = overlapped(table_type)
+    last, _ = last_and_first(store)
     rows = rows_of(store)
     done = Table(store).savepoint()
     assert done.instant == last
@@ -54,9 +58,10 @@ def test_the_default_keeps_all_rows_that_are_there(table_type: str) -> None:
     check_tidy(store)
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 def test_a_savepoint_names_the_files_of_the_moment_of_its_commit(table_type: str) -> None:
-    store, _, first = overlapped(table_type)
+    store = overlapped(table_type)
+    _, first = last_and_first(store)
     rows = {"a": (1, "sf"), "b": (3, "nyc")}
     Table(store).savepoint(first)
     write_on(store)
@@ -65,29 +70,27 @@ def test_a_savepoint_names_the_files_of_the_moment_of_its_commit(table_type: str
     check_tidy(store)
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("of_last", [False, True])
 def test_a_savepoint_by_requested_times_is_not_restored(
     table_type: str, of_last: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, last, first = overlapped(table_type)
+    store = overlapped(table_type)
+    last, first = last_and_first(store)
     commit = last if of_last else first
     with monkeypatch.context() as patched:
         patched.setattr(savepoint, "plan_savepoint", saved_by_request)
         Table(store).savepoint(commit)
     write_on(store)
-    before, rows = [info.path for info in store.list("", recursive=True)], rows_of(store)
+    before = contents(store)
     with pytest.raises(hoodie.UnsupportedError, match="cannot go back to"):
         Table(store).restore(commit)
-    assert [info.path for info in store.list("", recursive=True)] == before
-    assert rows_of(store) == rows
+    assert contents(store) == before
 
 
 def test_a_clustering_that_completes_last_is_kept() -> None:
-    store = MemoryStore()
-    new_table(store, properties={**KEPT, "hoodie.parquet.small.file.limit": "0"})
-    for number in range(3):
-        Table(store).insert(trips({f"a{number}": (1, "sf")}))
+    small = {**KEPT, "hoodie.parquet.small.file.limit": "0"}
+    store = trips_store(*({f"a{number}": (1, "sf")} for number in range(3)), properties=small)
     with once_at(Step.WRITTEN, lambda: Table(store).upsert(trips({"b": (3, "nyc")}))):
         Table(store).cluster()
     rows = rows_of(store)
@@ -102,10 +105,7 @@ def test_a_clustering_that_completes_last_is_kept() -> None:
 
 
 def test_a_compaction_that_completes_after_the_savepoint_is_kept() -> None:
-    store = MemoryStore()
-    new_table(store, table_type="merge_on_read", properties=KEPT)
-    Table(store).upsert(trips({"a": (1, "sf")}))
-    Table(store).upsert(trips({"a": (2, "sf")}))
+    store = trips_store({"a": (1, "sf")}, {"a": (2, "sf")}, table_type="merge_on_read", properties=KEPT)
     Table(store).schedule_compaction()
     Table(store).upsert(trips({"a": (3, "sf")}))
     saved = Table(store).savepoint().instant

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +10,8 @@ import hoodie
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action
-from tests.crash.tables import check_tidy, deaths, new_table, rows_of, trips
+from tests.support.deaths import check_tidy
+from tests.support.tables import TYPES, contents, made_once, rows_of, trips, trips_store
 
 ONE = {"a": (1, "sf"), "b": (1, "la")}
 CHANGES: dict[str, Callable[[Table], object]] = {
@@ -22,49 +23,47 @@ CHANGES: dict[str, Callable[[Table], object]] = {
 }
 
 
-COMPACTS = {"hoodie.metadata.compact.max.delta.commits": "2"}
+def newest(store: MemoryStore) -> str:
+    """The requested time of the newest commit."""
+    return Table(store).timeline.completed().writes().instants[-1].requested_time
 
 
-def new(table_type: str, properties: Mapping[str, str] | None = None) -> MemoryStore:
-    """A table with one commit."""
-    store = MemoryStore()
-    new_table(store, table_type=table_type, properties=properties)
-    Table(store).upsert(trips(ONE))
+@made_once
+def changed(table_type: str = "copy_on_write", change: str = "upsert") -> MemoryStore:
+    """A table with the rows `ONE`, and another commit."""
+    store = trips_store(ONE, table_type=table_type)
+    CHANGES[change](Table(store))
     return store
 
 
-@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("change", CHANGES)
 def test_the_newest_commit(change: str, table_type: str) -> None:
-    store = new(table_type)
-    table = Table(store)
-    CHANGES[change](table)
-    newest = table.timeline.completed().writes().instants[-1]
-    told = table.rollback(newest.requested_time, dry_run=True)
+    store = changed(table_type, change)
+    table, last = Table(store), newest(store)
+    told = table.rollback(last, dry_run=True)
     assert told.dry_run
     assert rows_of(store) != ONE
-    done = table.rollback(newest.requested_time)
+    done = table.rollback(last)
     assert done.counts == told.counts
     assert rows_of(store) == ONE
     check_tidy(store)
     Table(store).upsert(trips({"z": (1, "sf")}))
     assert rows_of(store) == {**ONE, "z": (1, "sf")}
-    assert Table(store).timeline.get(newest.requested_time) is None
+    assert Table(store).timeline.get(last) is None
 
 
 def test_a_chain() -> None:
-    store = new("merge_on_read")
-    table = Table(store)
-    CHANGES["upsert"](table)
-    second = table.timeline.completed().writes().instants[-1].requested_time
+    store = changed("merge_on_read")
+    table, second = Table(store), newest(store)
     table.schedule_compaction()
     table.compact()
     table.upsert(trips({"d": (3, "sf")}))
     planned = table.schedule_compaction()
-    files = [info.path for info in store.list("", recursive=True)]
+    files = contents(store)
     with pytest.raises(hoodie.UnsupportedError, match=r"not the newest.*chain=True"):
         table.rollback(second)
-    assert [info.path for info in store.list("", recursive=True)] == files
+    assert contents(store) == files
     done = table.rollback(second, chain=True)
     assert done.counts["instants"] == 3 + (planned is not None)
     assert rows_of(store) == ONE
@@ -73,10 +72,8 @@ def test_a_chain() -> None:
 
 
 def test_a_compaction_alone() -> None:
-    found = new("merge_on_read")
-    table = Table(found)
-    CHANGES["upsert"](table)
-    rows = rows_of(found)
+    found = changed("merge_on_read")
+    table, rows = Table(found), rows_of(found)
     table.schedule_compaction()
     compaction = table.compact().instant
     assert compaction is not None
@@ -89,65 +86,42 @@ def test_a_compaction_alone() -> None:
 
 
 def test_a_metadata_table_that_compacted_the_commit_is_built_anew() -> None:
-    store = new("copy_on_write", COMPACTS)
+    later = [{"d": (ts, "sf")} for ts in (3, 4, 5)]
+    compacts = {"hoodie.metadata.compact.max.delta.commits": "2"}
+    store = trips_store(ONE, {"a": (2, "sf"), "c": (2, "nyc")}, *later, properties=compacts)
     table = Table(store)
-    table.upsert(trips({"a": (2, "sf"), "c": (2, "nyc")}))
-    second = table.timeline.completed().writes().instants[-1].requested_time
-    for ts in (3, 4, 5):
-        table.upsert(trips({"d": (ts, "sf")}))
-    done = table.rollback(second, chain=True)
+    done = table.rollback(table.timeline.instants[1].requested_time, chain=True)
     assert any("built anew" in note for note in done.notes)
     assert rows_of(store) == ONE
     check_tidy(store)
 
 
 def test_an_index_that_was_built_later_is_built_anew() -> None:
-    store = MemoryStore()
-    new_table(store, index="simple")
+    store = trips_store(ONE, {"a": (2, "sf"), "c": (2, "nyc")}, index="simple")
     table = Table(store)
-    table.upsert(trips(ONE))
-    table.upsert(trips({"a": (2, "sf"), "c": (2, "nyc")}))
-    second = table.timeline.completed().writes().instants[-1].requested_time
     table.index.build("record")
-    done = table.rollback(second)
+    done = table.rollback(newest(store))
     assert any("record index" in note for note in done.notes)
     assert rows_of(store) == ONE
     check_tidy(store)
 
 
 def test_what_is_refused() -> None:
-    store = new("copy_on_write")
-    table = Table(store)
-    CHANGES["upsert"](table)
-    newest = table.savepoint().instant
-    assert newest is not None
+    table = Table(changed())
+    saved = str(table.savepoint().instant)
     with pytest.raises(hoodie.UnsupportedError, match=r"t\.delete_savepoint"):
-        table.rollback(newest)
-    table.delete_savepoint(newest)
-    table.rollback(newest)
+        table.rollback(saved)
+    table.delete_savepoint(saved)
+    table.rollback(saved)
     with pytest.raises(hoodie.InstantNotFoundError, match="no instant"):
-        table.rollback(newest)
+        table.rollback(saved)
 
 
 def test_every_commit_can_go() -> None:
-    store = new("copy_on_write")
+    store = trips_store(ONE)
     table = Table(store)
-    (only,) = table.timeline.completed().writes().instants
-    table.rollback(only.requested_time)
+    table.rollback(newest(store))
     assert rows_of(store) == {}
     table.upsert(trips(ONE))
     assert rows_of(store) == ONE
     check_tidy(store)
-
-
-def test_deaths_of_a_rollback_are_resumed_by_the_next_writer() -> None:
-    store = new("copy_on_write")
-    CHANGES["upsert"](Table(store))
-    both = rows_of(store)
-    newest = Table(store).timeline.completed().writes().instants[-1].requested_time
-    for death in deaths(store, lambda table: table.rollback(newest), keep=12):
-        assert rows_of(death.store) in (ONE, both), str(death)
-        Table(death.store).upsert(trips({"z": (1, "sf")}))
-        rows = rows_of(death.store)
-        assert rows in ({**ONE, "z": (1, "sf")}, {**both, "z": (1, "sf")}), str(death)
-        check_tidy(death.store)

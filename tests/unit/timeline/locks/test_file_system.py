@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ from hoodie.timeline.locks.provider import LockSite
 from hoodie.timeline.owner import Owner
 from tests.support.disks import ForgetfulDisk
 from tests.support.fault_store import CrashError, CrashPoint, FaultStore
-from tests.unit.timeline.writers import on_another_machine, other_process
+from tests.unit.timeline.writers import Undeletable, forbid_threads, on_another_machine, other_process, take_turns
 
 LOCK = ".hoodie/lock"
 
@@ -60,13 +59,6 @@ def test_released_after_an_error() -> None:
     assert_free(store)
 
 
-class Undeletable(MemoryStore):
-    """A store that refuses deletions."""
-
-    def delete(self, path: str) -> None:
-        raise StorageError("503 slow down")
-
-
 def test_a_failed_release_is_no_error_of_the_work_under_the_lock() -> None:
     store = Undeletable()
     with pytest.raises(CommitConflictError, match="first"), impatient(store):
@@ -82,12 +74,9 @@ def test_a_failed_release_is_no_error_of_the_work_under_the_lock() -> None:
 
 
 def test_a_lock_whose_thread_cannot_start_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
     store = MemoryStore()
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", refuse)
+        forbid_threads(patch)
         with pytest.raises(RuntimeError, match="new thread"):
             impatient(store).acquire()
     assert store.head(LOCK) is None
@@ -102,7 +91,8 @@ def test_a_lock_from_before_a_power_failure_is_never_empty(tmp_path: Path) -> No
     store = LocalStore(root, disk=disk)
     lost = 0
     with impatient(store):
-        leave_a_takeover(store)
+        owner = Owner.new()
+        store.create(f".hoodie/.locks/takeover-{owner.token}", owner.to_bytes())
         for seed in range(20):
             after = tmp_path / str(seed)
             disk.survivors(after, seed=seed, chance=0.5)
@@ -111,11 +101,6 @@ def test_a_lock_from_before_a_power_failure_is_never_empty(tmp_path: Path) -> No
             lost += len(left) < 2
     assert 0 < lost < 20
     assert not [call for call in disk.calls if call.operation == "sync_folder"]
-
-
-def leave_a_takeover(store: Store) -> None:
-    owner = Owner.new()
-    store.create(f".hoodie/.locks/takeover-{owner.token}", owner.to_bytes())
 
 
 def test_it_waits_as_long_as_it_was_told() -> None:
@@ -156,26 +141,7 @@ def test_it_gets_the_lock_when_it_is_released() -> None:
 
 def test_threads_take_turns() -> None:
     store = MemoryStore()
-    inside: list[int] = []
-    most: list[int] = []
-
-    def work() -> None:
-        for _ in range(5):
-            with TableLock(store, LockOptions(retry_ms=1)):
-                inside.append(1)
-                most.append(len(inside))
-                inside.pop()
-
-    run_all([work] * 4)
-    assert most == [1] * 20
-
-
-def run_all(works: list[Callable[[], None]]) -> None:
-    threads = [threading.Thread(target=work) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    take_turns(lambda: TableLock(store, LockOptions(retry_ms=1)))
 
 
 def test_a_foreign_lock_is_waited_for_or_expires() -> None:
@@ -248,21 +214,12 @@ def test_a_holder_may_die_at_any_call(
 @pytest.mark.parametrize("is_local", [False, True])
 def test_contenders_for_a_dead_lock_take_turns(is_local: bool, tmp_path: Path) -> None:
     store: Store = LocalStore(tmp_path) if is_local else MemoryStore()
-    inside: list[int] = []
-    most: list[int] = []
 
-    def work() -> None:
-        for _ in range(5):
-            lock = TableLock(store, LockOptions(retry_ms=1))
-            lock.acquire()
-            inside.append(1)
-            most.append(len(inside))
-            inside.pop()
-            assert lock._owner is not None
-            lock._owner.forget()  # dies without releasing
+    def die(lock: TableLock) -> None:
+        assert lock._owner is not None
+        lock._owner.forget()
 
-    run_all([work] * 4)
-    assert most == [1] * 20
+    take_turns(lambda: TableLock(store, LockOptions(retry_ms=1)), end=die)
 
 
 def test_a_slow_contender_does_not_remove_a_new_lock() -> None:

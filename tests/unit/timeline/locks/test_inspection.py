@@ -4,19 +4,11 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import LockOptions, TableLock
 from hoodie.timeline.locks import file_system, storage_based
 from hoodie.timeline.owner import Owner
-from hoodie.write.create import CreateOptions, create_table
-from tests.crash.tables import SCHEMA, trips
-
-
-def new_table(properties: dict[str, str] | None = None) -> Table:
-    store = MemoryStore()
-    create_table(store, SCHEMA, CreateOptions(record_key="id", properties=properties or {}))
-    return Table(store)
+from tests.support.tables import PLAIN, new_table, rows
 
 
 def locks(table: Table) -> list[tuple[str, bool, bool]]:
@@ -26,7 +18,7 @@ def locks(table: Table) -> list[tuple[str, bool, bool]]:
 
 
 def test_the_default_and_a_lock_that_is_held() -> None:
-    table = new_table()
+    table = new_table(PLAIN)
     store = table.view().store
     assert locks(table) == [("FileSystemBasedLockProvider", True, False)]
     with TableLock(store):
@@ -41,7 +33,7 @@ def test_the_default_and_a_lock_that_is_held() -> None:
 
 
 def test_a_table_whose_writers_use_another_provider() -> None:
-    table = new_table()
+    table = new_table(PLAIN)
     with TableLock(table.view().store, LockOptions(provider=storage_based.NAME)):
         assert locks(table) == [("StorageBasedLockProvider", True, True)]
         (row,) = table.inspect.locks().to_pylist()
@@ -55,17 +47,17 @@ def test_a_table_whose_writers_use_another_provider() -> None:
 
 
 def test_the_provider_is_an_option_of_a_handle() -> None:
-    uri = new_table().path
+    uri = new_table(PLAIN).path
     table = hoodie.open(uri, lock={"hoodie.write.lock.provider": storage_based.NAME})
     assert locks(table) == [("StorageBasedLockProvider", True, False)]
-    table.upsert(trips({"a": (1, "sf")}))
+    table.upsert(rows("a"))
     assert b'"expired":true' in table.view().store.read(".hoodie/.locks/table_lock.json")
     with pytest.raises(InvalidConfigError, match=r"found hoodie\.parquet\.max\.file\.size"):
         hoodie.open(uri, lock={"hoodie.parquet.max.file.size": "1"})
 
 
 def test_the_provider_is_a_property_of_the_table() -> None:
-    table = new_table({"hoodie.write.lock.provider": storage_based.NAME})
+    table = new_table(PLAIN, properties={"hoodie.write.lock.provider": storage_based.NAME})
     assert locks(table) == [("StorageBasedLockProvider", True, False)]
-    table.upsert(trips({"a": (1, "sf")}))
+    table.upsert(rows("a"))
     assert table.view().store.head(".hoodie/.locks/table_lock.json") is not None

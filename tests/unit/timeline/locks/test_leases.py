@@ -15,7 +15,7 @@ from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, St
 from hoodie.storage import LocalStore, MemoryStore, Store, UnsyncedError, process
 from hoodie.timeline import LockOptions, TableLock
 from hoodie.timeline.owner import Owner
-from tests.unit.timeline.writers import on_another_machine
+from tests.unit.timeline.writers import HOSTILE, on_another_machine
 
 LOCK = ".hoodie/lock"
 LOCKS = ".hoodie/.locks"
@@ -174,21 +174,7 @@ def test_a_lock_from_before_a_reboot_of_this_machine_is_dead(monkeypatch: pytest
         assert lock.is_held
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"garbled",
-        b"\xff\xfe\x00",
-        b'{"machine": "m", "host": "h", "pid": 1e999, "process_start": "", "token": "' + b"0" * 32 + b'"}',
-        b'{"machine": "m", "host": "h", "pid": ' + b"9" * 4000 + b', "process_start": "", "token": "x"}',
-        b'{"machine": "m", "host": "h", "pid": 1, "process_start": "", "token": "../../up"}',
-        b"[" * 100_000,
-        b'{"a":' * 700 + b"1" + b"}" * 700,
-        b"null",
-        b"0" * 10_000_000,
-    ],
-    ids=lambda content: repr(content[:30]),
-)
+@pytest.mark.parametrize("content", [*HOSTILE, b"0" * 10_000_000], ids=lambda content: repr(content[:30]))
 def test_hostile_locks_are_waited_for_and_named(content: bytes) -> None:
     store = MemoryStore()
     store.create(LOCK, content)

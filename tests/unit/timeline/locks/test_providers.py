@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from hoodie.timeline import LockOptions, TableLock
 from hoodie.timeline.locks import file_system, in_process, storage_based, zookeeper
 from hoodie.timeline.locks.zookeeper import implicit_path, in_order
 from hoodie.timeline.owner import Owner
-from tests.unit.timeline.writers import on_another_machine
+from tests.unit.timeline.writers import on_another_machine, take_turns
 
 PROVIDER = "hoodie.write.lock.provider"
 LOCK = ".hoodie/lock"
@@ -57,22 +56,7 @@ def test_an_in_process_lock_of_a_deleted_holder_and_of_another_process(monkeypat
 
 def test_threads_take_turns_in_a_process() -> None:
     store = MemoryStore()
-    inside: list[int] = []
-    most: list[int] = []
-
-    def work() -> None:
-        for _ in range(5):
-            with TableLock(store, LockOptions(retry_ms=1, provider=in_process.NAME)):
-                inside.append(1)
-                most.append(len(inside))
-                inside.pop()
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1] * 20
+    take_turns(lambda: TableLock(store, LockOptions(retry_ms=1, provider=in_process.NAME)))
 
 
 @pytest.mark.parametrize("name", ["", file_system.NAME, in_process.NAME])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import uuid
 from collections.abc import Callable
 
@@ -16,6 +15,7 @@ from hoodie.timeline import LockOptions, TableLock
 from hoodie.timeline.locks.provider import LockSite
 from hoodie.timeline.locks.storage_based import NAME, StorageBasedLock
 from hoodie.timeline.owner import Owner
+from tests.unit.timeline.writers import take_turns
 
 PATH = ".hoodie/.locks/table_lock.json"
 NOW = 1_700_000_000_000
@@ -205,22 +205,7 @@ def test_a_holder_renews_its_lock() -> None:
 
 
 def test_threads_take_turns(store: Store) -> None:
-    inside: list[int] = []
-    most: list[int] = []
-
-    def work() -> None:
-        for _ in range(5):
-            with TableLock(store, LockOptions(retry_ms=1, retry_ms_max=2, provider=NAME)):
-                inside.append(1)
-                most.append(len(inside))
-                inside.pop()
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1] * 20
+    take_turns(lambda: TableLock(store, LockOptions(retry_ms=1, retry_ms_max=2, provider=NAME)))
 
 
 def test_a_failed_put_leaves_no_lock() -> None:

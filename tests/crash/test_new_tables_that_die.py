@@ -1,0 +1,68 @@
+"""A new table whose creation, first write or adoption of Parquet files dies: it is there or not, all rows or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.files.table_properties import table_exists
+from hoodie.storage import MemoryStore, Store
+from hoodie.write.adopting.adoption import METADATA_ONLY, REWRITE, AdoptOptions, adopt
+from hoodie.write.adopting.result import Adoption
+from hoodie.write.adopting.source_files import find_in_folder
+from hoodie.write.create import CreateOptions
+from tests.support.deaths import check_recovery, check_tidy, deaths
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
+from tests.support.recoveries import noted
+from tests.support.tables import Rows, create_in, rows_of, trips
+
+ROWS: Rows = {"a": (1, "sf"), "b": (2, "sf"), "c": (3, "nyc")}
+
+
+@pytest.mark.parametrize("point", CrashPoint)
+def test_a_creation_that_dies(point: CrashPoint) -> None:
+    store = MemoryStore()
+    with pytest.raises(CrashError):
+        create_in(FaultStore(store, 1, crash_point=point))
+    if not table_exists(store):
+        create_in(store)
+    check_recovery(store, {}, {})
+
+
+def test_a_first_write_that_dies() -> None:
+    store = MemoryStore()
+    create_in(store)
+    for death in deaths(store, lambda table: table.upsert(trips(ROWS)), keep=5):
+        with noted(death):
+            check_recovery(death.store, {}, ROWS)
+
+
+def run(files: MemoryStore, target: Store, mode: str | Mapping[str, str]) -> Adoption:
+    wanted = CreateOptions(record_key="id", partition_by="city", ordering="ts")
+    return adopt(find_in_folder(files), target, AdoptOptions(wanted=wanted, mode=mode, dry_run=False))
+
+
+@pytest.mark.parametrize("mode", [REWRITE, METADATA_ONLY, {"city=nyc": METADATA_ONLY}], ids=["rewrite", "stay", "both"])
+def test_an_adoption_that_dies_begins_again_and_loses_nothing(mode: str | Mapping[str, str]) -> None:
+    """There is a Parquet file for each city."""
+    files, outcomes = MemoryStore(), []
+    for city in ("sf", "nyc"):
+        sink = pa.BufferOutputStream()
+        pq.write_table(trips({key: row for key, row in ROWS.items() if row[1] == city}).select(["id", "ts"]), sink)
+        files.create(f"city={city}/1.parquet", sink.getvalue().to_pybytes())
+    some = {} if isinstance(mode, str) else {key: row for key, row in ROWS.items() if row[1] == "nyc"}
+    for death in deaths(MemoryStore(), lambda table: run(files, table._context.state.store, mode), keep=6):
+        with noted(death):
+            found = rows_of(death.store) if table_exists(death.store) else {}
+            assert found in ({}, some, ROWS), "rows of a part of a commit"
+            again = run(files, death.store, mode)
+            assert (again.write is None) == (found == ROWS)
+            assert rows_of(death.store) == ROWS
+            if again.write is not None:
+                check_tidy(death.store, has_record_index=mode == REWRITE)
+            outcomes.append(len(found))
+    assert (outcomes[0], outcomes[-1]) == (0, 3)
+    assert set(outcomes) <= {0, len(some), 3}
