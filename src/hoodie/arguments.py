@@ -196,7 +196,9 @@ def _time(value: Any) -> Any:
 
 
 def _instant(value: Any) -> Any:
-    """Return a text, or the digits of an instant that is given as a number."""
+    """Return a text, the digits of an instant that is given as a number, or the requested time of an `Instant`."""
+    if type(value).__name__ == "Instant" and isinstance(time := getattr(value, "requested_time", None), str):
+        return time
     found = _integer(value)
     if found is _UNREAD:
         return _text(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +15,9 @@ from hoodie.cli.terminal import print_answer, print_note, print_rows
 from hoodie.errors import InvalidConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+_EXPLAIN = re.compile(r"^\s*EXPLAIN(\s+ANALYZE)?\s+", re.IGNORECASE)
 _SHOWN_MAX = 100
 """Rows printed to a terminal; `--json` and `--csv` print all."""
 
@@ -46,27 +48,35 @@ def query(
     try:
         result = con.sql(statement)
         if result is not None:
-            _print(result.to_arrow_reader(), as_csv, as_json)
+            # As in a subquery, further columns of one name have the names `name_1`, `name_2`, …
+            _print(result.select("*").to_arrow_reader(), as_csv, as_json)
     except duckdb.Error as error:
         raise InvalidConfigError(f"DuckDB: {error}") from error
 
 
 def _tables_of(statement: str, known: Mapping[str, str], stores: Mapping[str, str]) -> dict[str, str]:
-    """Return the paths of the tables that a statement names; other names are left to DuckDB."""
+    """Return the paths of the tables that a statement names, in any case; other names are left to DuckDB."""
     from sqlglot import exp, parse
     from sqlglot.errors import SqlglotError
 
     try:
-        trees = [tree for tree in parse(statement, dialect="duckdb") if tree is not None]
+        trees = [tree for tree in parse(_EXPLAIN.sub("", statement), dialect="duckdb") if tree is not None]
     except SqlglotError:
         return dict(known)  # DuckDB says what is wrong, or knows more SQL than the parser
+    given = {name.lower(): path for name, path in known.items()}
     found = {}
     for node in (node for tree in trees for node in tree.find_all(exp.Table)):
         name = node.name
-        path = known.get(name, name)
-        if name and not node.db and (name in known or hoodie.exists(path, storage_options=stores)):
+        path = given.get(name.lower(), name)
+        is_ours = name and node.db.lower() in ("", "main") and not node.catalog
+        if is_ours and (name.lower() in given or hoodie.exists(path, storage_options=stores)):
             found[name] = path
-    return found
+    return {name: path for name, path in found.items() if name == _first_spelling(name, found)}
+
+
+def _first_spelling(name: str, names: Iterable[str]) -> str:
+    """Return the first of the names that DuckDB takes for this one."""
+    return next(other for other in names if other.lower() == name.lower())
 
 
 def _print(rows: pa.RecordBatchReader, as_csv: bool, as_json: bool) -> None:

@@ -88,8 +88,8 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
         columns: str | Sequence[str] | None = None,
         filter: Expression | None = None,
         batch_size: int | None = None,
-        **_: Any,
-    ) -> TableScanner:
+        **others: Any,
+    ) -> TableScanner | ds.Scanner:
         """Return a scan.
 
         Args:
@@ -98,11 +98,14 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
                 prune partitions, file groups and row groups; every part filters rows.
             batch_size: the most rows of a batch.
 
-        Other arguments of pyarrow's method say how it reads files; they have no effect here.
+        Other arguments of pyarrow's method say how it reads files; they have no effect here. A call with `use_threads`
+        alone, as of `pyarrow.dataset.write_dataset`, returns a scanner of pyarrow, which reads the rows once.
 
         Raises: SchemaMismatchError for unknown columns, and a filter that does not fit them; InvalidConfigError for
         columns that are expressions.
         """
+        if set(others) == {"use_threads"} and columns is filter is batch_size is None:
+            return ds.Scanner.from_batches(self.scanner().to_reader())
         no_columns = columns is not None and not columns
         names = () if no_columns else checked_columns(self.schema, columns)
         # A scan has at least one column: batches without columns are made of it.

@@ -115,16 +115,36 @@ def assigned_values(
 ) -> pa.Table:
     """Compute the expressions that are assigned to columns of these types, in one pass over the rows if no part fails.
 
-    Raises: as `RowExpression.parse` and `RowExpression.values`.
+    Raises: as `RowExpression.parse` and `RowExpression.values`; SchemaMismatchError for a text that is assigned to a
+    column of another type and is no value of it (CAST gives null for such a text).
     """
     parsed = {
         name: RowExpression.parse(text, translator.schema, as_type=types[name], translator=translator)
         for name, text in expressions.items()
     }
     try:
-        return evaluate_all({name: one.expression for name, one in parsed.items()}, rows)
+        values = evaluate_all({name: one.expression for name, one in parsed.items()}, rows)
     except SchemaMismatchError:
-        return pa.table({name: one.values(rows) for name, one in parsed.items()})
+        values = pa.table({name: one.values(rows) for name, one in parsed.items()})
+    for name, one in parsed.items():
+        given = RowExpression.parse(one.text, translator.schema, translator=translator)
+        if _is_text(given.as_type) and not _is_text(one.as_type) and values[name].null_count:
+            _check_no_text_is_lost(name, given, values[name], rows)
+    return values
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _check_no_text_is_lost(name: str, given: RowExpression, values: pa.ChunkedArray, rows: pa.Table) -> None:
+    texts = given.values(rows)
+    lost = texts.filter(pc.and_(pc.is_null(values), pc.is_valid(texts)))
+    if len(lost):
+        raise SchemaMismatchError(
+            f"{name} = {given.text}: {len(lost):,} texts are no values of type {values.type}, the first is "
+            f"{_shown(lost.slice(0, 1))}; CAST gives null for such texts"
+        )
 
 
 def columns_of(expression: str, schema: pa.Schema | Columns) -> frozenset[str]:

@@ -77,7 +77,9 @@ class TableFrames:
     ) -> pd.DataFrame:
         """Read rows as a pandas DataFrame. Integers and booleans with nulls keep their values, as `Int64`, `boolean`.
 
-        Memory: the rows, as Arrow and as pandas data. Raises: as `to_arrow`; InvalidConfigError without pandas.
+        In lists, structs and maps they are Python objects, and times with a zone are `datetime`. Memory: the rows, as
+        Arrow and as pandas data. Raises: as `to_arrow`; InvalidConfigError without pandas; UnsupportedError for a
+        time after the year 9999 in a struct or map.
 
         >>> import hoodie, pyarrow as pa
         >>> t = hoodie.create("memory://doc-to-pandas", pa.table({"id": ["a"], "x": [1]}), record_key="id")
@@ -144,7 +146,10 @@ class TableFrames:
         if con is not None and con is not duckdb and not hasattr(type(con), "from_arrow"):
             raise InvalidConfigError(f"con={shown(con)}: expected a connection of DuckDB, as duckdb.connect() returns")
         dataset, con = self.to_dataset(as_of, view), duckdb if con is None else con
-        relation = con.from_arrow(dataset)
+        try:
+            relation = con.from_arrow(dataset)
+        except duckdb.ConnectionException as error:
+            raise InvalidConfigError(f"con: expected an open connection of DuckDB ({error})") from error
         files = dataset.plain_files()
         if files is None:
             return relation

@@ -2,46 +2,57 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import hoodie
 from tests.support.command_line import Run
+from tests.support.tables import new_table
 
 
 @pytest.fixture(autouse=True)
 def trips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> hoodie.Table:
     """A table in the folder in which the commands run."""
     monkeypatch.chdir(tmp_path)
-    table = hoodie.create("trips", {"id": ["a"], "n": [1]}, record_key="id", spark=False)
-    table.upsert({"id": ["a", "b"], "n": [1, 2]})
-    return table
+    rows = pa.table({"id": ["a", "b"], "n": [1, 2]})
+    return new_table(rows.schema, rows, path=tmp_path / "trips")
 
 
 def test_tables_are_named_by_folder_path_and_option(run: Run, tmp_path: Path) -> None:
     text = f"SELECT id, k.n FROM trips JOIN '{tmp_path}/trips' USING (id) JOIN k USING (id) ORDER BY id"
-    code, out, _ = run("query", text, "--table", "k=trips", "--json")
-    assert code == 0
-    assert [json.loads(line) for line in out.splitlines()] == [{"id": "a", "n": 1}, {"id": "b", "n": 2}]
-    code, out, _ = run("query", "WITH w AS (SELECT id, n FROM trips) SELECT * FROM w ORDER BY n", "--csv")
+    assert run.rows("query", text, "--table", "k=trips") == [{"id": "a", "n": 1}, {"id": "b", "n": 2}]
+    out = run.text("query", "WITH w AS (SELECT id, n FROM trips) SELECT * FROM w ORDER BY n", "--csv")
     assert out.splitlines() == ['"id","n"', '"a",1', '"b",2']
-    code, out, _ = run("query", "SELECT sum(n) AS total FROM trips")
-    assert (code, out.split()) == (0, ["total", "─────", "3"])
+    assert run.text("query", "SELECT sum(n) AS total FROM trips").split() == ["total", "─────", "3"]
+
+
+def test_columns_of_one_name_get_distinct_names(run: Run) -> None:
+    text = "SELECT a.id, b.id, a.n AS ID FROM trips a JOIN trips b USING (id) ORDER BY a.id LIMIT 1"
+    assert run("query", text, "--json")[1] == '{"id": "a", "id_1": "a", "ID_2": 1}\n'
+    assert run("query", text, "--csv")[1].splitlines() == ['"id","id_1","ID_2"', '"a","a",1']
+    assert run("query", text)[1].split()[:3] == ["id", "id_1", "ID_2"]
+
+
+@pytest.mark.parametrize("name", ["TRIPS", "main.trips", "Main.K", "k"])
+def test_names_in_another_case_and_with_a_schema(run: Run, name: str) -> None:
+    out = run("query", f"SELECT count(*) AS n FROM {name}", "--csv", "--table", "K=trips", "--table", "Trips=trips")
+    assert out[:2] == (0, '"n"\n2\n')
+    assert run("query", f"EXPLAIN ANALYZE SELECT * FROM {name}", "--table", "K=trips", "--table", "Trips=trips")[0] == 0
 
 
 def test_tables_are_read_as_of_a_time(run: Run, trips: hoodie.Table) -> None:
     before = trips.timeline.instants[-1].completion_time
     trips.delete(["a"])
-    assert run("query", "SELECT id FROM trips", "--csv")[1] == '"id"\n"b"\n'
-    assert run("query", "SELECT count(*) AS n FROM trips", "--csv", "--as-of", str(before))[1] == '"n"\n2\n'
+    assert run.text("query", "SELECT id FROM trips", "--csv") == '"id"\n"b"\n'
+    assert run.text("query", "SELECT count(*) AS n FROM trips", "--csv", "--as-of", before) == '"n"\n2\n'
 
 
 def test_a_long_answer_is_cut_on_a_terminal_only(run: Run) -> None:
     _, out, err = run("query", "FROM range(300)")
     assert ("99" in out, "100 rows" in err, "299" in out) == (True, True, False)
-    assert len(run("query", "FROM range(300)", "--json")[1].splitlines()) == 300
+    assert len(run.rows("query", "FROM range(300)")) == 300
 
 
 @pytest.mark.parametrize(
@@ -50,16 +61,10 @@ def test_a_long_answer_is_cut_on_a_terminal_only(run: Run) -> None:
         ("SELECT nope FROM trips", "DuckDB: Binder Error"),
         ("SELECT * FROM nothing", "Table with name nothing does not exist"),
         ("SELECT count(*) FROM a/b", "DuckDB: Parser Error: syntax error at or near"),
+        ("SELECT * FROM k", "other is not a Hudi table"),
     ],
 )
 def test_a_wrong_query_is_refused_in_one_line(run: Run, statement: str, says: str) -> None:
-    code, out, err = run("query", statement)
-    assert (code, out) == (1, "")
+    code, out, err = run("query", statement, *(("--table", "k=other") if " k" in statement else ()))
+    assert (code, out, err.count("\n")) == (1, "", 1)
     assert says in err
-    assert err.count("\n") == 1
-
-
-def test_a_table_that_is_not_there_is_named(run: Run) -> None:
-    code, _, err = run("query", "SELECT * FROM k", "--table", "k=other")
-    assert "other is not a Hudi table" in err
-    assert code != 0

@@ -53,6 +53,12 @@ def type_at(schema: pa.Schema, name: str) -> pa.DataType | None:
     return here
 
 
+def has_null_type(data_type: pa.DataType) -> bool:
+    """Return whether the type is null, or has a nested field of type null: all its values are null."""
+    children = (data_type.field(number) for number in range(data_type.num_fields))
+    return pa.types.is_null(data_type) or any(has_null_type(child.type) for child in children)
+
+
 def normalise(schema: pa.Schema) -> pa.Schema:
     """Return the schema with the types that a Hudi table stores.
 

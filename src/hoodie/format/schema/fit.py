@@ -227,8 +227,9 @@ def fit_chunk(array: pa.Array, wanted: pa.DataType, path: str, row_of: RowOf) ->
 
 def _becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether values of the inferred type can have the same meaning in a column of the wanted type."""
-    by_text = pa.types.is_floating(found) and pa.types.is_decimal(wanted)
-    return by_text or (not pa.types.is_nested(found) and may_become(found, wanted))
+    by_text = {pa.types.is_floating, pa.types.is_decimal}
+    is_by_text = any(one(found) and other(wanted) for one in by_text for other in by_text - {one})
+    return is_by_text or (not pa.types.is_nested(found) and may_become(found, wanted))
 
 
 def _exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -236,6 +237,11 @@ def _exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     found = array.type
     if found == pa.float32() and wanted == pa.float64():
         return widened_floats(array)
+    if pa.types.is_decimal(found) and pa.types.is_floating(wanted):
+        floats = array.cast(pa.string()).cast(wanted)
+        if not floats.cast(found).equals(array):
+            raise pa.ArrowInvalid(f"digits are lost in {wanted}")
+        return floats
     if pa.types.is_floating(found) and pa.types.is_integer(wanted):
         if pc.any(pc.greater(pc.abs(array), float(_EXACT_MAX))).as_py():
             raise pa.ArrowInvalid("a float above 2^53 may have been rounded")

@@ -238,6 +238,10 @@ def _integer(written: str) -> int:
 
 
 def _negative(self: Translator, node: exp.Neg) -> Value:
+    inner = without_parens(node.this)
+    if isinstance(inner, exp.Cast) and isinstance(inner.this, exp.Literal) and inner.this.name.isdecimal():
+        # The sign belongs to the number: -9223372036854775808L is a bigint, though 9223372036854775808L is none.
+        return cast(integer_literal(-_integer(inner.this.name)), arrow_type(inner.to))
     value = self.value(node.this)
     if value.is_literal and isinstance(value.literal, int) and value.family == "integer":
         # -2147483648 is an int in Spark though 2147483648 alone is not.

@@ -20,6 +20,7 @@ from hoodie.display import counted
 from hoodie.engine import LocalEngine
 from hoodie.errors import InvalidConfigError, RecordKeyError, SchemaMismatchError, TableExistsError, UnsupportedError
 from hoodie.files.table_properties import create_table_config, read_table_config, table_exists
+from hoodie.format.filenames import name_of
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index import table_index
 from hoodie.records.keys.key_generator import table_key_generator
@@ -138,7 +139,7 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
         size_bytes=sum(file.size_bytes for file in files),
         schema=schema,
         refused=refused,
-        notes=_notes(files),
+        notes=(*_notes(files), *_skipped(found)),
     )
     if schema is None:
         return plan if options.dry_run else _raise_refused(plan)
@@ -298,6 +299,15 @@ def _notes(files: tuple[SourceFile, ...]) -> tuple[str, ...]:
     names = ", ".join(replaced)
     note = f"columns {names} of the files are not read: the folders' names, or Hudi, have columns of these names"
     return (note,) if replaced else ()
+
+
+def _skipped(found: Found) -> tuple[str, ...]:
+    """Return a note on the files that are not read; Spark's own `_SUCCESS` and `.crc` files have no rows."""
+    paths = [path for path in found.skipped if name_of(path) != "_SUCCESS" and not path.endswith(".crc")]
+    if not paths:
+        return ()
+    shown = ", ".join(paths[:_SHOWN]) + (", …" if len(paths) > _SHOWN else "")
+    return (f"{counted(len(paths), 'files')} are not read, as names that begin with _ or . hide them: {shown}",)
 
 
 def _check_plan(plan: Adoption) -> None:

@@ -101,6 +101,8 @@ def notes_of(source: str, files: Sequence[SourceFile]) -> tuple[str, ...]:
 def _problem(file: SourceFile, rows: SourceRows, generator: KeyGenerator, types: dict[str, pa.DataType]) -> str | None:
     if file.replaced:
         return f"the columns {list(file.replaced)} are those of folders or of Hudi, and readers would take the file's"
+    if file.untyped:
+        return f"column {file.untyped[0]!r} has the type null, in the table {types[file.untyped[0]]}"
     other = [child for child in file.schema if types[child.name] != child.type]
     if other:
         return f"column {other[0].name!r} is {other[0].type}, in the table {types[other[0].name]}"

@@ -1,7 +1,8 @@
 """Find the Parquet files that an adoption takes: those of a folder, or a list of files; and read their footers.
 
-Folders named `column=value` give their files columns, as in Hive and Spark. Names that begin with `_` or `.` are
-skipped, as Spark skips them. Folders of Delta, Iceberg and Hudi tables are refused: they have files without valid rows.
+Folders named `column=value` give their files columns, as in Hive and Spark. Names that begin with `.`, or with `_` and
+have no `=`, are skipped, as Spark skips them. Folders of Delta, Iceberg and Hudi tables are refused: they have files
+without valid rows.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import CorruptFileError, HoodieError, InvalidConfigError, MissingFileError
 from hoodie.format.filenames import name_of
+from hoodie.format.schema.arrow_types import has_null_type
 from hoodie.format.schema.int96 import int96_columns, with_utc
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, normalise
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
@@ -35,7 +37,8 @@ class SourceFile:
 
     `schema`: its columns in the types of a table, without Hudi's meta columns and without the columns of `values`.
     `replaced`: columns of the file that are not read, because `values` or Hudi have columns of these names. `int96`:
-    columns with times of this physical type, which are points in time.
+    columns with times of this physical type, which are points in time. `untyped`: columns in which the file has nulls,
+    and no type; another file must name it.
     """
 
     path: str
@@ -46,6 +49,7 @@ class SourceFile:
     values: PathValues = ()
     replaced: tuple[str, ...] = ()
     int96: frozenset[str] = frozenset()
+    untyped: tuple[str, ...] = ()
     modified_ms: int = 0
 
     @property
@@ -66,27 +70,38 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The folder of an adoption and the files in it that are taken. `is_folder`: all files of the folder are taken."""
+    """The folder of an adoption and the files in it that are taken.
+
+    `is_folder`: all files of the folder are taken but `skipped`, the paths of those whose names hide them.
+    """
 
     store: Store
     files: tuple[FoundFile, ...]
     is_folder: bool
+    skipped: tuple[str, ...] = ()
 
 
 def find_in_folder(store: Store) -> Found:
     """List the files of a folder.
 
-    Raises: InvalidConfigError if the folder has no files, or is that of a Delta, Iceberg or Hudi table.
+    Raises: InvalidConfigError if the folder has no files, or is that of a Delta, Iceberg or Hudi table; as
+        `values_of_folders`.
     """
     listed = store.list("", recursive=True)
     _refuse_tables(store, [info.path for info in listed])
-    shown = [info for info in listed if not any(part[0] in "_." for part in info.path.split("/"))]
+    shown = [info for info in listed if not _is_hidden(info.path)]
     if not shown:
         raise InvalidConfigError(f"{store.uri('')}: expected a folder with Parquet files, found no file")
     files = tuple(
         FoundFile(info.path, values_of_folders(info.path), info.size_bytes, info.modified_ms) for info in shown
     )
-    return Found(store, files, is_folder=True)
+    skipped = tuple(info.path for info in listed if _is_hidden(info.path))
+    return Found(store, files, is_folder=True, skipped=skipped)
+
+
+def _is_hidden(path: str) -> bool:
+    """Return whether a part of the path hides the file; a folder such as `_day=1` is a partition."""
+    return any(part[0] == "." or (part[0] == "_" and "=" not in part) for part in path.split("/"))
 
 
 def find_listed(
@@ -126,11 +141,25 @@ def values_of_folders(path: str) -> PathValues:
 
     >>> values_of_folders("year=2026/city=S%C3%A3o Paulo/part-0.parquet")
     (('year', '2026'), ('city', 'São Paulo'))
+
+    Raises: InvalidConfigError for a folder whose name has bytes that are no UTF-8.
     """
     pairs = [part.partition("=") for part in path.split("/")[:-1]]
     return tuple(
-        (name, None if text == DEFAULT_PARTITION else unquote(text)) for name, mark, text in pairs if mark and name
+        (_decoded(name, path), None if text == DEFAULT_PARTITION else _decoded(text, path))
+        for name, mark, text in pairs
+        if mark and name
     )
+
+
+def _decoded(text: str, path: str) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError as error:
+        raise InvalidConfigError(
+            f"{path}: expected UTF-8 in the names of folders, found {text!r}: other folders would have the same value; "
+            "rename the folder, or name the values with partition_values="
+        ) from error
 
 
 def read_footers(found: Found) -> tuple[tuple[SourceFile, ...], tuple[str, ...]]:
@@ -191,7 +220,7 @@ def _source_file(store: Store, file: FoundFile) -> SourceFile:
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         replaced = _META | {name for name, _ in file.values}
         try:
-            own = [child for child in stored if child.name not in replaced]
+            own = [child for child in stored if child.name not in replaced and not has_null_type(child.type)]
             schema = normalise(pa.schema([c.with_type(with_utc(c.type)) if c.name in points else c for c in own]))
         except HoodieError as error:
             raise type(error)(f"{store.uri(file.path)}: {error}") from error
@@ -203,6 +232,7 @@ def _source_file(store: Store, file: FoundFile) -> SourceFile:
             values=file.values,
             replaced=tuple(name for name in stored.names if name in replaced),
             int96=points,
+            untyped=tuple(c.name for c in stored if c.name not in replaced and has_null_type(c.type)),
             modified_ms=file.modified_ms,
         )
 

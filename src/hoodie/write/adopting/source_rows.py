@@ -29,7 +29,8 @@ def unified(files: Sequence[SourceFile], where: str, *, has_dates: bool = True) 
     become double if each value is exact, decimals get the most digits. A column that a file lacks allows null. Columns
     of folders are int, long or date (with `has_dates`) if all their texts are, else text.
 
-    Raises: SchemaMismatchError, with the two files, for types that have no common one.
+    Raises: SchemaMismatchError, with the two files, for types that have no common one; for a column that no file has
+        with a type.
     """
     firsts: dict[pa.Schema, SourceFile] = {}
     for file in files:
@@ -49,6 +50,15 @@ def unified(files: Sequence[SourceFile], where: str, *, has_dates: bool = True) 
                     f"{where}: {file.path} does not have the columns of {files[0].path} ({error}); adopt the files in "
                     "two tables, or rewrite one of them"
                 ) from error
+    for file in files:
+        if untyped := sorted(set(file.untyped) - set(schema.names)):
+            raise SchemaMismatchError(
+                f"{where}: column {untyped[0]!r} of {file.path} has only nulls and no type, and no other file names "
+                "its type: write the file with a type of this column, or without the column"
+            )
+    if any(file.untyped for file in files):
+        nulls = {name for file in files for name in file.untyped}
+        schema = pa.schema([child.with_nullable(True) if child.name in nulls else child for child in schema])
     names = [name for name, _ in files[0].values]
     kinds = (*_INTEGERS, pa.date32()) if has_dates else _INTEGERS
     return pa.schema([*schema, *(pa.field(name, _type_of_texts(name, files, kinds)) for name in names)])
@@ -121,7 +131,8 @@ class SourceRows:
         chosen = range(len(file.row_groups)) if groups is None else groups
         given = path_scalars(file, self.schema)
         wanted = pa.schema([child for child in self.schema if child.name not in given])
-        names = [name for name in wanted.names if name in set(file.schema.names)]
+        stored = {*file.schema.names, *file.untyped}
+        names = [name for name in wanted.names if name in stored]
         if not names:
             yield from self._without_columns(file, chosen, given)
             return
