@@ -8,7 +8,7 @@ test; of a test marked `matrix(keep=…)` a run has `keep` cases; crash tests tr
 
 Samples are drawn from HOODIE_TEST_SEED. By default it is the day and the commit, and it is printed.
 
-HOODIE_TEST_PART=0.3 runs the tests of three files in ten. HOODIE_TEST_UNTIL (seconds since the epoch) ends a run in
+HOODIE_TEST_PART=0.2 runs the tests of two files in ten. HOODIE_TEST_UNTIL (seconds since the epoch) ends a run in
 time: tests that have not begun by then are left out, and the last lines of the run say how many. HOODIE_TEST_PASSED
 names a file in which a run notes the tests that pass, and which it leaves out when it comes again.
 """
