@@ -224,8 +224,8 @@ def type_of(name: str, given: Any) -> pa.DataType:
         given = type_named(given)
     if not isinstance(given, pa.DataType):
         raise InvalidConfigError(
-            f"type: expected a type of Spark SQL as text, or a pyarrow DataType, found {given!r}; write for example "
-            'type="bigint"'
+            f"type: expected a type of Spark SQL as text, or a pyarrow DataType, found {shown(given)}; write for "
+            'example type="bigint"'
         )
     return normalise(pa.schema([pa.field(name, given)])).field(0).type
 
