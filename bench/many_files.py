@@ -28,7 +28,8 @@ from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
 from hoodie.storage import LocalStore
 from hoodie.table import Table
-from hoodie.view.slices import data_table, list_files
+from hoodie.view.listing import list_files
+from hoodie.view.slices import data_table
 from tests.support.fault_store import FaultStore
 
 _REAL = "real"

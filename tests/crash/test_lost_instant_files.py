@@ -17,7 +17,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, State
-from tests.support.actions import Cell, sampled_cells
+from tests.support.actions import CELLS, Cell, sampled_cells
 from tests.support.deaths import die
 from tests.support.recoveries import LAST, NEXT, noted
 from tests.support.samples import sample_of
@@ -143,6 +143,18 @@ def test_a_lost_file_of_an_instant(cell: Cell) -> None:
     for lost in losses_of(cell, instants):
         with noted(cell, lost):
             check_loss(cell, copy_of(start), lost, before)
+
+
+def test_a_compaction_is_lost_and_a_clean_deleted_its_log_files() -> None:
+    """Found by a seed: the log files without a base file would be a file group without its older rows."""
+    cell = next(one for one in CELLS if str(one) == "services, merge_on_read, global_simple")
+    start = cell.prepared()
+    before = copy_of(start)
+    cell.action.act(Table(start))
+    Table(start).upsert(trips(LAST))
+    compaction = Table(start).timeline.completed().filter(lambda found: found.action is Action.COMMIT).latest()
+    assert compaction is not None
+    check_loss(cell, start, (compaction.requested_time, compaction.action, State.COMPLETED.name), before)
 
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])

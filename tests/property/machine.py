@@ -18,7 +18,7 @@ from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
-from hoodie.view.history import oldest_readable_instant
+from hoodie.view.history import oldest_readable_instant, stable_since
 from tests.property.model import CITIES, SCHEMA, Identity, Model, Row, Rules, random_batch, random_row, to_arrow
 from tests.support.deaths import check_tidy, run_until
 from tests.support.index_check import check_index
@@ -74,10 +74,16 @@ class Run:
     def batch(self, rows_max: int) -> list[Row]:
         """Rows to upsert. With automatic keys they are stored ones, or there are none."""
         if self.rules.index != "automatic":
-            return self.in_time(random_batch(self.rng, rows_max, rules=self.rules))
+            return self.unlike(self.in_time(random_batch(self.rng, rows_max, rules=self.rules)))
         known = {row.id: row.city for row in self.rows}
         ids = self.rng.sample(sorted(known), min(len(known), self.rng.randint(0, rows_max)))
         return [replace(random_row(self.rng, key, self.rules), city=known[key]) for key in ids]
+
+    def unlike(self, rows: list[Row]) -> list[Row]:
+        """The rows, changed where they equal their stored row: such a row may keep its commit time (decision 0019)."""
+        known = self.model.rows
+        equal = [row for row in rows if (old := known.get(self.rules.identity(row))) and old.values() == row.values()]
+        return [replace(row, note=f"{row.note}!") if row in equal else row for row in rows]
 
     def in_time(self, rows: list[Row]) -> list[Row]:
         """The rows with ordering values that no stored row has, if rows may not come late.
@@ -186,6 +192,16 @@ class Run:
         self.done.append(f"{name} refused: {error}")
 
 
+_UNDOING = {
+    "hoodie.metadata.compact.max.delta.commits": "3",
+    # A clean would end the history of a long run.
+    "hoodie.clean.automatic": "false",
+    "hoodie.clean.commits.retained": "100",
+    "hoodie.keep.min.commits": "101",
+    "hoodie.keep.max.commits": "102",
+}
+
+
 def new_run(rules: Rules, seed: int, mix: str = "writes", more: Mapping[str, str] | None = None) -> Run:
     """An empty table; in a life the seed chooses retention, statistics and inline services too."""
     rng = random.Random(seed)
@@ -196,12 +212,7 @@ def new_run(rules: Rules, seed: int, mix: str = "writes", more: Mapping[str, str
         **SMALL_FILTERS,
         **({_MOVES[rules.index]: str(rules.moves).lower()} if rules.index in _MOVES else {}),
         **(_served(rng, rules) if mix == "services" else {}),
-        # A clean would end the history of a long run.
-        **(
-            {"hoodie.metadata.compact.max.delta.commits": "3", "hoodie.clean.automatic": "false"}
-            if mix == "undoing"
-            else {}
-        ),
+        **(_UNDOING if mix == "undoing" else {}),
         **(more or {}),
     }
     store, is_automatic = MemoryStore(), rules.index == "automatic"
@@ -252,10 +263,12 @@ def check_counts(model: Model, name: str, result: hoodie.WriteResult) -> None:
         parts = (result.inserted, result.updated, result.deleted, result.ignored, result.duplicates)
         assert None in parts or sum(map(int, filter(None, parts))) == sum(vars(wanted).values()), f"{name}: {parts}"
         return
-    # Of repeated keys that the table does not have, the indexes drop the copies at different steps.
-    assert result.ignored is None or result.ignored + result.duplicates == wanted.ignored + wanted.duplicates, name
     # A logged row of a known key may lose when it is read; a key with a logged delete is known to `simple`.
     is_late = rules.index in ("simple", "bloom")
+    # Of repeated keys that the table does not have, the indexes drop the copies at different steps.
+    left_out, expected_out = (result.ignored or 0) + result.duplicates, wanted.ignored + wanted.duplicates
+    is_exact = not (rules.is_merge_on_read and is_late)
+    assert result.ignored is None or left_out == expected_out or (not is_exact and left_out < expected_out), name
     if result.deleted is None:
         assert rules.is_merge_on_read, name
         assert not rules.index.endswith("record"), name
@@ -309,13 +322,19 @@ def check_all(run: Run) -> None:
     report = Table(run.store).verify(full=True)
     assert report.problems == {}, str(report)
     assert not (run.rules.moves and any("than their partition" in note for note in report.notes)), str(report)
-    if run.instants and run.rules.index.endswith("record") and not run.has_died:
-        check_index(Table(run.store).view())
+    view = Table(run.store).view()
+    # A partitioned index that a restore lost is not built again; the notes say so.
+    has_index = run.rules.index == "record" or RECORD_INDEX in view.config.metadata_partitions
+    if run.instants and run.rules.index.endswith("record") and has_index and not run.has_died:
+        check_index(view)
 
 
 def check_past(run: Run) -> None:
     """A state of the past is what it was, or it is refused, and the error names the oldest that can be read."""
-    oldest = oldest_readable_instant(Table(run.store).view())
+    view = Table(run.store).view()
+    oldest = oldest_readable_instant(view)
+    # A clustering that completed after later writes: the states between need files from before it.
+    readable = {oldest, stable_since(view, oldest)}
     places = range(len(run.instants))
     for place in run.rng.sample(places, min(3, len(places))):
         instant = run.instants[place]
@@ -326,7 +345,7 @@ def check_past(run: Run) -> None:
             named = error.oldest_instant
             # Of a savepoint older than what was cleaned the state can be read.
             assert named != instant
-            assert run.table.savepoints() or instant < oldest == named
+            assert run.table.savepoints() or named in readable
             assert run.table.to_arrow(as_of=named).num_rows >= 0
             continue
         assert found == expected(run.model.history[place].values()), f"the state as of {instant} changed"

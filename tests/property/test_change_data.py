@@ -13,7 +13,7 @@ import pytest
 import hoodie
 from hoodie.records.change import IS_DELETED
 from hoodie.table import Table
-from hoodie.view.slices import list_files
+from hoodie.view.listing import list_files
 from tests.support.mixing_tables import PARTIAL, POSTGRES, create, drawn, rows_of
 from tests.support.seeds import seeded
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 
-from hoodie.errors import HistoryLostError, UnsupportedError
+from hoodie.errors import CommitConflictError, HistoryLostError, UnsupportedError
 from hoodie.table import Table
 from tests.property.machine import Run, check_all, check_end, check_now, consume, new_run
 from tests.property.model import CITIES, Row, Rules, fresh_batch
@@ -71,13 +71,13 @@ def update(run: Run) -> None:
     """Change the rows of a city."""
 
     def change(row: Row) -> Row:
-        return replace(row, value=None if row.value is None else row.value + 1, note="updated")
+        return replace(row, value=None if row.value is None else row.value + 1, note=f"updated {run.model.commit}")
 
     city = run.rng.choice(CITIES[:3])
     run.write(
         "update",
         lambda model: model.update(change, lambda row: row.city == city),
-        {"value": "value + 1", "note": "'updated'"},
+        {"value": "value + 1", "note": f"'updated {run.model.commit}'"},
         f"city = '{city}'",
     )
 
@@ -126,7 +126,12 @@ def serve(name: str, call: Callable[[Table], object]) -> Callable[[Run], None]:
 def compact(run: Run) -> None:
     """Plan a compaction, and often execute what is planned, this or an older plan."""
     if run.rules.is_merge_on_read:
-        run.table.schedule_compaction(strategy=run.rng.choice([None, "unbounded"]))
+        strategy = run.rng.choice([None, "unbounded"])
+        try:
+            run.table.schedule_compaction(strategy=strategy)
+        except CommitConflictError:
+            assert run.has_died, "a table of version 6 plans no compaction while a write is pending, which may be dead"
+            return
         if run.rng.random() < 0.7:
             serve("compact", lambda table: table.compact())(run)
 
@@ -152,13 +157,7 @@ def cluster(run: Run) -> None:
 
 
 def evolve(run: Run) -> None:
-    """Add a column, or widen one; not in a table with statistics.
-
-    After a clustering, the range that such a table stores of a partition may lack files without the new column:
-    `verify` calls it a difference (`statistics-differ`). Rows are right. This is to be mended in the code.
-    """
-    if "column_stats" in run.table.view().config.metadata_partitions:
-        return
+    """Add a column, or widen one."""
     narrow = [name for name, kind in run.extra.items() if kind in WIDER]
     if narrow and run.rng.random() < 0.5:
         name = run.rng.choice(narrow)
@@ -336,9 +335,6 @@ def test_writes(rules: Rules, seed: int) -> None:
 @seeded(271828)
 @pytest.mark.parametrize("rules", tables("services", 4), ids=name_of)
 def test_a_life_with_all_services(rules: Rules, seed: int) -> None:
-    if rules.index == "partitioned_record":
-        # A death may leave a log file of the index of an instant that did not complete; to be understood and mended.
-        rules = replace(rules, index="record")
     run = new_run(rules, seed, "services")
     live(run, "services")
     assert Table(run.store).view().config.version.value == rules.version

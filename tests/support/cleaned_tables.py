@@ -9,7 +9,7 @@ import pyarrow as pa
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store
 from hoodie.table import Table
-from hoodie.view.slices import list_from_storage
+from hoodie.view.listing import list_from_storage
 from tests.support.tables import trips, trips_store
 
 NO_CLEAN = {"hoodie.clean.automatic": "false"}

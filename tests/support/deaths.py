@@ -15,7 +15,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
-from hoodie.view.slices import list_from_storage
+from hoodie.view.listing import list_from_storage
 from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.index_check import check_index
 from tests.support.samples import sample_numbers

@@ -37,7 +37,7 @@ from hoodie.timeline import (
     load_timeline,
     read_instant,
 )
-from hoodie.view.slices import list_from_storage
+from hoodie.view.listing import list_from_storage
 
 PARTITIONS = ("city=nyc", "city=sf")
 _COLUMNS_TO_CHANGE = ("_hoodie_commit_time", "_hoodie_record_key", "_hoodie_file_name", "uuid")

@@ -17,7 +17,7 @@ from hoodie.commit.rolled_back_logs import append_rollback_blocks, logs_of_write
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.files.markers import delete_markers, files_of_instant, read_markers
 from hoodie.files.named_paths import named_data_file
-from hoodie.format.filenames import IoType, instant_of_data_file, name_of
+from hoodie.format.filenames import IoType, LogFileName, instant_of_data_file, name_of
 from hoodie.format.instants.service_metadata import (
     InstantInfo,
     RollbackMetadata,
@@ -319,11 +319,21 @@ class _Rollback:
         if metadata_table is not None:
             table = data_table(now)
             metadata_table.rollback(self.target.commit_time, rollback_instant=self.rollback_time, table=table)
-            logs = self._logs()
-            if logs:
-                metadata_table.commit(self.rollback_time, MetadataChanges(files_added=logs), table)
+            logs, gone = self._logs(), self._deleted_logs() if now.config.version.log_name_has_base_instant else {}
+            if logs or gone:
+                changes = MetadataChanges(files_added=logs, files_deleted=gone)
+                metadata_table.commit(self.rollback_time, changes, table)
         states = (State.INFLIGHT, State.REQUESTED)
         delete_instant_files(now.store, now.layout, self.target.commit_time, Action(self.target.action), *states)
+
+    def _deleted_logs(self) -> dict[str, set[str]]:
+        """Return the log files that are deleted, by partition path: those of a slice may be of several writes."""
+        found: dict[str, set[str]] = {}
+        for asked in self.plan.rollback_requests:
+            names = {name for path in asked.files_to_be_deleted if LogFileName.parse(name := name_of(path))}
+            if names:
+                found.setdefault(asked.partition_path, set()).update(names)
+        return found
 
     def _logs(self) -> dict[str, dict[str, int]]:
         """Return the log files with rollback blocks, and those whose blocks these undo: the listing has them again.

@@ -8,43 +8,51 @@ own, which are deleted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from hoodie.commit.pending import inflight_content
 from hoodie.files.logs.log_file import LoggedSlice, append_rollback_block
 from hoodie.files.markers import Marker
 from hoodie.files.named_paths import named_data_file
 from hoodie.format.filenames import IoType, LogFileName, name_of, parse_data_file
-from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata
-from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, RollbackRequest, appending_requests
+from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata, WriteOperation
+from hoodie.format.instants.service_metadata import RollbackPlan, RollbackRequest, appending_requests
 from hoodie.storage import Store
-from hoodie.timeline import Instant
+from hoodie.timeline import Action, Instant
+from hoodie.view.pending_plans import stored_plan
 from hoodie.view.table_view import TableView
 
 
 def logs_of_write(
     view: TableView, instant: Instant, markers: Sequence[Marker] | None
 ) -> tuple[list[str], list[RollbackRequest]]:
-    """Return the log files that only the write has, to delete, and requests to append rollback blocks to the others.
+    """Return the log files that go with the write, to delete, and requests to append rollback blocks to the others.
 
-    `markers` are those of the write; None if it has none. Lists the partitions that it changed. Nothing is returned for
+    The log files of the slices that it began go with it. They have only blocks of writes that were rolled back before,
+    if it is a compaction; without its base file they would look like newer slices. As in the JVM they stay if a later
+    write is there. `markers` are those of the write; None if it has none. Lists the partitions that it changed. Nothing is returned for
     later versions.
     """
     if not view.config.version.log_name_has_base_instant:
         return [], []
     changed = _changed(view, instant, markers)
+    for begun in _begun(view, instant):
+        changed.setdefault(begun, set())
     paths = sorted({found.partition_path for found in changed})
     listed = {path: {info.name: info for info in view.store.list(path)} for path in paths}
     own: list[str] = []
-    newest: list[tuple[str, str, str, int]] = []
+    shared: list[tuple[str, str, str, dict[str, int]]] = []
     for found in sorted(changed):
         infos = listed[found.partition_path]
         logs = [infos[name.name] for name in found.logs_among(infos)]
         if found.base_time == instant.requested_time:
             own += [info.path for info in logs]
         elif logs:
-            newest.append((found.partition_path, found.file_id, view.store.uri(logs[-1].path), logs[-1].size_bytes))
-    target = InstantInfo(commit_time=instant.requested_time, action=instant.action.value)
-    return own, list(appending_requests(target, newest))
+            # The listing loses the files of the write with its commit: each is named, so that it has them again.
+            named = [info for info in logs if info is logs[-1] or info.name in changed[found]]
+            sizes = {view.store.uri(info.path): info.size_bytes for info in named}
+            shared.append((found.partition_path, found.file_id, found.base_time, sizes))
+    return own, list(appending_requests(shared))
 
 
 def slices_of_plan(store: Store, plan: RollbackPlan, *, by: str) -> list[LoggedSlice]:
@@ -77,34 +85,56 @@ def append_rollback_blocks(
     return appended
 
 
-def _changed(view: TableView, instant: Instant, markers: Sequence[Marker] | None) -> set[LoggedSlice]:
-    """Return the file slices to which the write appended, or may have appended."""
+def _changed(view: TableView, instant: Instant, markers: Sequence[Marker] | None) -> dict[LoggedSlice, set[str]]:
+    """Return the file slices to which the write appended, or may have appended, each with the names of its files."""
     if instant.is_completed:
-        return set(_of_stats(view.commit_metadata(instant)))
-    if markers is not None:
-        return set(_of_markers(markers))
-    content = inflight_content(view, instant)
-    return set(_of_workload(CommitMetadata.parse(content, path=str(instant)))) if content else set()
+        found = _of_stats(view.commit_metadata(instant))
+    elif markers is not None:
+        found = _of_markers(markers)
+    else:
+        content = inflight_content(view, instant)
+        found = _of_workload(CommitMetadata.parse(content, path=str(instant))) if content else iter(())
+    changed: dict[LoggedSlice, set[str]] = {}
+    for slice_, names in found:
+        changed.setdefault(slice_, set()).update(names)
+    return changed
 
 
-def _of_stats(metadata: CommitMetadata) -> Iterator[LoggedSlice]:
+def _begun(view: TableView, instant: Instant) -> list[LoggedSlice]:
+    """Return the file slices that a compaction began, if no later write can have rows in their log files."""
+    if instant.action is not Action.COMPACTION and not _is_compaction(view, instant):
+        return []
+    if any(found.requested_time > instant.requested_time for found in view.timeline.writes()):
+        return []
+    plan = stored_plan(view, replace(instant, action=Action.COMPACTION))
+    time = instant.requested_time
+    return [LoggedSlice(found.partition_path, found.file_id, time) for found in (plan.operations if plan else ())]
+
+
+def _is_compaction(view: TableView, instant: Instant) -> bool:
+    is_commit = instant.is_completed and instant.action is Action.COMMIT
+    return is_commit and view.commit_metadata(instant).operation_type == WriteOperation.COMPACT
+
+
+def _of_stats(metadata: CommitMetadata) -> Iterator[tuple[LoggedSlice, set[str]]]:
     for stat in metadata.write_stats():
         name = LogFileName.parse(name_of(stat.path or ""))
         if stat.is_log_append and name is not None:
-            yield LoggedSlice(stat.partition_path or "", name.file_id, name.instant_time)
+            yield LoggedSlice(stat.partition_path or "", name.file_id, name.instant_time), set(map(name_of, stat.sizes))
 
 
-def _of_markers(markers: Iterable[Marker]) -> Iterator[LoggedSlice]:
+def _of_markers(markers: Iterable[Marker]) -> Iterator[tuple[LoggedSlice, set[str]]]:
     """The marker of an append names the log file; should it name a base file, that too tells the slice."""
     for marker in markers:
         parsed = parse_data_file(marker.path)
         if marker.io_type is IoType.APPEND and parsed is not None:
-            yield LoggedSlice(marker.path.rpartition("/")[0], parsed.file_id, parsed.instant_time)
+            partition, _, name = marker.path.rpartition("/")
+            yield LoggedSlice(partition, parsed.file_id, parsed.instant_time), {name}
 
 
-def _of_workload(metadata: CommitMetadata) -> Iterator[LoggedSlice]:
+def _of_workload(metadata: CommitMetadata) -> Iterator[tuple[LoggedSlice, set[str]]]:
     """A JVM writer stores in the inflight file which file groups it is about to change."""
     for path, stats in metadata.partition_to_write_stats.items():
         for stat in stats:
             if stat.file_id and stat.prev_commit not in ("", NULL_COMMIT):
-                yield LoggedSlice(path, stat.file_id, stat.prev_commit)
+                yield LoggedSlice(path, stat.file_id, stat.prev_commit), set()

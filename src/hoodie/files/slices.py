@@ -250,7 +250,8 @@ def slice_histories(
     Files of instants that are not completed are left out; files of change data capture belong to their slice. A log
     file belongs to the newest slice whose base instant is not later than its completion time. If that time is not known
     (see `logs_in_doubt`), the log file belongs to the newest slice, which no cleaner deletes. In version 6 a log file
-    belongs to the slice of the base instant in its name; all are listed, as their blocks tell whether they count.
+    belongs to the slice of the base instant in its name, or else to the one before it; all are listed, as their blocks
+    tell whether they count.
     """
     bases, logs = _committed(partition_path, listed, timeline, version)
     found: list[SliceHistory] = []
@@ -311,9 +312,15 @@ def _slices(
 def _named_slices(
     partition_path: str, file_id: str, bases: Mapping[str, BaseFile], logs: list[LogFile]
 ) -> Iterator[FileSlice]:
-    """Yield the slices of one file group of version 6, newest first."""
+    """Yield the slices of one file group of version 6, newest first.
+
+    A log file whose name has no base file's instant begins no slice if an older base file is there: its compaction is
+    pending or was rolled back, or a later version wrote it, before the table became one of version 6.
+    """
     by_start: dict[str, list[LogFile]] = {start: [] for start in bases}
+    first_log = min((log.name.instant_time for log in logs), default="")
     for log in sorted(logs, key=lambda found: found.name.sort_key):
-        by_start.setdefault(log.name.instant_time, []).append(log)
+        start = max((found for found in bases if found <= log.name.instant_time), default=first_log)
+        by_start.setdefault(start, []).append(log)
     for start in sorted(by_start, reverse=True):
         yield FileSlice(partition_path, file_id, start, bases.get(start), tuple(by_start[start]))

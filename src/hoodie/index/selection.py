@@ -55,7 +55,7 @@ def wants_record_index(config: TableConfig) -> bool:
 def lost_record_index(view: TableView) -> str | None:
     """Return a message if the table asks for a record index and has none; None otherwise.
 
-    A table without instants has no index yet: its first write adds it.
+    A table without writes has no index yet: its first write adds it.
     """
     config = view.config
     if RECORD.needs_one_of(config.metadata_partitions):
@@ -190,12 +190,12 @@ def _index(config: TableConfig) -> IndexKind | None:
 def partitions_to_add(view: TableView) -> tuple[PartitionKind, ...]:
     """Return the metadata partitions to add with the first commit of a table, because its index needs them.
 
-    Nothing is added to a table that has instants: entries of its existing rows would be missing. An index build adds
-    the partition to such a table.
+    Nothing is added to a table that has writes: entries of its existing rows would be missing. An index build adds the
+    partition to such a table.
 
     Raises: as `index_kind`.
     """
-    if view.timeline.instants or view.has_archived_instants():
+    if view.timeline.writes().instants or view.has_archived_instants():
         # Not asked first: a table service works on a table whose index this release lacks.
         return ()
     wanted = table_index(view.config).metadata_partition

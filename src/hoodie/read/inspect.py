@@ -19,7 +19,8 @@ from hoodie.read.times import When
 from hoodie.timeline import LockOptions, Timeline
 from hoodie.timeline.locks.inspection import found_locks
 from hoodie.view.last_writes import last_writes
-from hoodie.view.slices import list_files, list_slices, with_archived_between
+from hoodie.view.listing import list_files
+from hoodie.view.slices import list_slices, with_archived_between
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 

@@ -31,7 +31,7 @@ from hoodie.services.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.timeline import Action, ArchiveLimits, Instant, archive_instants
 from hoodie.view.commit_cache import ArchivingHold
-from hoodie.view.slices import list_files
+from hoodie.view.listing import list_files
 from hoodie.view.table_view import TableView
 
 _BESIDE = frozenset({Action.CLEAN, Action.ROLLBACK})

@@ -24,7 +24,8 @@ from hoodie.storage import open_store
 from hoodie.table import Table
 from hoodie.table.context import Text
 from hoodie.timeline import HOODIE_FOLDER
-from hoodie.view.slices import list_files, list_slices
+from hoodie.view.listing import list_files
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.write.delete_partitions import partitions_of
 from hoodie.write.drop_table import drop_table

@@ -23,7 +23,7 @@ from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 from hoodie.table.handle import Table
-from hoodie.view.slices import list_files
+from hoodie.view.listing import list_files
 from hoodie.view.table_state import TableState
 from hoodie.write.create_by_options import TableOptions
 from hoodie.write.delete_partitions import partitions_of

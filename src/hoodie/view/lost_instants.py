@@ -18,12 +18,14 @@ from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.timeline.heartbeat import heartbeat_path
+from hoodie.view.listing import list_files
+from hoodie.view.pending_plans import input_files
 from hoodie.view.table_view import TableView
 
 _SERVICES = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
 """Operations that begin without rolling back dead writes."""
 _PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
-"""Pending table services are executed again. Unless a later write is based on their files, no row depends on them."""
+"""Pending table services are executed again, as long as their input files are there."""
 REPLACING = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
 """Actions after which files of other groups are gone too."""
 
@@ -72,13 +74,15 @@ def recorded_commits(view: TableView) -> dict[str, str]:
 def lost_writes(view: TableView, suspects: Iterable[Instant], recorded: Mapping[str, str]) -> list[LostInstant]:
     """Return those of the pending writes that completed; `recorded` as `recorded_commits` returns it.
 
-    A write completed if a later write was based on its files, or if it is archived. A write that is no table service
-    also completed if the metadata table has its delta commit, neither markers nor a heartbeat are left of it, and
-    another write began later: that write would have rolled it back. The newest write is never among them: its writer
-    may have died before it completed. Nor is the target of a pending rollback: a rollback first deletes its completed
-    file.
+    A write completed if a later write was based on its files, or if it is archived. A table service also completed if
+    the metadata table has its delta commit, and a clean deleted an input file: a clean keeps those of pending plans. A
+    write that is no table service completed if the metadata table has its delta commit, neither markers nor a heartbeat
+    are left of it, and another write began later: that write would have rolled it back. The newest write is never among
+    them: its writer may have died before it completed. Nor is the target of a pending rollback: a rollback first
+    deletes its completed file.
 
-    Reads each later write, and of a write that is in the metadata table the names of its markers and heartbeat.
+    Reads each later write, and of a write that is in the metadata table the names of its markers and heartbeat. Of a
+    table service it reads the plan, and lists the partitions of the plan.
     """
     found = []
     for instant in suspects:
@@ -173,8 +177,18 @@ def _proof(view: TableView, instant: Instant, later: Sequence[Instant], *, is_re
             writer = writer or known
     if any(found.action.writes_data for found in view.archive().find([time])):
         return "it is archived"
-    if not is_recorded or writer is None or instant.action in _PLANNED:
+    if instant.action in _PLANNED:
+        gone = _deleted_input(view, instant) if is_recorded else ""
+        return f"its input file {gone} was deleted, and a clean keeps the files of pending plans" if gone else None
+    if not is_recorded or writer is None:
         return None
     if view.store.head(heartbeat_path(time)) is not None or view.store.list(marker_folder(time), recursive=True):
         return None
     return f"the metadata table has its delta commit, its writer ended regularly, and {writer} began later"
+
+
+def _deleted_input(view: TableView, instant: Instant) -> str:
+    """Return an input file of the plan that is not listed; an empty text if all are there."""
+    files = input_files(view, instant)
+    listed = list_files(view, sorted(files))
+    return next((name for path, names in sorted(files.items()) for name in sorted(names - listed[path].keys())), "")

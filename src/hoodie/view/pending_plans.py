@@ -5,9 +5,11 @@ docs/format/table.md §9.2, §9.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from hoodie.errors import InstantNotFoundError
+from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import ClusteringPlan, CompactionPlan, RequestedReplaceMetadata
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.table_view import TableView
@@ -53,6 +55,28 @@ def compactions_by_group(view: TableView) -> dict[FileGroup, str]:
             for found in plan.operations if plan else ():
                 groups[found.partition_path, found.file_id] = instant.requested_time
     return groups
+
+
+def input_files(view: TableView, instant: Instant) -> dict[str, set[str]]:
+    """Return the names of the files that a planned table service reads, by partition path.
+
+    Raises: CorruptFileError if the plan does not parse.
+    """
+    files = defaultdict[str, set[str]](set)
+    if instant.action is Action.CLUSTERING:
+        clustering = stored_clustering(view, instant)
+        for group in clustering.input_groups if clustering else ():
+            for piece in group.slices:
+                files[piece.partition_path] |= _names(piece.data_file_path, piece.delta_file_paths)
+    else:
+        plan = stored_plan(view, instant)
+        for found in plan.operations if plan else ():
+            files[found.partition_path] |= _names(found.data_file_path, found.delta_file_paths)
+    return files
+
+
+def _names(base_file: str | None, log_files: Sequence[str] | None) -> set[str]:
+    return {name_of(path) for path in (base_file, *(log_files or ())) if path}
 
 
 def stored_plan(view: TableView, instant: Instant) -> CompactionPlan | None:

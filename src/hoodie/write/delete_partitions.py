@@ -12,7 +12,7 @@ from hoodie.files.staging.row_files import RowFiles
 from hoodie.progress import PhaseTimes
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.keys.key_generator import table_key_generator
-from hoodie.view.slices import list_files
+from hoodie.view.listing import list_files
 from hoodie.view.table_view import TableView
 from hoodie.write.files.context import Written
 from hoodie.write.outcome import result_of, services_after

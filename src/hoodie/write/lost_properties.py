@@ -38,7 +38,7 @@ from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.services.results import ServiceResult
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import HOODIE_FOLDER, Action, State, layout_of, ms_of_instant_time
-from hoodie.view.slices import list_from_storage
+from hoodie.view.listing import list_from_storage
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.create import CreateOptions, table_config

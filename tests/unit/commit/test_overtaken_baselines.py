@@ -11,7 +11,8 @@ import pytest
 from hoodie.commit.steps import Step
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.view.slices import list_files, list_slices
+from hoodie.view.listing import list_files
+from hoodie.view.slices import list_slices
 from tests.support.overtaken import held_before_commit
 from tests.support.steps import once_at
 from tests.support.tables import rows_of, trips, trips_store

@@ -22,7 +22,7 @@ from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
 from hoodie.records.merging.merge import Overlay, RecordMerger, table_merger
 from hoodie.storage import LocalStore, MemoryStore, open_store
 from hoodie.timeline import Action, Instant, State, Timeline
-from hoodie.view.slices import list_from_storage
+from hoodie.view.listing import list_from_storage
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from tests.support.logged_slices import SliceBuilder

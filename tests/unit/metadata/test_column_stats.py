@@ -25,7 +25,8 @@ from hoodie.metadata.row_readers import StatsReader
 from hoodie.metadata.slices import SliceReader
 from hoodie.table import Table
 from hoodie.timeline import Timeline
-from hoodie.view.slices import list_files, list_slices
+from hoodie.view.listing import list_files
+from hoodie.view.slices import list_slices
 from tests.support.tables import new_table
 from tests.unit.metadata.conftest import InMemory
 

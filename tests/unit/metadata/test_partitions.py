@@ -22,7 +22,7 @@ from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import MemoryStore
 from hoodie.timeline import Action, Instant, InstantClock, State, Timeline
-from hoodie.view.slices import list_from_storage
+from hoodie.view.listing import list_from_storage
 from tests.support.fake_commits import FakeTable, no_archive
 from tests.unit.metadata.conftest import InMemory
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hoodie.format.avro.record_mapping import InstantRecord, on_disk
-from hoodie.format.filenames import LogFileName, name_of, parse_data_file
+from hoodie.format.filenames import parse_data_file
 
 COMPACTION_PLAN_VERSION: Final = 2
 """Version 1 stored full paths instead of file names."""
@@ -315,16 +315,15 @@ def pending_rollback_plan(target: InstantInfo, files: Iterable[tuple[str, Sequen
     return RollbackPlan(instant_to_rollback=target, rollback_requests=tuple(requests))
 
 
-def appending_requests(target: InstantInfo, logs: Iterable[tuple[str, str, str, int]]) -> Iterator[RollbackRequest]:
+def appending_requests(logs: Iterable[tuple[str, str, str, Mapping[str, int]]]) -> Iterator[RollbackRequest]:
     """Yield the requests to append a rollback block to file slices (version 6).
 
-    `logs`: for each slice its partition path, its file id, and the absolute path and size of its newest log file.
+    `logs`: for each slice its partition path, its file id, its base instant, and the absolute paths and sizes of its
+    newest log file and of those that the target wrote.
     """
-    for partition, file_id, path, size_bytes in logs:
-        name = LogFileName.parse(name_of(path))
-        base_time = target.commit_time if name is None else name.instant_time
+    for partition, file_id, base_time, sizes in logs:
         request = _request(partition, (), file_id=file_id, target_time=base_time)
-        yield replace(request, log_blocks_to_be_deleted={path: size_bytes})
+        yield replace(request, log_blocks_to_be_deleted=dict(sizes))
 
 
 def may_have_completed(plan: RollbackPlan) -> bool:

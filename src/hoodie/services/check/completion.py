@@ -31,8 +31,9 @@ from hoodie.timeline import (
     ms_of_instant_time,
     read_instant,
 )
+from hoodie.view.listing import list_files
 from hoodie.view.lost_instants import LostInstant, lost_writes, recorded_commits
-from hoodie.view.slices import list_existing_slices, list_files
+from hoodie.view.slices import list_existing_slices
 from hoodie.view.table_view import TableView
 
 _SERVICES = {

@@ -34,7 +34,8 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.services.cleaning.partitions import LEFT, left_partitions
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.commit_cache import CleanFacts
-from hoodie.view.slices import data_table, list_files
+from hoodie.view.listing import list_files
+from hoodie.view.slices import data_table
 from hoodie.view.table_view import TableView
 
 _FILES_AT_ONCE = 1000

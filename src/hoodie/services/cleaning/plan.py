@@ -19,8 +19,8 @@ from hoodie.services.cleaning.partitions import CleanOptions, Policy, extra_meta
 from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive, is_live, to_instant_time
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import savepoints
+from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import groups_being_clustered, stored_plan
-from hoodie.view.slices import list_files
 from hoodie.view.table_view import TableView
 
 FileGroup = tuple[str, str]

@@ -31,8 +31,9 @@ from hoodie.services.clustering.plan import (
     plan_clustering,
 )
 from hoodie.timeline import Action
+from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import groups_being_clustered, groups_being_compacted
-from hoodie.view.slices import list_files, list_slices
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 

@@ -32,8 +32,9 @@ from hoodie.services.planned.executor import Failures, PlanExecution, execute, e
 from hoodie.services.planned.pending import PendingPlans
 from hoodie.services.results import OnResult, ServiceResult
 from hoodie.timeline import Action, parse_instant_time
+from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import stored_plan
-from hoodie.view.slices import list_files, list_slices
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 

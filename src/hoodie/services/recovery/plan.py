@@ -21,8 +21,9 @@ from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.timeline import Action, Instant
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.history import oldest_readable_instant, savepointed_instants, savepoints
+from hoodie.view.listing import list_files
 from hoodie.view.saved_slices import named_groups
-from hoodie.view.slices import list_existing_slices, list_files
+from hoodie.view.slices import list_existing_slices
 from hoodie.view.table_view import TableView
 
 _PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})

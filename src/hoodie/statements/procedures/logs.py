@@ -25,7 +25,7 @@ from hoodie.statements.procedures.procedure import (
     required,
     unsupported,
 )
-from hoodie.view.slices import list_files
+from hoodie.view.listing import list_files
 
 _PATTERN: Final = (*TABLE_OR_PATH, required("log_file_path_pattern"))
 

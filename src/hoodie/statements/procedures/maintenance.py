@@ -21,7 +21,7 @@ from hoodie.statements.procedures.procedure import (
     unsupported,
 )
 from hoodie.timeline import is_live
-from hoodie.view.slices import list_files
+from hoodie.view.listing import list_files
 
 _VERSIONS: Final = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
 

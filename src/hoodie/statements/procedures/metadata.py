@@ -17,7 +17,7 @@ from hoodie.statements.procedures.procedure import (
     optional,
     required,
 )
-from hoodie.view.slices import list_files, list_from_storage
+from hoodie.view.listing import list_files, list_from_storage
 
 
 def _show_partitions(call: Call) -> Iterable[Row]:

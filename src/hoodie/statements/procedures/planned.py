@@ -24,8 +24,8 @@ from hoodie.statements.procedures.procedure import (
     required,
 )
 from hoodie.timeline import Action, Instant
+from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import stored_clustering, stored_plan
-from hoodie.view.slices import list_files
 from hoodie.view.table_view import TableView
 
 _RUN, _SCHEDULE, _EXECUTE = ("run", "scheduleandexecute"), ("schedule",), ("execute",)

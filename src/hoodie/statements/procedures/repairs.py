@@ -11,7 +11,7 @@ from hoodie.format.filenames import PARTITION_METADATA_NAME
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.statements.procedures.procedure import Call, Procedure, Row, columns, optional, required
 from hoodie.timeline import Action, Instant, State, delete_instant_files, read_instant
-from hoodie.view.slices import list_files
+from hoodie.view.listing import list_files
 from hoodie.view.table_view import TableView
 
 

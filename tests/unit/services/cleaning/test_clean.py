@@ -14,7 +14,7 @@ from hoodie.services.cleaning.partitions import LEFT
 from hoodie.storage import Store
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, read_instant
-from hoodie.view.slices import list_files
+from hoodie.view.listing import list_files
 from hoodie.view.table_view import TableView
 from tests.support.cleaned_tables import check_listing, data_files, table_of_versions, version_of
 from tests.support.fault_store import FaultStore

@@ -34,7 +34,8 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all, read_instant
 from hoodie.timeline.owner import Owner
-from hoodie.view.slices import list_files, list_from_storage, list_slices
+from hoodie.view.listing import list_files, list_from_storage
+from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from tests.support.deaths import run_until
 from tests.support.merge_on_read import EngineThen, commit_times, merged_rows, on_engine
