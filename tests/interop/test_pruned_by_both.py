@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.steps import Step
 from hoodie.records.condition import Condition
 from tests.interop.judges import Jvm
+from tests.support.steps import once_at
 
 NAN, INF = float("nan"), float("inf")
 ON = {
@@ -93,3 +95,33 @@ def test_skipping_loses_no_row(jvm: Jvm, tmp_path: Path, kind: str) -> None:
     assert jvm.ids_where(path, told, skips=True) == {where: expected[where] for where in told}
     lost = list(LOST_BY_THE_JVM)
     assert jvm.ids_where(path, lost, skips=False) == {where: expected[where] for where in lost}
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_skipping_loses_no_row_of_writers_that_overlapped(jvm: Jvm, tmp_path: Path, kind: str) -> None:
+    """The ranges of a partition include the rows of a write that completed after a later one, in any order of logs."""
+    path, schema = tmp_path / "t", pa.schema([("id", pa.string()), ("p", pa.string()), ("n", pa.int64())])
+    hoodie.create(
+        path, schema, record_key="id", partition_by="p", index="simple", name="t", type=kind.lower(), spark=False,
+        properties={**ON, "hoodie.metadata.compact.max.delta.commits": "4"},
+    )  # fmt: skip
+
+    def insert(number: int) -> None:
+        rows = pa.table([[f"k{number}"], ["a"], [number]], schema=schema)
+        hoodie.open(path, spark=False).insert(rows)
+
+    def check(numbers: list[int]) -> None:
+        expected = {f"n = {number}": [f"k{number}"] for number in numbers} | {"n < 0": []}
+        assert jvm.ids_where(path, list(expected), skips=True) == expected
+        table = hoodie.open(path, spark=False)
+        assert {where: table.to_arrow("id", where=where)["id"].to_pylist() for where in expected} == expected
+        assert table.explain("n < 0").file_slices == 0
+        assert table.index.verify("column_stats").ok
+
+    insert(1)
+    with once_at(Step.BEGUN, lambda: insert(2)):
+        insert(100)
+    check([1, 2, 100])
+    for number in range(200, 204):  # the metadata table is compacted
+        insert(number)
+    check([1, 2, 100, *range(200, 204)])

@@ -30,7 +30,9 @@ def logs_of_write(
 
     The log files of the slices that it began go with it. They have only blocks of writes that were rolled back before,
     if it is a compaction; without its base file they would look like newer slices. As in the JVM they stay if a later
-    write is there. `markers` are those of the write; None if it has none. Lists the partitions that it changed. Nothing is returned for
+    write is there.
+
+    `markers` are those of the write; None if it has none. Lists the partitions that it changed. Nothing is returned for
     later versions.
     """
     if not view.config.version.log_name_has_base_instant:

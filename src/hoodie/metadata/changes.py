@@ -31,6 +31,8 @@ class MetadataChanges:
     """Rows of metadata partitions that the caller has made itself."""
     collected: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Name of a partition kind -> what it collected from the commit (`PartitionKind.collect`)."""
+    is_overlapped: bool = False
+    """Whether an earlier instant is pending: its rows will come before these in the order of the log files."""
 
     @property
     def metadata_partitions(self) -> frozenset[str]:

@@ -14,6 +14,8 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.column_stats import StatsRow
 from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
+from hoodie.format.metadata_table.metadata_record import RecordType
+from hoodie.format.metadata_table.partition_names import PARTITION_STATS
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.paths import METADATA_VERSION, REBUILD_ADVICE, partition_folder
@@ -42,6 +44,8 @@ class StatsReader:
         infos = {info.path: info for info in store.list(partition_folder(kind.name))}
         self._store = store
         self._infos = infos
+        # A row of a file may be written again; a row of a partition never repeats another.
+        self._repeats = kind.name != PARTITION_STATS
         self._slices = slices_among(store, kind, timeline, infos.values(), version=version)
         if not self._slices:
             where = store.uri(partition_folder(kind.name))
@@ -60,7 +64,7 @@ class StatsReader:
         for number in sorted(set(numbers.tolist())):
             mine = wanted.filter(pa.array(numbers == number)).cast(pa.binary())
             content = self._content(number)
-            found |= _merged(_pieces_at(content, mine), content.file_slice.file_id)
+            found |= _merged(_pieces_at(content, mine), content.file_slice.file_id, self._repeats)
         return found
 
     def rows_below(self, prefixes: Sequence[str]) -> dict[str, StatsRow]:
@@ -69,7 +73,8 @@ class StatsReader:
         for number in range(len(self._slices)):
             content = self._content(number)
             for prefix in prefixes:
-                found |= _merged(_pieces_below(content, prefix.encode()), content.file_slice.file_id)
+                pieces = _pieces_below(content, prefix.encode())
+                found |= _merged(pieces, content.file_slice.file_id, self._repeats)
         return found
 
     def _content(self, number: int) -> SliceContent:
@@ -103,10 +108,28 @@ def _range_of(block: RowBlock, start: bytes, stop: bytes) -> tuple[pa.BinaryArra
     return keys.filter(inside), None if block.values is None else block.values.filter(inside)
 
 
-def _merged(pieces: _Pieces, path: str) -> dict[str, StatsRow]:
+def with_joined_rows(content: SliceContent, keys: pa.Array, values: pa.Array, record_type: RecordType) -> pa.Array:
+    """Return the values of the next base file of `partition_stats`, whose rows that are not tight include older ones.
+
+    `keys` (ascending) and `values` are the newest rows of the slice. Reads the keys of its log files.
+    """
+    if not content.blocks:
+        return values
+    changed = pa.concat_arrays([block.keys.cast(pa.binary()) for block in content.blocks]).unique().sort()
+    rows = _merged(_pieces_at(content, changed), content.file_slice.file_id, False)
+    loose = {name: row.to_bytes(record_type, typed=row.is_typed) for name, row in rows.items() if not row.is_tight}
+    if not loose:
+        return values
+    names = sorted(loose, key=str.encode)
+    mask = pc.is_in(keys, value_set=pa.array(names, keys.type))
+    return pc.replace_with_mask(values, mask, pa.array([loose[name] for name in names], values.type))
+
+
+def _merged(pieces: _Pieces, path: str, repeats: bool) -> dict[str, StatsRow]:
     """Merge rows by the rule of the JVM: a row that is not tight is joined with the older row of its key.
 
-    `pieces` are ordered from the oldest to the newest. Rows that a newer row replaces are not parsed.
+    `pieces` are ordered from the oldest to the newest. Rows that a newer row replaces are not parsed. `repeats`: a row
+    that equals the older one describes the same unchanged file, and repeats it.
     """
     found: dict[str, StatsRow | None] = {}
     settled: set[str] = set()
@@ -121,15 +144,11 @@ def _merged(pieces: _Pieces, path: str) -> dict[str, StatsRow]:
                 continue
             row = StatsRow.parse(values[number].as_py(), schema_json=schema_json, path=path)
             newer = found.get(name)
-            found[name] = row if newer is None else newer if _is_same_file(newer, row) else newer.after(row)
+            is_again = repeats and newer is not None and newer.range == row.range
+            found[name] = row if newer is None else newer if is_again else newer.after(row)
             if row.is_tight or row.is_deleted:
                 settled.add(name)
     return {name: row for name, row in found.items() if row is not None and not row.is_deleted}
-
-
-def _is_same_file(row: StatsRow, older: StatsRow) -> bool:
-    """Return whether both rows describe the same unchanged file: the newer row repeats the older row."""
-    return row.range == older.range
 
 
 Place = tuple[str, str]

@@ -173,6 +173,8 @@ class MetadataTable:
             )
         )
         visible = visible_instants(timeline, table.timeline)
+        pending = (found.requested_time for found in table.timeline.writes().pending())
+        changes = replace(changes, is_overlapped=any(time < instant_time for time in pending))
         rows = [kind.rows_of(changes, table, visible) for kind in kinds.values()]
         write_delta_commit(
             self._folder,

@@ -201,3 +201,12 @@ def test_files_of_pending_instants_are_left_out() -> None:
     assert histories([base("f", 100), base("f", 900), cdc, "other.txt"], timeline(instant(100))) == [
         [base("f", 100), cdc]
     ]
+
+
+def test_a_log_file_of_version_6_without_its_base_file_begins_no_slice() -> None:
+    """Its compaction is pending or was rolled back: a clean must not take it for a newer slice."""
+    listed = [base("f", 100), log("f", 100), log("f", 300), base("f", 500), log("g", 300)]
+    on = timeline(*map(instant, (100, 300, 500)))
+    found = slice_histories("p", dict.fromkeys(listed, 1), on, version=TableVersion.SIX)
+    names = [[[path.removeprefix("p/") for path in one.paths] for one in history.slices] for history in found]
+    assert names == [[[base("f", 500)], [base("f", 100), log("f", 100), log("f", 300)]], [[log("g", 300)]]]

@@ -79,13 +79,15 @@ def with_decimals(found: ColumnRange) -> ColumnRange:
 class StatsRow:
     """A row of `column_stats` (`name` is a file name) or `partition_stats` (`name` is a partition path).
 
-    `is_tight`: the row replaces older rows of its key; otherwise their ranges are joined.
+    `is_tight`: the row replaces older rows of its key; otherwise their ranges are joined. `is_typed`: a row that was
+    read has the form of index version V2.
     """
 
     name: str
     range: ColumnRange
     is_deleted: bool = False
     is_tight: bool = False
+    is_typed: bool = True
 
     def to_bytes(self, record_type: RecordType, *, typed: bool = True) -> bytes:
         """Encode with the schema `metadata_schema()`; `typed`: in the form of index version V2, otherwise V1."""
@@ -233,6 +235,7 @@ def _row_of(value: bytes) -> StatsRow:
     if [fields.is_present() for _ in range(2)] != [False, False]:
         raise ValueError("expected column statistics only")
     fields.end()
+    is_typed = kind is not None
     low, high, kind = unwrapped(*wrappers, kind)
     found = ColumnRange(
         column=column,
@@ -244,7 +247,7 @@ def _row_of(value: bytes) -> StatsRow:
         size_bytes=counts[2],
         uncompressed_bytes=counts[3],
     )
-    return StatsRow(name=name, range=found, is_deleted=is_deleted, is_tight=is_tight)
+    return StatsRow(name=name, range=found, is_deleted=is_deleted, is_tight=is_tight, is_typed=is_typed)
 
 
 def _type_to_bytes(value_type: ValueType | None) -> bytes:

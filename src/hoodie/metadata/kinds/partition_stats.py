@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import pyarrow as pa
+
 from hoodie.config import indexes
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
@@ -26,7 +28,8 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition
 from hoodie.metadata.kinds.column_stats import statistics_columns
 from hoodie.metadata.kinds.statistics import Ranges, StatisticsKind, joined, stats_deltas
-from hoodie.metadata.row_readers import StatsReader
+from hoodie.metadata.row_readers import StatsReader, with_joined_rows
+from hoodie.metadata.slice_content import SliceContent
 from hoodie.timeline import Action, Instant, Timeline, layout_for, read_instant
 
 _REPLACING: Final = frozenset(
@@ -81,10 +84,17 @@ class PartitionStatsKind(StatisticsKind):
         return frozenset(replaced) - left
 
     def rows_of(self, changes: MetadataChanges, table: DataTable, visible: Timeline) -> Sequence[FileGroupDelta]:
-        """Make a row for each column of each partition with new files; delete those of dropped partitions."""
+        """Make a row for each column of each partition with new files; delete those of dropped partitions.
+
+        While an earlier write is pending, rows neither replace nor delete older ones: readers join them. The rows of
+        that write will be older in the order of the log files, and would be lost.
+        """
         ranges: Ranges = changes.collected.get(COLUMN_STATS) or {}
         replaced_whole: Collection[str] = changes.collected.get(self.name) or ()
         rows = self.rows_of_ranges(ranges)
+        is_loose = changes.is_overlapped
+        if is_loose:
+            changes, replaced_whole = replace(changes, partitions_dropped=()), ()
         emptied = {path for path in replaced_whole if not ranges.get(path)}
         gone = (*changes.partitions_dropped, *emptied)
         columns = (statistics_columns(table.store, table.config.version) or ()) if gone else ()
@@ -94,9 +104,15 @@ class PartitionStatsKind(StatisticsKind):
         reader = StatsReader(table.store, self, visible, version=table.config.version)
         replaced = {*replaced_whole, *changes.partitions_dropped}
         kept = {key for key, row in rows.items() if row.name not in {_named(path) for path in replaced}}
-        for key, older in reader.rows_at(kept).items():
-            rows[key] = _joined(older, rows[key])
+        stored = reader.rows_at(kept)
+        for key in kept:
+            rows[key] = _following(stored.get(key), rows[key], is_loose=is_loose)
         return stats_deltas(self, reader.file_ids, rows, deleted, version=table.config.version)
+
+    def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
+        """Merge a file slice as readers do: rows that are not tight are joined with the older ones of their keys."""
+        keys, values = StatisticsKind.compact(self, content, file_name=file_name)
+        return keys, with_joined_rows(content, keys, values, self.record_type)
 
     def rows_of_ranges(self, ranges: Ranges) -> dict[str, StatsRow]:
         """Return a row for each column of each partition, by key."""
@@ -159,7 +175,16 @@ def _folded(files: Iterable[Iterable[ColumnRange]]) -> list[ColumnRange]:
     return list(totals.values())
 
 
-def _joined(older: StatsRow, newer: StatsRow) -> StatsRow:
+def _following(older: StatsRow | None, newer: StatsRow, *, is_loose: bool) -> StatsRow:
+    """Return the row to write after an older one; a loose one is joined with it by readers.
+
+    The JVM fails to join bounds of two types: then the row includes the older one.
+    """
+    if older is None:
+        return replace(newer, is_tight=not is_loose)
+    is_joinable = None in (older.range.low, newer.range.low) or older.range.type == newer.range.type
+    if is_loose and is_joinable:
+        return replace(newer, is_tight=False)
     return replace(newer, range=joined(older.range, newer.range))
 
 

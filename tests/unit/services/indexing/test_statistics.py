@@ -58,6 +58,21 @@ def test_a_write_that_began_before_the_build_brings_its_ranges(table: Table) -> 
     assert table.explain("x = 42").file_slices == 1
 
 
+def test_ranges_of_writers_that_overlapped_include_all_rows(table: Table) -> None:
+    """The rows of the write that completes last are not the last ones in the order of the log files."""
+    table.index.build("column_stats")
+    store = table.view().store
+    small = {"hoodie.metadata.compact.max.delta.commits": "3"}
+    with once_at(Step.BEGUN, lambda: Table(store).upsert(rows(range(40, 41)))):
+        Table(store).upsert(rows(range(900, 901)))
+    for number in (41, 42, 43):
+        Table(store).upsert(rows(range(number, number + 1)), properties=small)
+        found = Table(store)
+        assert found.to_arrow("id", where="x > 800")["id"].to_pylist() == ["k900"]
+        assert found.explain("x < 0").file_slices == 0
+        assert found.index.verify("column_stats").ok
+
+
 def test_one_build_at_a_time(table: Table) -> None:
     begin(table, Action.INDEXING)
     for call in (table.index.build, table.index.drop):

@@ -56,6 +56,22 @@ def test_a_table_goes_back_to_its_savepoint(table_type: str, properties: dict[st
     assert sorted(table.changes(since=saved).column("id").to_pylist()) == ["a", "z"]
 
 
+def test_no_log_file_is_left_of_a_slice_whose_compaction_is_rolled_back() -> None:
+    """Version 6: without its base file it would look like a newer slice, which a clean keeps instead of the rows."""
+    store = trips_store(ONE, table_type="merge_on_read", table_version=6)
+    Table(store).upsert(trips({"a": (2, "sf")}))
+    saved = Table(store).savepoint().instant
+    before = set(store.names("city=sf"))
+    Table(store).schedule_compaction(strategy="unbounded")
+    Table(store).upsert(trips({"a": (3, "sf")}))
+    Table(store).compact()
+    Table(store).upsert(trips({"a": (4, "sf"), "b": (4, "la")}))
+    Table(store).restore(str(saved))
+    assert rows_of(store) == {**ONE, "a": (2, "sf")}
+    assert set(store.names("city=sf")) == before
+    check_tidy(store)
+
+
 def test_any_commit_of_the_active_timeline_will_do() -> None:
     table = saved_table("copy_on_write")
     store = table.view().store
