@@ -194,11 +194,16 @@ def _behind(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Itera
 
     The times before the first delta commit of the metadata table that is not archived are not checked. Between older
     instants, the metadata table archives those whose files are gone: its archive is read if an instant is missing. In
-    version 6 nothing tells when the metadata table was filled: its first delta commit came later.
+    version 6 no completion time tells when the metadata table was filled: its first delta commit came later, unless it
+    is one of an instant that was pending, such as a planned compaction.
     """
+    fills = [instant.requested_time for instant in timeline if _fills(instant.requested_time)]
     filled = [instant.completion_time or "" for instant in timeline.completed() if _fills(instant.requested_time)]
     first = min((i.requested_time for i in timeline if not _fills(i.requested_time)), default=None)
-    since = (first or "") if folder.names_base_instants else max(filled, default=first or "")
+    if folder.names_base_instants:
+        since = max(first or "", min((time for time in fills if not time.startswith("0000")), default=""))
+    else:
+        since = max(filled, default=first or "")
     if not since:
         return
     missing: dict[str, Instant | None] = {}
