@@ -24,6 +24,7 @@ from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
 from hoodie.metadata.row_readers import FilterReader
 from hoodie.table import Table
+from tests.support.memory import PEAK_BYTES
 from tests.support.steps import once_at
 from tests.support.tables import TYPES, new_table
 
@@ -145,21 +146,13 @@ def test_no_footer_is_read_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> No
     assert table.index.verify("bloom_filters").ok
 
 
-_PROBE = """
-import resource, sys
+_PROBE = f"""{PEAK_BYTES}
 import hoodie
 from hoodie.metadata.kinds import bloom_filters
 from hoodie.metadata.kinds.registry import collected
 from hoodie.view.slices import data_table
 from hoodie.metadata.delta_commit import log_to_bytes
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind
-
-def peak_bytes():
-    # Linux: a process begins with the `ru_maxrss` of the one that started it, which is large here.
-    if sys.platform != "linux":
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
 
 bloom_filters._GROUP_BYTES = 16 << 20
 table = hoodie.open(sys.argv[1])
