@@ -112,7 +112,10 @@ def _merging(config: TableConfig, version: TableVersion) -> dict[str, str | None
     stored = merge_properties(version, mode=mode, payload_class=payload, strategy_id=strategy)
     if not version.stores_merge_mode:
         del stored[keys.MERGE_STRATEGY_ID]
-    elif payload is None and mode is MergeMode.CUSTOM:
+    elif payload is None:
         stored.pop(keys.PAYLOAD_CLASS, None)
+        if mode is not MergeMode.CUSTOM and version.stores_payload_class:
+            # As the JVM: no class, and the strategy under its old key too.
+            stored[keys.OLD_MERGE_STRATEGY_ID] = stored[keys.MERGE_STRATEGY_ID]
     gone = dict.fromkeys((*_OF_MERGES, *of_payload & config.raw.keys()))
     return {**gone, **left, **stored}
