@@ -158,3 +158,23 @@ def test_our_move_and_that_of_the_jvm(jvm: Jvm, tmp_path: Path, table_type: str,
     assert_same_rows(table.to_arrow(), jvm.read(ours), meta=True)
     report = table.verify(full=True)
     assert report.ok, report
+
+
+def test_a_commit_of_version_6_that_is_taken_back_after_our_upgrade(jvm: Jvm, tmp_path: Path) -> None:
+    """The JVM sees the blocks that the rollback undoes as undone, also in a table of version 8."""
+    path = tmp_path / "t"
+    for ts in (1, 2, 3):
+        _write(jvm, path, _trips(range(ts, ts + 6), ts), "MERGE_ON_READ", 6, **{"hoodie.compact.inline": "false"})
+    expected = hoodie.open(path, spark=False).to_arrow(as_of=_write_times(path)[1], columns=SCHEMA.names)
+    gone = _write_times(path)[2]
+    hoodie.open(path, spark=False).upgrade(8, dry_run=False)
+    hoodie.open(path, spark=False).rollback(gone, chain=True)
+    assert_same_rows(hoodie.open(path, spark=False).to_arrow(columns=SCHEMA.names), expected)
+    assert_same_rows(jvm.read(path, columns=SCHEMA.names), expected)
+    _write(jvm, path, _trips(range(40, 41), 4), "MERGE_ON_READ", 8, **{"hoodie.compact.inline.max.delta.commits": "1"})
+    more = pa.concat_tables([expected, _trips(range(40, 41), 4)])
+    assert_same_rows(hoodie.open(path, spark=False).to_arrow(columns=SCHEMA.names), more)
+
+
+def _write_times(path: Path) -> list[str]:
+    return [found.requested_time for found in hoodie.open(path, spark=False).timeline.writes().completed()]

@@ -138,7 +138,7 @@ def compact(run: Run) -> None:
 
 def log_compact(run: Run) -> None:
     """Fold the log blocks of the slices that have several."""
-    if run.rules.is_merge_on_read and run.rules.version != 6:
+    if run.rules.is_merge_on_read and run.table.view().config.version.has_log_compaction:
         instant = run.table.schedule_log_compaction(blocks_min=2)
         if instant is not None:
             serve("log_compact", lambda table: table.compact(instant=instant))(run)
@@ -239,7 +239,7 @@ OPERATIONS = (
     Operation(update, 1, 1),
     Operation(overwrite, 1, 1, 1),
     Operation(delete_partitions, 1, 1),
-    Operation(move, 1),
+    Operation(move, 1, 1, 2),
     Operation(compact, 4, 3, 2),
     Operation(log_compact, 0, 2),
     Operation(cluster, 0, 3),
@@ -335,9 +335,7 @@ def test_writes(rules: Rules, seed: int) -> None:
 @seeded(271828)
 @pytest.mark.parametrize("rules", tables("services", 4), ids=name_of)
 def test_a_life_with_all_services(rules: Rules, seed: int) -> None:
-    run = new_run(rules, seed, "services")
-    live(run, "services")
-    assert Table(run.store).view().config.version.value == rules.version
+    live(new_run(rules, seed, "services"), "services")
 
 
 @seeded(141421)

@@ -319,7 +319,7 @@ class _Rollback:
         if metadata_table is not None:
             table = data_table(now)
             metadata_table.rollback(self.target.commit_time, rollback_instant=self.rollback_time, table=table)
-            logs, gone = self._logs(), self._deleted_logs() if now.config.version.log_name_has_base_instant else {}
+            logs, gone = self._logs(), self._deleted_logs() if now.config.may_have_slice_logs else {}
             if logs or gone:
                 changes = MetadataChanges(files_added=logs, files_deleted=gone)
                 metadata_table.commit(self.rollback_time, changes, table)

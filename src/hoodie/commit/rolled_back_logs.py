@@ -1,21 +1,23 @@
-"""Roll back what a write appended to log files in table version 6: find the file slices, and append rollback blocks.
+"""Roll back what a write appended to log files of table version 6: find the file slices, and append rollback blocks.
 
 docs/format/table.md §5.4. In version 6 a log file has the name of its file slice, and blocks of any number of writes.
 A write is undone by a command block in a later log file of the slice. In later versions each write has log files of its
-own, which are deleted.
+own, which are deleted. A table that was upgraded keeps log files of version 6 in its older slices, which become the
+newest ones if the compaction of the upgrade is taken back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hoodie.commit.pending import inflight_content
 from hoodie.files.logs.log_file import LoggedSlice, append_rollback_block
+from hoodie.files.logs.log_scan import logs_of_instant
 from hoodie.files.markers import Marker
 from hoodie.files.named_paths import named_data_file
-from hoodie.format.filenames import IoType, LogFileName, name_of, parse_data_file
-from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata, WriteOperation
+from hoodie.files.slices import LogFile
+from hoodie.format.filenames import BaseFileName, IoType, LogFileName, name_of, parse_data_file
+from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata
 from hoodie.format.instants.service_metadata import RollbackPlan, RollbackRequest, appending_requests
 from hoodie.storage import Store
 from hoodie.timeline import Action, Instant
@@ -28,16 +30,18 @@ def logs_of_write(
 ) -> tuple[list[str], list[RollbackRequest]]:
     """Return the log files that go with the write, to delete, and requests to append rollback blocks to the others.
 
-    The log files of the slices that it began go with it. They have only blocks of writes that were rolled back before,
-    if it is a compaction; without its base file they would look like newer slices. As in the JVM they stay if a later
-    write is there.
+    The log files of the slices that it began go with it: they have only blocks of writes that were rolled back before,
+    and without the base file they would look like slices of their own. As in the JVM they stay if a later write is
+    there.
 
     `markers` are those of the write; None if it has none. Lists the partitions that it changed. Nothing is returned for
-    later versions.
+    a table that never had version 6, nor for what was written since an upgrade.
     """
-    if not view.config.version.log_name_has_base_instant:
+    if not view.config.may_have_slice_logs:
         return [], []
     changed = _changed(view, instant, markers)
+    if not view.config.version.log_name_has_base_instant:
+        changed = _of_version_6(view.store, changed, instant)
     for begun in _begun(view, instant):
         changed.setdefault(begun, set())
     paths = sorted({found.partition_path for found in changed})
@@ -102,26 +106,40 @@ def _changed(view: TableView, instant: Instant, markers: Sequence[Marker] | None
     return changed
 
 
-def _begun(view: TableView, instant: Instant) -> list[LoggedSlice]:
-    """Return the file slices that a compaction began, if no later write can have rows in their log files."""
-    if instant.action is not Action.COMPACTION and not _is_compaction(view, instant):
-        return []
+def _begun(view: TableView, instant: Instant) -> set[LoggedSlice]:
+    """Return the file slices that a write or a compaction began, if no later write can have rows in their log files."""
     if any(found.requested_time > instant.requested_time for found in view.timeline.writes()):
-        return []
-    plan = stored_plan(view, replace(instant, action=Action.COMPACTION))
-    time = instant.requested_time
-    return [LoggedSlice(found.partition_path, found.file_id, time) for found in (plan.operations if plan else ())]
+        return set()
+    time, stats = instant.requested_time, view.commit_metadata(instant).write_stats() if instant.is_completed else ()
+    names = ((stat.partition_path or "", BaseFileName.parse(name_of(stat.path or ""))) for stat in stats)
+    begun = {LoggedSlice(path, name.file_id, time) for path, name in names if name and name.instant_time == time}
+    if instant.action is Action.COMPACTION:
+        plan = stored_plan(view, instant)
+        begun |= {LoggedSlice(found.partition_path, found.file_id, time) for found in (plan.operations if plan else ())}
+    return begun
 
 
-def _is_compaction(view: TableView, instant: Instant) -> bool:
-    is_commit = instant.is_completed and instant.action is Action.COMMIT
-    return is_commit and view.commit_metadata(instant).operation_type == WriteOperation.COMPACT
+def _of_version_6(
+    store: Store, changed: Mapping[LoggedSlice, set[str]], instant: Instant
+) -> dict[LoggedSlice, set[str]]:
+    """Return the slices to which the write appended in version 6: their log files have its blocks, not its name.
+
+    Later versions know no other kind of statistic that names a log file of another instant, but for files to which the
+    write appended nothing.
+    """
+    found: dict[LoggedSlice, set[str]] = {}
+    for slice_, names in changed.items():
+        parsed = (LogFileName.parse(name) for name in names if slice_.base_time != instant.requested_time)
+        logs = [LogFile(slice_.partition_path, name, 0) for name in parsed if name is not None]
+        if logs and logs_of_instant(store, logs, instant.requested_time):
+            found[slice_] = names
+    return found
 
 
 def _of_stats(metadata: CommitMetadata) -> Iterator[tuple[LoggedSlice, set[str]]]:
     for stat in metadata.write_stats():
         name = LogFileName.parse(name_of(stat.path or ""))
-        if stat.is_log_append and name is not None:
+        if name is not None:
             yield LoggedSlice(stat.partition_path or "", name.file_id, name.instant_time), set(map(name_of, stat.sizes))
 
 

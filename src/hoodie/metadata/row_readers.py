@@ -15,7 +15,6 @@ from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.column_stats import StatsRow
 from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.metadata_record import RecordType
-from hoodie.format.metadata_table.partition_names import PARTITION_STATS
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.paths import METADATA_VERSION, REBUILD_ADVICE, partition_folder
@@ -44,8 +43,7 @@ class StatsReader:
         infos = {info.path: info for info in store.list(partition_folder(kind.name))}
         self._store = store
         self._infos = infos
-        # A row of a file may be written again; a row of a partition never repeats another.
-        self._repeats = kind.name != PARTITION_STATS
+        self._repeats = kind.repeats_rows
         self._slices = slices_among(store, kind, timeline, infos.values(), version=version)
         if not self._slices:
             where = store.uri(partition_folder(kind.name))

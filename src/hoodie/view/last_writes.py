@@ -12,21 +12,25 @@ def last_writes(view: TableView, slices: Iterable[FileSlice]) -> dict[str, str]:
     """Return the newest instant that wrote a file of each partition, of its newest file slices.
 
     In version 6 the name of a log file has the instant of its file slice, not that of the write
-    (docs/format/table.md §4.1). There the commits since the oldest slice with log files are read, archived ones too.
-    Archived commits may be newer than the start of the timeline, so the archive is always asked: its files are read
-    once in a process. Memory: the partitions, the archived instants, and one commit.
+    (docs/format/table.md §4.1); a table that was upgraded can still have such files. There the commits since the oldest
+    slice with log files are read, archived ones too. Archived commits may be newer than the start of the timeline, so
+    the archive is always asked: its files are read once in a process. Memory: the partitions, the archived instants,
+    and one commit.
 
     Raises: CorruptFileError if a commit that is read is damaged.
     """
     newest: dict[str, str] = {}
     logged: list[str] = []
+    is_older = view.config.may_have_slice_logs
     for found in slices:
         times = [log.name.instant_time for log in found.log_files]
-        logged += times[:1]
+        base = None if found.base_file is None else found.base_file.instant_time
+        if view.config.version.log_name_has_base_instant or (is_older and base in (None, *times[:1])):
+            logged += times[:1]
         if found.base_file is not None:
             times.append(found.base_file.instant_time)
         newest[found.partition_path] = max([newest.get(found.partition_path, ""), *times])
-    if logged and view.config.version.log_name_has_base_instant:
+    if logged:
         for time, partitions in _commits_after(view, min(logged)):
             newest |= {path: max(time, newest[path]) for path in partitions if path in newest}
     return newest

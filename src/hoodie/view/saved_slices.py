@@ -104,14 +104,15 @@ class SavedSnapshot:
     def _is_whole(self, found: FileSlice | None, named: Collection[str]) -> bool:
         """Return whether a slice has exactly the named files that count for the snapshot.
 
-        A savepoint of the JVM can name log files that were written after its commit. In version 6 a slice can have more
-        log files than are named: blocks that were written later are left out when it is read.
+        A savepoint of the JVM can name log files that were written after its commit. A slice can have more log files of
+        version 6 than are named: blocks that were written later are left out when it is read.
         """
         names = set() if found is None else {name_of(path) for path in found.paths}
         expected = {name for name in named if not self._is_later_log(name)}
         if self.view.config.version.log_name_has_base_instant:
             return expected <= names and all(LogFileName.parse(name) for name in names - expected)
-        return names == expected
+        more = map(LogFileName.parse, names - expected)
+        return expected <= names and all(log and found and log.instant_time == found.base_instant_time for log in more)
 
     def _is_later_log(self, name: str) -> bool:
         log = LogFileName.parse(name)

@@ -196,6 +196,12 @@ class TableConfig:
         return self.version.layout_version
 
     @property
+    def may_have_slice_logs(self) -> bool:
+        """Whether the table can have log files of version 6, whose names have the base instant of their slice."""
+        first = self.initial_version
+        return self.version.log_name_has_base_instant or first is None or first.log_name_has_base_instant
+
+    @property
     def names_no_payload(self) -> bool:
         """Whether writes name the payload class: Hudi 0.x stores none in copy-on-write tables (§6.2)."""
         is_copied = self.table_type is TableType.COPY_ON_WRITE

@@ -93,6 +93,8 @@ class PartitionKind:
     """The partition with which this one is built, lost and dropped; its own switch only says whether it is wanted."""
     has_typed_rows: bool = False
     """Whether its rows have another form in versions with typed statistics (`TableVersion.has_typed_statistics`)."""
+    repeats_rows: bool = True
+    """Whether a row that equals an older one of its key says the same again; else both are joined."""
     logs_before_commit: bool = False
     """Whether tasks write its log files before the delta commit is requested (`MetadataChanges.written_logs`)."""
     readers_need_definition: bool = False

@@ -51,6 +51,7 @@ class PartitionStatsKind(StatisticsKind):
     switch = indexes.PARTITION_STATS_ENABLE
     leader = COLUMN_STATS
     record_type = RecordType.PARTITION_STATS
+    repeats_rows = False
     too_narrow = "range of a partition that does not cover its files"
 
     def file_groups(self, properties: Mapping[str, str]) -> int:

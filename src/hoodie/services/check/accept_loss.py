@@ -182,10 +182,10 @@ def _recorded(view: TableView, path: str) -> int | None:
 
 
 def _commits_of(view: TableView, path: str) -> Iterator[CommitMetadata]:
-    """Yield the commit that wrote the file; of a log file of version 6 all commits that may have, from its slice on."""
+    """Yield the commit that wrote the file; of a log file that may be of version 6, all from its slice on."""
     parsed = parse_data_file(name_of(path))
     assert parsed is not None, "the file is of a file slice"
-    if view.config.version.log_name_has_base_instant and isinstance(parsed, LogFileName):
+    if view.config.may_have_slice_logs and isinstance(parsed, LogFileName):
         since = [found for found in view.completed_writes() if found.requested_time >= parsed.instant_time]
         yield from map(view.commit_metadata, since)
         archived = [i for i in view.archived_writes() if i.requested_time >= parsed.instant_time]

@@ -146,7 +146,10 @@ class _Content:
 
     @property
     def _names_slices(self) -> bool:
-        return self.view.config.version.log_name_has_base_instant
+        """Whether log files of the instant may be of version 6."""
+        config = self.view.config
+        is_older = config.may_have_slice_logs and self.instant.action is Action.DELTA_COMMIT
+        return config.version.log_name_has_base_instant or is_older
 
     def _own_logs(self, partition_path: str, names: Iterable[str]) -> set[str]:
         """Return the log files of version 6 that have a block of the instant, among those that no commit recorded."""

@@ -111,11 +111,24 @@ def _is_before_start(survey: Survey, instant_time: str) -> bool:
     return start is not None and instant_time < start and survey.timeline.get(instant_time) is None
 
 
+def _is_of_slice(survey: Survey, path: str) -> bool:
+    """Return whether a log file may be one of version 6, whose name has the instant of its file slice.
+
+    In a table that was upgraded: if a base file of its group has this instant, or it is not the first of the slice.
+    """
+    config = survey.view.config
+    if config.version.log_name_has_base_instant or not config.may_have_slice_logs:
+        return config.version.log_name_has_base_instant
+    partition_path, _, log = survey.data_files[path]
+    is_later = isinstance(log, LogFileName) and log.version > 1
+    return is_later or (partition_path, log.file_id, log.instant_time) in survey.base_instants
+
+
 def _doubt(survey: Survey, known: KnownFiles, path: str) -> kinds.FindingKind | None:
     """Return why the file may not be one of the table; None if a completed or pending instant names it."""
     _, _, parsed = survey.data_files[path]
     is_log = isinstance(parsed, LogFileName)
-    if path in survey.recorded or (is_log and survey.view.config.version.log_name_has_base_instant):
+    if path in survey.recorded or (is_log and _is_of_slice(survey, path)):
         return None
     instant = survey.timeline.get(parsed.instant_time)
     if instant is not None:
@@ -186,7 +199,7 @@ def _listing_problems(survey: Survey, known: KnownFiles, listing: Listing, orpha
         _, _, parsed = survey.data_files[path]
         instant = survey.timeline.get(parsed.instant_time)
         is_committed = parsed.instant_time in known.archived or (instant is not None and instant.is_completed)
-        if isinstance(parsed, LogFileName) and survey.view.config.version.log_name_has_base_instant:
+        if isinstance(parsed, LogFileName) and _is_of_slice(survey, path):
             # Its name has the instant of its file slice: a pending write may have written it.
             is_committed = path in survey.recorded
         if is_committed and not (isinstance(parsed, LogFileName) and parsed.is_cdc):
@@ -199,7 +212,7 @@ def _is_listed_length(survey: Survey, found: tuple[str, FileInfo, BaseFileName |
     In version 6 a rolled back log file is listed with any length from 1 byte on, and writers may append to log files.
     """
     _, info, parsed = found
-    is_log = isinstance(parsed, LogFileName) and survey.view.config.version.log_name_has_base_instant
+    is_log = isinstance(parsed, LogFileName) and _is_of_slice(survey, info.path)
     return info.size_bytes == listed or (is_log and info.size_bytes > listed)
 
 

@@ -89,6 +89,14 @@ class Survey:
         return found
 
     @cached_property
+    def base_instants(self) -> frozenset[tuple[str, str, str]]:
+        """Partition path, file id and instant of each base file."""
+        found = self.data_files.values()
+        return frozenset(
+            (path, name.file_id, name.instant_time) for path, _, name in found if isinstance(name, BaseFileName)
+        )
+
+    @cached_property
     def recorded(self) -> Mapping[str, int]:
         """The files that completed writes of the active timeline recorded, with their sizes (0: not known)."""
         return {path: size for found in self.commits.values() for path, size in files_of_commit(found)}

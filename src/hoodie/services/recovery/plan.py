@@ -243,9 +243,8 @@ def _check_saved_state(
 
 def _is_same(stays: TableView, found: FileSlice, named: set[str], target: Instant) -> bool:
     names = {name_of(path) for path in found.paths}
-    more_logs = stays.config.version.log_name_has_base_instant and named <= names
-    if names == named or (more_logs and all(LogFileName.parse(name) for name in names - named)):
-        # In version 6 log files of later writes stay, with rollback blocks behind them.
+    if named <= names and all(_is_of_version_6(found, name) for name in names - named):
+        # Log files of later writes in version 6 stay, with rollback blocks behind them.
         return True
     base = found.base_file
     wrote = None if base is None else stays.timeline.get(base.instant_time)
@@ -257,6 +256,11 @@ def _is_same(stays: TableView, found: FileSlice, named: set[str], target: Instan
         and stays.commit_metadata(wrote).operation_type == WriteOperation.COMPACT
     )
     return is_kept_compaction and names - {base.name} <= set(named)
+
+
+def _is_of_version_6(found: FileSlice, name: str) -> bool:
+    log = LogFileName.parse(name)
+    return log is not None and log.instant_time == found.base_instant_time
 
 
 def _written_before(stays: TableView, target: Instant) -> dict[tuple[str, str], str]:

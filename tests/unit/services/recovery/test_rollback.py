@@ -125,3 +125,30 @@ def test_every_commit_can_go() -> None:
     table.upsert(trips(ONE))
     assert rows_of(store) == ONE
     check_tidy(store)
+
+
+@pytest.mark.matrix(keep=16)
+@pytest.mark.parametrize("change", ["upsert", "move", "delete"])
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("index", ["simple", "record", "bucket", "global_bloom"])
+@pytest.mark.parametrize("way", ["rollback", "restore"])
+def test_a_commit_of_version_6_is_taken_back_after_an_upgrade(way: str, index: str, version: int, change: str) -> None:
+    """Its log files have the name of their slice, which is the newest again without the compaction of the upgrade."""
+    store = trips_store(ONE, table_type="merge_on_read", index=index, table_version=6)
+    Table(store).upsert(trips({"a": (2, "sf")}))
+    before = rows_of(store)
+    saved = Table(store).savepoint().instant
+    CHANGES[change](Table(store))
+    gone = newest(store)
+    Table(store).upgrade(version, dry_run=False)
+    if way == "rollback":
+        Table(store).rollback(gone, chain=True)
+    else:
+        Table(store).restore(str(saved))
+    assert rows_of(store) == before
+    assert Table(store).verify(full=True).ok
+    Table(store).upsert(trips({"z": (1, "sf")}))
+    Table(store).schedule_compaction(strategy="unbounded")
+    Table(store).compact()
+    assert rows_of(store) == {**before, "z": (1, "sf")}
+    check_tidy(store, has_record_index=index == "record")
