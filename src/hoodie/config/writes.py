@@ -107,7 +107,8 @@ LOG_BLOCK_FORMAT: Final = Option(
     "parquet",
     one_of("parquet", "avro"),
     "0.7",
-    "Format of the data blocks in log files of a merge-on-read table.",
+    "Format of the data blocks in log files of a merge-on-read table. In tables of version 6, and with an ordering "
+    "column of texts, the default is avro.",
 )
 PARTIAL_UPDATES: Final = Option(
     "hoodie.python.partial.updates",

@@ -30,6 +30,7 @@ from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
 from hoodie.write.result import AlterResult
 from hoodie.write.retry import Retries
+from hoodie.write.wider_columns import check_logs_allow
 
 SCHEMA_ON_READ: Final = "hoodie.schema.on.read.enable"
 _NESTED_NOTE: Final = (
@@ -82,6 +83,7 @@ def _attempt(
     altered = _altered(view, alterations)
     if not altered.changes:
         return None, altered, []
+    check_logs_allow(view, view.schema().arrow, without_meta_fields(schema_of(altered.record)))
     action = Action.DELTA_COMMIT if view.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT
     avro = altered.avro(view.config)
     begun = write_instant(

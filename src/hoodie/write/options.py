@@ -32,6 +32,7 @@ from hoodie.records.keys.path_columns import text_schema
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.services.archiving import ArchiveRules
 from hoodie.view.table_view import TableSchema, TableView
+from hoodie.write.wider_columns import check_logs_allow
 
 
 def ignored_columns(names: Sequence[str], used: str = "") -> tuple[str, ...]:
@@ -143,6 +144,7 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
     if evolved == current.arrow:
         return current, loose
     _check_evolution(current.arrow, evolved, data, allowed)
+    check_logs_allow(view, current.arrow, evolved)
     return TableSchema(evolved, new_table_avro(evolved, table_name=config.name)), loose
 
 

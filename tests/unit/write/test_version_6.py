@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import CommitConflictError, HoodieWarning
+from hoodie.errors import CommitConflictError, HoodieWarning, UnsupportedError
 from hoodie.files.logs.log_scan import ScanRule, stored_blocks
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.slices import LogFile
@@ -214,7 +215,7 @@ def test_a_completed_append_is_rolled_back() -> None:
     store = store_of(table)
     assert rows_of(store) == {"a": (1, "sf")}
     blocks = blocks_of(store, logs_of(store))
-    assert [block.block_type for block in blocks] == [BlockType.PARQUET_DATA, BlockType.COMMAND]
+    assert [block.block_type for block in blocks] == [BlockType.AVRO_DATA, BlockType.COMMAND]
     table.upsert(trips({"a": (3, "sf")}))
     assert rows_of(store) == {"a": (3, "sf")}
     check(table)
@@ -358,3 +359,25 @@ def test_rows_as_of_an_archived_instant() -> None:
     assert table.archive().counts["commits"]
     assert table.to_arrow(columns=["ts"], as_of=instants[2])["ts"].to_pylist() == [2]
     assert pa.compute.sum(table.changes(since=instants[0], until=instants[3])["ts"]).as_py() == 3
+
+
+@pytest.mark.parametrize("block_format", ["avro", "parquet"])
+def test_columns_become_wider_only_where_hudi_0_15_reads_the_logs(block_format: str) -> None:
+    columns = {"id": pa.string(), "x": pa.int32(), "s": pa.struct([("y", pa.float32())]), "d": pa.decimal128(5, 2)}
+    schema = pa.schema(columns)
+    # Avro is the default.
+    properties = {"hoodie.logfile.data.block.format": "parquet"} if block_format == "parquet" else {}
+    table = new_table(schema, type="merge_on_read", table_version=6, properties=properties)
+    rows = pa.table([["a"], [1], [{"y": 1.0}], [Decimal("1.25")]], schema=schema)
+    table.upsert(rows)
+    for name, kind in {"x": pa.int64(), "s": pa.struct([("y", pa.float64())]), "d": pa.decimal128(9, 2)}.items():
+        table.upsert(rows)
+        place = schema.get_field_index(name)
+        wider = rows.set_column(place, name, rows[name].cast(kind))
+        if name == "d" or block_format == "parquet":
+            with pytest.raises(UnsupportedError, match="could not read any more"):
+                table.upsert(wider)
+            table.schedule_compaction(strategy="unbounded")
+            table.compact()
+        table.upsert(wider)
+        assert table.to_arrow(name).schema.field(name).type == kind

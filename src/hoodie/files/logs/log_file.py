@@ -153,15 +153,15 @@ def delete_blocks(
 def log_block_format(config: TableConfig, schema: pa.Schema, properties: Mapping[str, str]) -> DataFormat:
     """Return the format of data blocks: the format that the properties set, else Parquet.
 
-    If an ordering field is a string, the default is Avro: when JVM Hudi 1.2.0 merges Parquet blocks with such a field,
-    it keeps the wrong versions.
+    The default is Avro in version 6 (`TableVersion.logs_avro`), and if an ordering field is a string: when JVM Hudi
+    1.2.0 merges Parquet blocks with such a field, it keeps the wrong versions.
     """
     by_text = any(
         pa.types.is_string(schema.field(name).type)
         for name in config.ordering_fields
         if schema.get_field_index(name) >= 0
     )
-    if by_text and LOG_BLOCK_FORMAT.key not in properties:
+    if (by_text or config.version.logs_avro) and LOG_BLOCK_FORMAT.key not in properties:
         return DataFormat.AVRO
     return DataFormat(LOG_BLOCK_FORMAT.get(properties))
 

@@ -42,6 +42,9 @@ class TableVersion:
     """Whether all releases that write this version know more than one ordering column."""
     has_log_compaction: bool
     """Whether log files can be compacted into one, and rows with some of the columns can be logged."""
+    logs_avro: bool
+    """Whether data blocks of log files are Avro by default: Hudi 0.15 reads no Parquet block of a column that is wider
+    since."""
     pre_combines: bool
     """Whether the payload's `preCombine` chooses among versions in logs and records of a batch: Hudi 0.x."""
     stores_merge_mode: bool
@@ -100,6 +103,7 @@ TableVersion.SIX = TableVersion(
     ordering_key=PRECOMBINE_FIELD,
     has_several_ordering_fields=False,
     has_log_compaction=False,
+    logs_avro=True,
     pre_combines=True,
     stores_merge_mode=False,
     stores_payload_class=True,
@@ -123,6 +127,7 @@ TableVersion.EIGHT = TableVersion(
     ordering_key=PRECOMBINE_FIELD,
     has_several_ordering_fields=False,
     has_log_compaction=True,
+    logs_avro=False,
     pre_combines=False,
     stores_merge_mode=True,
     stores_payload_class=True,
@@ -146,6 +151,7 @@ TableVersion.NINE = TableVersion(
     ordering_key=ORDERING_FIELDS,
     has_several_ordering_fields=True,
     has_log_compaction=True,
+    logs_avro=False,
     pre_combines=False,
     stores_merge_mode=True,
     stores_payload_class=False,

@@ -243,7 +243,7 @@ def _check_saved_state(
 
 def _is_same(stays: TableView, found: FileSlice, named: set[str], target: Instant) -> bool:
     names = {name_of(path) for path in found.paths}
-    if named <= names and all(_is_of_version_6(found, name) for name in names - named):
+    if named <= names and all(_is_of_version_6(stays, found, name) for name in names - named):
         # Log files of later writes in version 6 stay, with rollback blocks behind them.
         return True
     base = found.base_file
@@ -258,9 +258,10 @@ def _is_same(stays: TableView, found: FileSlice, named: set[str], target: Instan
     return is_kept_compaction and names - {base.name} <= set(named)
 
 
-def _is_of_version_6(found: FileSlice, name: str) -> bool:
-    log = LogFileName.parse(name)
-    return log is not None and log.instant_time == found.base_instant_time
+def _is_of_version_6(stays: TableView, found: FileSlice, name: str) -> bool:
+    """Return whether a file of a slice is a log file of version 6: in a table that was upgraded, by the base instant."""
+    log, is_now = LogFileName.parse(name), stays.config.version.log_name_has_base_instant
+    return log is not None and (is_now or log.instant_time == found.base_instant_time)
 
 
 def _written_before(stays: TableView, target: Instant) -> dict[tuple[str, str], str]:
