@@ -259,7 +259,7 @@ def _is_same(stays: TableView, found: FileSlice, named: set[str], target: Instan
 
 
 def _is_of_version_6(stays: TableView, found: FileSlice, name: str) -> bool:
-    """Return whether a file of a slice is a log file of version 6: in a table that was upgraded, by the base instant."""
+    """Return whether a file of a slice is a log file of version 6; after an upgrade its name tells."""
     log, is_now = LogFileName.parse(name), stays.config.version.log_name_has_base_instant
     return log is not None and (is_now or log.instant_time == found.base_instant_time)
 
