@@ -181,3 +181,19 @@ def test_a_column_allows_no_null_until_a_row_has_one(lane: Lane) -> None:
     assert table.upsert(lane.data(table_of(declared, ("b", None)))).notes == ("column n: not null -> nullable",)
     assert [field.nullable for field in lane.open().schema] == [False, True]
     assert_same_rows(lane.read(table), table_of(declared, ("a", 1), ("b", None)), key="id")
+
+
+@pytest.mark.parametrize("index", ["simple", "global_simple"])
+def test_required_fields_of_null_structs(lane: Lane, index: str) -> None:
+    """Spark declares them nullable, and makes them null when it exchanges rows."""
+    inner = pa.struct([("x", pa.int32()), pa.field("y", pa.string(), nullable=False)])
+    schema = pa.schema([("id", pa.string()), ("s", inner), ("items", pa.list_(inner))])
+    stored = table_of(schema, ("a", {"x": 1, "y": "b"}, [None]), ("b", None, None), ("c", None, [{"x": 1, "y": "b"}]))
+    table = lane.create(schema, index=index, properties=ON_WORKERS)
+    table.upsert(lane.data(stored))
+    table.upsert(lane.data(stored.slice(0, 2)))
+    table.delete(lane.data(stored.select(["id"]).slice(1, 1)))
+    table.update({"s": "NULL"}, "id = 'a'")
+    expected = table_of(schema, ("a", None, [None]), ("c", None, [{"x": 1, "y": "b"}]))
+    assert_same_rows(lane.read(table), expected, key="id")
+    assert lane.open().schema.equals(schema)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import RecordKeyError, SchemaMismatchError
-from hoodie.format.schema.arrow_types import type_at
+from hoodie.format.schema.arrow_types import blanks, type_at
 from hoodie.format.schema.conform import conform
 from hoodie.merge_into.plan import Clause, Equality, Group, MergePlan
 from hoodie.read.local import read_table
@@ -170,7 +170,7 @@ def _projected(
     for name, data_type in types.items():
         column = columns.get(name)
         if texts[name] is None:
-            arrays.append(pa.nulls(rows.num_rows, data_type))
+            arrays.append(blanks(data_type, rows.num_rows, is_null=True))
         elif column is not None:
             own = column.partition(".")[2]
             _check_key_fields(plan, name, own, rows.schema.field(column).type)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.slices import FileSlice
 from hoodie.format.log.cdc_block import CdcOperation
+from hoodie.format.schema.arrow_types import blanks
 from hoodie.read.cdc_plan import CdcPlan, GroupChange, logged_rows
 from hoodie.read.late_rows import numbered_keys, scan_of_late_rows
 from hoodie.read.local import SliceScan
@@ -223,7 +224,7 @@ class _Shape:
 
     def _image(self, rows: pa.Table | None, count: int) -> pa.Array:
         if rows is None:
-            return pa.nulls(count, self._image_type)
+            return blanks(self._image_type, count, is_null=True)
         return self._struct({child.name: rows[child.name].combine_chunks() for child in self._image_type})
 
     def _struct(self, columns: Mapping[str, pa.Array], mask: pa.BooleanArray | None = None) -> pa.StructArray:

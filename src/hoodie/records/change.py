@@ -1,7 +1,8 @@
 """Change batches: the form in which all steps of a write exchange the incoming rows.
 
 A change batch has three leading columns (kind of change, record key, partition path). The table's data columns follow,
-without Hudi's meta columns. All data columns are nullable, because a delete by key has no values but its key.
+without Hudi's meta columns. All data columns are nullable, because a delete by key has no values but its key. Nested
+types are those of the table: a required field of a null struct has an arbitrary value (`blanks`), never null.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from hoodie import progress
 from hoodie.engine.api import Consume, Dataset, Engine, Exchange, Prepare, TaskContext
 from hoodie.engine.packing import balanced_groups
 from hoodie.errors import HoodieError
+from hoodie.format.schema.conform import conform
 from hoodie.spark.tasks import each_in_a_task, in_workers, packed_tasks, salts, task_context
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.spark.workers import errors_of_jobs
@@ -140,8 +141,9 @@ class SparkEngine:
             yield from prepare(batches, task_context())
 
         def consume_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            # Spark changes the types of the data: the time zone of timestamps and the nullability of columns.
-            same = (batch.cast(prepared_schema) for batch in batches)
+            # Spark changes the time zone of timestamps and the nullability of columns, and makes the required fields of
+            # a null struct null.
+            same = (conform(batch, prepared_schema) for batch in batches)
             yield from _answers(lambda: consume(same, task_context()))
 
         def both(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -19,6 +19,7 @@ from hoodie.engine import Consume, Dataset, Engine, Exchange, TaskContext
 from hoodie.errors import SchemaMismatchError
 from hoodie.files.staging.staged import StagedRun, StageWriter
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, KeyWriter, StagedKeys
+from hoodie.format.schema.arrow_types import blanks
 from hoodie.format.schema.required import Paths, paths_with_null
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, conform
 from hoodie.records.change import IS_DELETED, KIND, LEADING, RECORD_KEY, Kind, change_schema, flags_deletes
@@ -122,7 +123,7 @@ class Preparation:
             paths = self._paths_unknown(batch, columns.missing_paths(batch.schema))
         schema = change_schema(self.schema)
         kinds = pa.array(np.full(len(keys), np.int8(Kind.DELETE)))
-        empty = [pa.nulls(len(keys), field.type) for field in list(schema)[len(LEADING) :]]
+        empty = [blanks(field.type, len(keys), is_null=True) for field in list(schema)[len(LEADING) :]]
         return pa.RecordBatch.from_arrays([kinds, keys, paths, *empty], schema=schema)
 
     def _paths_unknown(self, batch: pa.RecordBatch, missing: list[str]) -> pa.Array:
@@ -296,6 +297,6 @@ class _Stage:
         if not gathered:
             return []
         rows = pa.Table.from_batches(gathered)
-        ordered = rows.take(pc.sort_indices(rows[ROW_NUMBER])).select(self.schema.names).cast(self.schema)
+        ordered = rows.take(pc.sort_indices(rows[ROW_NUMBER])).select(self.schema.names)
         batches_out: list[pa.RecordBatch] = merger.reduce(ordered, across_partitions=True).combine_chunks().to_batches()
         return batches_out

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from hoodie.format.avro.schema import META_FIELDS
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.records.change import KIND, RECORD_KEY
-from hoodie.records.merging.merge import HAS, Overlay, RecordMerger, ordering_ranks, with_rows
+from hoodie.records.merging.merge import HAS, Overlay, RecordMerger, answered, ordering_ranks, with_rows
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -351,10 +351,10 @@ def _call(older: pa.Table, newer: pa.Table, rule: FoldRule) -> tuple[pa.Table, M
 
 def _answered(merged: pa.Table, newer: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of the function's result, null where no version of the record brings it."""
-    column = merged[name].cast(newer.schema.field(name).type)
-    if newer.schema.get_field_index(HAS + name) < 0 or pc.all(newer[HAS + name]).as_py():
-        return column
-    return column.take(pa.array(np.arange(newer.num_rows), mask=~np.asarray(newer[HAS + name])))
+    column = merged[name]
+    if newer.schema.get_field_index(HAS + name) >= 0:
+        column = column.take(pa.array(np.arange(newer.num_rows), mask=~np.asarray(newer[HAS + name])))
+    return answered(column, newer.schema.field(name))
 
 
 class LogFold:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hoodie.config.writes import PYTHON_MERGER
 from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.schema.conform import conform
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import (
     EVENT_TIME_PAYLOAD_CLASS,
@@ -138,7 +139,7 @@ class RecordMerger:
         rows = pa.Table.from_arrays(
             [
                 *(picked[name] for name in LEADING),
-                *(merged[name].cast(picked.schema.field(name).type) for name in data),
+                *(answered(merged[name], picked.schema.field(name)) for name in data),
             ],
             schema=picked.schema,
         )
@@ -193,6 +194,16 @@ class RecordMerger:
             kinds = np.where(_mask(mixed[IS_DELETED]), np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW))
             mixed = mixed.set_column(0, mixed.schema.field(0), pa.array(kinds))
         return with_rows(plain, mixes, mixed)
+
+
+def answered(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """Return a column of a merge function's result in the field's type; nested types may differ in required fields.
+
+    Raises: SchemaMismatchError if a struct that is not null lacks a required value.
+    """
+    if not pa.types.is_nested(field.type):
+        return column.cast(field.type)
+    return conform(pa.table([column], [field.name]), pa.schema([field])).column(0)
 
 
 def _kinds(changes: pa.Table) -> npt.NDArray[np.int8]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatchError
+from hoodie.format.schema.arrow_types import blanks
 from hoodie.format.schema.evolution import evolve
 from hoodie.format.schema.int96 import with_utc
 from hoodie.format.schema.plain_types import plain_batches, plain_schema
@@ -154,7 +155,9 @@ class SourceRows:
             for start in range(0, rows, _BATCH_ROWS):
                 count = min(_BATCH_ROWS, rows - start)
                 columns = [
-                    pa.repeat(given[child.name], count) if child.name in given else pa.nulls(count, child.type)
+                    pa.repeat(given[child.name], count)
+                    if child.name in given
+                    else blanks(child.type, count, is_null=True)
                     for child in self.schema
                 ]
                 yield pa.RecordBatch.from_arrays(columns, schema=self.schema)

@@ -11,6 +11,7 @@ from hoodie.files.markers import write_marker
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import CDC_SUFFIX, IoType, LogFileName
 from hoodie.format.log.cdc_block import CdcOperation, cdc_block
+from hoodie.format.schema.arrow_types import blanks
 from hoodie.storage import Store
 from hoodie.write.files.context import CdcOptions
 
@@ -72,7 +73,7 @@ class CdcLog:
     def _image(self, rows: pa.Table | None, count: int) -> pa.StructArray:
         fields = list(self.options.schema)
         if rows is None:
-            return pa.nulls(count, pa.struct(fields))
+            return blanks(pa.struct(fields), count, is_null=True)
         columns = [rows[child.name].combine_chunks() for child in fields]
         return pa.StructArray.from_arrays(columns, fields=fields)
 

@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader
+from hoodie.format.schema.conform import conform
+from hoodie.format.schema.required import Paths, loosened, paths_with_null
 from hoodie.index import Route
 from hoodie.index.api import HashRange, PlacedRows
-from hoodie.records.change import KIND, RECORD_KEY, Kind
+from hoodie.records.change import KIND, RECORD_KEY, Kind, change_schema
 from hoodie.records.keys.automatic_keys import with_commit_time
 from hoodie.records.keys.sorting import HASH_END, spread
 from hoodie.storage import Store
@@ -52,7 +54,7 @@ def updates_of(
         found = list(_updates(reader, task, rows.runs_for(task.partition_path)))
     if not found:
         return None
-    return _combined(context, pa.concat_tables(found).combine_chunks(), counts)
+    return _combined(context, _settled(context, pa.concat_tables(found).combine_chunks()), counts)
 
 
 def inserts_of(
@@ -74,11 +76,33 @@ def inserts_of(
             found = list(_inserts(reader, runs, hashes, chosen))
             if not found:
                 continue
-            combined = _combined(context, pa.concat_tables(found).combine_chunks(), counts)
+            combined = _combined(context, _settled(context, pa.concat_tables(found).combine_chunks()), counts)
             changes = combined.filter(pc.equal(combined[KIND], int(Kind.ROW)))
             counts.ignored += combined.num_rows - changes.num_rows
             if changes.num_rows:
                 yield _with_keys(context, changes)
+
+
+def _settled(context: WriteContext, changes: pa.Table) -> pa.Table:
+    """Return the changes in the types of the written schema.
+
+    They were staged before all rows were seen, so their nested types may allow null where the schema does not again.
+    """
+    written = {field.name: field for field in change_schema(context.schema)}
+    schema = pa.schema([written.get(field.name, field) for field in changes.schema])
+    loose = loosened(schema, changes.schema)
+    return conform(_without_lacking_values(changes, loose) if loose else changes, schema)
+
+
+def _without_lacking_values(changes: pa.Table, loose: Paths) -> pa.Table:
+    """Return the changes without the nested values of deletes in columns where a delete has a null at a loose path."""
+    is_row = pc.equal(changes[KIND], int(Kind.ROW))
+    lacking = paths_with_null(changes.filter(pc.invert(is_row)), loose)
+    rows = pc.if_else(is_row, pa.array(np.arange(changes.num_rows)), None)
+    for name in {path.split(".")[0] for path in lacking}:
+        place = changes.schema.get_field_index(name)
+        changes = changes.set_column(place, changes.schema.field(place), changes.column(place).take(rows))
+    return changes
 
 
 def _with_keys(context: WriteContext, inserts: pa.Table) -> pa.Table:
