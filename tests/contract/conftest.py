@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import hoodie
 from tests.contract.table_lanes import Lane
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pyspark.sql import SparkSession
 
 ENGINES = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.connect])]
@@ -38,6 +41,20 @@ def has_data_sources(spark: SparkSession) -> None:
     """Skip on PySpark 3.5; `test_stream_source.py` and `test_stream_sink.py` have what hoodie says there."""
     if not hasattr(spark, "dataSource"):
         pytest.skip("PySpark 3.5 has no data sources in Python")
+
+
+@pytest.fixture
+def run(request: pytest.FixtureRequest, spark: SparkSession, has_data_sources: None) -> Iterator[Callable[..., Any]]:
+    """`hoodie.sql`, or `spark.sql` of a registered session; tables `sqlt_…` are dropped after the test."""
+    if request.param == "registered":
+        hoodie.register(spark)
+        yield spark.sql
+        hoodie.unregister(spark)
+    else:
+        yield lambda text: hoodie.sql(spark, text)
+    for row in spark.sql("SHOW TABLES").collect():
+        if row["tableName"].startswith("sqlt_"):
+            hoodie.sql(spark, f"DROP TABLE {row['tableName']} PURGE")
 
 
 def _lane(request: pytest.FixtureRequest, folder: Path) -> Lane:

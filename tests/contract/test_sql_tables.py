@@ -17,7 +17,7 @@ import hoodie
 from hoodie.records.sql.quoting import literal_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -34,20 +34,6 @@ COLUMNS = "id int, v string, s struct<x: int>, p string"
 BOTH = pytest.mark.parametrize("run", ["hoodie.sql", "registered"], indirect=True)
 ONE = pytest.mark.parametrize("run", ["hoodie.sql"], indirect=True)
 REGISTERED = pytest.mark.parametrize("run", ["registered"], indirect=True)
-
-
-@pytest.fixture
-def run(request: pytest.FixtureRequest, spark: SparkSession, has_data_sources: None) -> Iterator[Callable[..., Any]]:
-    """A function that runs a statement, and a catalog without tables of the test."""
-    if request.param == "registered":
-        hoodie.register(spark)
-        yield spark.sql
-        hoodie.unregister(spark)
-    else:
-        yield lambda text: hoodie.sql(spark, text)
-    for row in spark.sql("SHOW TABLES").collect():
-        if row["tableName"].startswith("sqlt_"):
-            hoodie.sql(spark, f"DROP TABLE {row['tableName']} PURGE")
 
 
 def rows(found: Any) -> list[tuple[Any, ...]]:

@@ -84,6 +84,11 @@ WRITES: dict[str, tuple[Write, tuple[int, int, int], pa.Table]] = {
         (2, 0, 2),
         pa.concat_tables([FIRST.slice(1, 1), OVER]),
     ),
+    "insert_overwrite replaces the partitions it names": (
+        lambda lane, table: table.insert_overwrite(lane.data(OVER.slice(0, 0)), partitions=[{"city": "sf"}]),
+        (0, 0, 2),
+        FIRST.slice(1, 1),
+    ),
     "insert_overwrite_table replaces everything": (
         lambda lane, table: table.insert_overwrite_table(lane.data(OVER)),
         (2, 0, 3),

@@ -18,6 +18,7 @@ from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
 _DOUBLES = "a double for tests"
 ALLOWED = {
     "hoodie.commit.steps.watching": "tests interleave writers by it",
+    "hoodie.records.sql.parse._Parser._parse_partition": "the parser of sqlglot calls it",
     "hoodie.storage.opening.register_store": _DOUBLES,
     "hoodie.storage.objects._RangedInput.seekable": "pyarrow asks the files that it is given",
     "hoodie.spark.takeover._Writer.insertInto": "users call it, as a method of PySpark's writer",

@@ -125,6 +125,15 @@ def test_refused(table: hoodie.Table, properties: dict[str, str], message: str) 
     assert not table.timeline.instants
 
 
+def test_the_default_of_a_property_that_the_table_does_not_store(table: hoodie.Table) -> None:
+    default = {"hoodie.datasource.write.slash.separated.date.partitioning": "False", "hoodie.python.durable": "false"}
+    assert not default.keys() & table.view().config.raw.keys()
+    assert table.upsert(TRIPS, properties=default).inserted == 2
+    for key in default:
+        with pytest.raises(InvalidConfigError, match="is fixed when the table is created: expected None"):
+            table.upsert(TRIPS, properties={key: "true"})
+
+
 def test_two_names_with_one_value(table: hoodie.Table) -> None:
     both = {"hoodie.cleaner.commits.retained": "3", "hoodie.clean.commits.retained": "3"}
     assert table.upsert(TRIPS, properties=both).notes == ()

@@ -18,7 +18,8 @@ from hoodie.format.table.properties import table_checksum
 from hoodie.format.table.table_config import TableType
 from hoodie.records.sql.parse import parse_statement, to_sql
 from hoodie.records.sql.quoting import quoted
-from hoodie.statements.insert import columns_of, partition_of
+from hoodie.statements.insert import columns_of
+from hoodie.statements.named_partition import partition_of
 from hoodie.statements.names import Names, name_of
 from hoodie.storage import open_store
 from hoodie.table import Table

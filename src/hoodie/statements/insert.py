@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlglot import Token, TokenType, exp
@@ -11,16 +12,19 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.schema.table_schema import META_FIELDS
 from hoodie.records.sql.parse import closing, other_clauses, to_sql, tokens_of
 from hoodie.records.sql.quoting import quoted
-from hoodie.statements.names import INTO_OPERATION, Names
+from hoodie.statements.named_partition import NamedPartition
+from hoodie.statements.names import Names
 from hoodie.statements.select import run_query
+from hoodie.statements.settings import INTO_OPERATION, OVERWRITE_MODE
 from hoodie.table import Table
 from hoodie.table.context import Text
 from hoodie.table.save import Save
+from hoodie.view.slices import list_slices
 from hoodie.write.create_by_options import TableOptions
 from hoodie.write.result import WriteResult
 
-_OPERATION: Final = "hoodie.datasource.write.operation"
-_OVERWRITES: Final = ("spark.sql.sources.partitionOverwriteMode", "hoodie.datasource.overwrite.mode")
+_OPERATION_KEYS: Final = (INTO_OPERATION, "hoodie.datasource.write.operation")
+_MODES: Final = (OVERWRITE_MODE, "spark.sql.sources.partitionOverwriteMode")
 _OPERATIONS: Final = ("insert", "upsert", "bulk_insert")
 
 
@@ -31,6 +35,9 @@ def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | Non
     in JVM Hudi they match by name if the query has exactly these names; else by their order, in which the columns of
     the partition path are last. Columns that are not named become null.
 
+    INSERT OVERWRITE empties the partition that PARTITION names, also if the query has no rows. With IF NOT EXISTS
+    nothing is written, and None is returned, if the table has that partition.
+
     Raises: UnsupportedError for other clauses, and without a session; InvalidConfigError for another number of columns;
         as the write.
     """
@@ -40,46 +47,45 @@ def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | Non
         raise UnsupportedError(f"INSERT: expected INTO or OVERWRITE, a table and a query, found {more or named}")
     _ = names.catalog  # without a session nothing is read
     table, _ = names.target(exp.Table(**{**named.args, "partition": None}))
+    view, overwrites = table.view(), bool(tree.args.get("overwrite"))
+    partition = NamedPartition.of(named, view.config)
+    given = dict(properties or {})
+    operation = _operation(partition, given, names, overwrites=overwrites)
+    known = translated({key: str(value) for key, value in (names.settings(operation, table) | given).items()})
+    chosen = names.with_services(table, known.properties)
+    replaced = partition.paths(view, names, chosen) if overwrites else ()
+    if partition.if_not_exists and list_slices(view, set(replaced)):
+        return None
     listed = [column.name for column in tree.this.expressions] if isinstance(tree.this, exp.Schema) else []
-    fixed, dynamic = partition_of(named)
     rows = run_query(_query(text, named), names)
     listed = rows.columns if tree.args.get("by_name") else listed
-    frame = _with_columns(table, rows, listed, fixed, names)
-    options = {**names.settings(), **(properties or {})}
-    operation = str(options.pop(INTO_OPERATION, "") or names.setting(_OPERATION) or "insert").lower()
-    is_dynamic = any(str(options.pop(key, "") or names.setting(key)).lower() == "dynamic" for key in _OVERWRITES)
-    if operation not in _OPERATIONS:
-        raise InvalidConfigError(f"{INTO_OPERATION}={operation!r}: expected one of {', '.join(_OPERATIONS)}")
-    if tree.args.get("overwrite"):
-        if fixed and dynamic and not is_dynamic:
-            raise UnsupportedError(
-                f"INSERT OVERWRITE … PARTITION with values for {', '.join(fixed)} only: give all of them, or set "
-                f"{_OVERWRITES[0]}=dynamic, which replaces the partitions that the rows have"
-            )
-        operation = "insert_overwrite" if is_dynamic or (fixed and not dynamic) else "insert_overwrite_table"
-    known = translated({key: str(value) for key, value in options.items()})
+    frame = _with_columns(table, rows, listed, partition.values, names)
     table_options = TableOptions(idle=known.idle)
-    chosen = names.with_services(table, known.properties)
-    save = Save(table=table_options, operation=operation, overwrites=False, properties=chosen)
-    return names.save(table.view().store, frame, save)
+    save = Save(
+        table=table_options, operation=operation, overwrites=False, properties=chosen, partitions=replaced or None
+    )
+    return names.save(view.store, frame, save)
 
 
-def partition_of(named: exp.Table) -> tuple[dict[str, exp.Expression], list[str]]:
-    """Return the values of PARTITION by column, and its columns without a value.
+def _operation(partition: NamedPartition, given: dict[str, Any], names: Names, *, overwrites: bool) -> str:
+    """Return the operation of the statement; its options are taken out of those of the call.
 
-    Raises: UnsupportedError for something else in it.
+    Raises: InvalidConfigError for another value of an option; as `NamedPartition.overwrite`.
     """
-    fixed: dict[str, exp.Expression] = {}
-    dynamic: list[str] = []
-    partition = named.args.get("partition")
-    for part in () if partition is None else partition.expressions:
-        if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column):
-            fixed[part.this.name] = part.expression
-        elif isinstance(part, exp.Column):
-            dynamic.append(part.name)
-        else:
-            raise UnsupportedError(f"PARTITION: expected columns and values, found {to_sql(part)!r}")
-    return fixed, dynamic
+    key, operation = _taken(given, names, _OPERATION_KEYS)
+    mode = _taken(given, names, _MODES)
+    if overwrites:
+        return partition.overwrite(*mode)
+    partition.check_into()
+    if operation and operation not in _OPERATIONS:
+        raise InvalidConfigError(f"{key}={operation!r}: expected one of {', '.join(_OPERATIONS)}")
+    return operation or "insert"
+
+
+def _taken(given: dict[str, Any], names: Names, keys: tuple[str, ...]) -> tuple[str, str]:
+    """Take options out of those of the call; return the first that the call or the session has, in lower case."""
+    found = [(key, str(given.pop(key, "") or names.setting(key)).lower()) for key in keys]
+    return next((option for option in found if option[1]), (keys[0], ""))
 
 
 def columns_of(table: Table) -> list[str]:
@@ -111,7 +117,7 @@ def _begins_query(token: Token) -> bool:
     return token.text.upper() in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 
 
-def _with_columns(table: Table, rows: Any, listed: list[str], fixed: dict[str, exp.Expression], names: Names) -> Any:
+def _with_columns(table: Table, rows: Any, listed: list[str], fixed: Mapping[str, exp.Expression], names: Names) -> Any:
     """Return the rows with all columns of the table, in its types. Raises: InvalidConfigError."""
     every = columns_of(table)
     rows = rows.drop(*META_FIELDS)  # of a SELECT * FROM a table

@@ -30,7 +30,7 @@ def run_merge(tree: exp.Merge, names: Names, properties: Text | None) -> Any:
             on=to_sql(tree.args["on"]),
             target_alias=target,
             source_alias=source,
-            properties=names.changes(table, properties),
+            properties=names.changes("merge", table, properties),
         )
         for clause in tree.args["whens"].expressions:
             merge = _with_clause(merge, clause, target)

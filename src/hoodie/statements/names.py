@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from hoodie.config.hudi_options import Fate, hudi_options, translated
-from hoodie.config.known import OPTIONS
+from hoodie.config.hudi_options import translated
 from hoodie.engine.inputs import table_in_memory
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.table_schema import conform, normalise
 from hoodie.records.sql.parse import other_clauses, to_sql
 from hoodie.records.sql.quoting import quoted
+from hoodie.statements.settings import INTO_OPERATION, is_option, options_of
 from hoodie.table import Table
 from hoodie.table import open as open_table
 from hoodie.table.context import Text
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from hoodie.table.save import Save
     from hoodie.write.result import WriteResult
 
-INTO_OPERATION: Final = "hoodie.spark.sql.insert.into.operation"
 PROVIDERS: Final = ("hoodie", "hudi")
 """The words before a path, and the providers of a table in Spark's catalog."""
 
@@ -123,18 +122,22 @@ class Names:
         """Return an option of the session; empty if it is not set."""
         return str(self.session.conf.get(key, None) or "")
 
-    def settings(self) -> dict[str, str]:
-        """Return the options of writes that the session sets, as JVM Hudi's SQL takes them; it can have others too."""
+    def settings(self, operation: str, table: Table) -> dict[str, str]:
+        """Return the options of the session that have an effect on an operation, as JVM Hudi's SQL takes them.
+
+        The texts are asked for one by one, because SET shows none of an option with `url` or `token` in its name.
+        """
         if self.session is None:
             return {}
-        found = {row[0]: row[1] for row in self.catalog.query("SET", {}).collect()}
-        return {key: text for key, text in found.items() if key == INTO_OPERATION or _is_setting(key)}
+        keys = [row[0] for row in self.catalog.query("SET", {}).collect() if is_option(row[0])]
+        found = {key: self.setting(key) for key in keys}
+        return options_of(operation, found, table.view().config.raw) if found else {}
 
-    def changes(self, table: Table, properties: Text | None) -> Text | None:
+    def changes(self, operation: str, table: Table, properties: Text | None) -> Text | None:
         """Return the options of a statement that changes rows: those of the session, and services as in JVM Hudi."""
         if self.session is None:
             return properties
-        given = {**self.settings(), **(properties or {})}
+        given = {**self.settings(operation, table), **(properties or {})}
         given.pop(INTO_OPERATION, None)
         known = translated({key: str(value) for key, value in given.items()})
         return self.with_services(table, known.properties)
@@ -147,6 +150,11 @@ class Names:
     def in_types(self, table: Table, rows: Any, texts: Mapping[str, str], constant: Collection[str]) -> Any:
         """Return SQL expressions over a DataFrame as columns of the table; text is converted in `constant` ones."""
         return spark_room().in_types(rows, texts, table.schema, "INSERT", constant)
+
+    def constants(self, schema: pa.Schema, texts: Mapping[str, str]) -> pa.Table:
+        """Return one row with the values of SQL literals, in the types of their columns. Raises: as `in_types`."""
+        row = spark_room().in_types(self.rows(pa.table({"_": [0]})), texts, schema, "PARTITION", texts)
+        return spark_room().to_arrow(row)
 
     def type_text(self, kind: pa.DataType) -> str:
         """Return a type in Spark's words."""
@@ -206,11 +214,6 @@ class Names:
             found = self.catalog.find(".".join(quoted(part) for part in name.split(".")))
             self._in_catalog[name] = None if found is None else str(found.uri)
         return self._in_catalog[name]
-
-
-def _is_setting(key: str) -> bool:
-    known = hudi_options().get(key.lower())
-    return key in OPTIONS or (known is not None and known.fate not in (Fate.CALL, Fate.IDLE))
 
 
 def _stored_field(child: pa.Field) -> pa.Field:

@@ -157,13 +157,13 @@ def _update(tree: exp.Update, names: Names, properties: Text | None) -> Any:
             raise UnsupportedError(f"UPDATE: expected SET column = expression, found {to_sql(item)!r}")
     pairs = [(item.this, to_sql(without_qualifier(item.expression, alias))) for item in tree.expressions]
     values = assignments(pairs, alias)
-    return table.update(values, where=_where(tree, alias), properties=names.changes(table, properties))
+    return table.update(values, where=_where(tree, alias), properties=names.changes("update", table, properties))
 
 
 def _delete(tree: exp.Delete, names: Names, properties: Text | None) -> Any:
     _refuse_others(tree, ("this", "where"))
     table, alias = names.target(tree.this)
-    return table.delete_where(_where(tree, alias) or "true", properties=names.changes(table, properties))
+    return table.delete_where(_where(tree, alias) or "true", properties=names.changes("delete", table, properties))
 
 
 def _where(tree: exp.Expression, alias: str) -> str | None:

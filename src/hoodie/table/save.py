@@ -55,7 +55,8 @@ def inline_services(config: TableConfig, options: Mapping[str, str]) -> dict[str
 class Save:
     """One write by options. `operation`: a value of `OPERATIONS`; empty: upsert if there are record keys, else insert.
 
-    `properties`: the other `hoodie.*` options. `partitions`: of `delete_partition`; None: those of the rows.
+    `properties`: the other `hoodie.*` options. `partitions`: of `delete_partition`; None: those of the rows. Of
+    `insert_overwrite`: those that are replaced by no rows too.
     `is_new`: mode overwrite gives the table another definition, so that the table is created anew.
     `has_inline_services`: the write runs `inline_services`.
     """
@@ -156,7 +157,8 @@ class Save:
             return self._delete_partitions(table, rows)
         if self.is_new:
             self._replace_table(table, rows, staged)
-        result: WriteResult = getattr(table, self.operation)(rows, properties=self.all_properties)
+        named = {} if self.partitions is None else {"partitions": self.partitions}
+        result: WriteResult = getattr(table, self.operation)(rows, properties=self.all_properties, **named)
         return result
 
     def _replace_table(self, table: Table, rows: Any, staged: str | None) -> None:

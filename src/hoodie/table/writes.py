@@ -285,6 +285,7 @@ class TableWrites:
         self,
         data: Any,
         *,
+        partitions: Partitions = (),
         distribution: str = "auto",
         schema: str | None = None,
         extra_metadata: Text | None = None,
@@ -296,6 +297,8 @@ class TableWrites:
             data: a Spark DataFrame (Spark then does the work), a pyarrow Table, RecordBatch, RecordBatchReader, Dataset
                 or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an
                 object with `__arrow_c_stream__`.
+            partitions: partitions to replace even if the data has no row of them: paths, such as `["city=sf"]`, or
+                values of the partition columns, such as `[{"city": "sf"}]`.
             distribution: which rows come to one file: `none`, `partition` or `auto`; see `bulk_insert`.
             schema: the changes of the table's schema that the data may make: `strict`, `typed` or `add_columns`; None:
                 those of the option `hoodie.python.schema.evolution`.
@@ -325,7 +328,8 @@ class TableWrites:
         from hoodie.write.bulk_insert import insert_overwrite
 
         call, dataset = self._context.write_call(data, extra_metadata, properties, schema)
-        return insert_overwrite(call, dataset, distribution=distribution)
+        paths = self._context.partition_paths(partitions, properties)
+        return insert_overwrite(call, dataset, partitions=paths, distribution=distribution)
 
     def insert_overwrite_table(
         self,

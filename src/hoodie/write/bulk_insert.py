@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -85,10 +85,16 @@ def bulk_insert(
 
 
 def insert_overwrite(
-    call: Call, data: Dataset, *, whole_table: bool = False, distribution: str = "auto"
+    call: Call,
+    data: Dataset,
+    *,
+    whole_table: bool = False,
+    partitions: Collection[str] = (),
+    distribution: str = "auto",
 ) -> WriteResult:
     """Replace the partitions of the data (or the whole table) by the data, in one replace commit.
 
+    `partitions`: paths of partitions that are replaced even if the data has no row of them.
     With `hoodie.combine.before.insert`, rows of the data with one key become one row, by the table's merge rule.
 
     `distribution`: see `Distribution`. Time travel can read the old file groups until the cleaner deletes them. Raises:
@@ -111,12 +117,13 @@ def insert_overwrite(
         else:
             written = _write(setup, write, folder, spread, source, watch)
         setup = setup.settled(written.nulls)
-        if not written.stats and not whole_table:
+        filled = {stat.partition_path or "" for stat in written.stats}
+        replaced = list_slices(write.view, None if whole_table else filled.union(partitions))
+        if not (filled or partitions or whole_table):
             note = "the data has no rows, so it names no partition to replace: no row of the table changed"
             write.notes.append(note)
-        replaced = list_slices(
-            write.view, None if whole_table else {stat.partition_path or "" for stat in written.stats}
-        )
+        if missing := sorted(set(partitions) - filled - {found.partition_path for found in replaced}):
+            write.notes.append(f"the table has no partition {', '.join(missing)}, so nothing of it was replaced")
         with watch.phase("index"):
             gone = write.index.stage_deletes(replaced, folder)
             index = write.index.note_locations((*gone, *written.entries))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie.config import check_options
+from hoodie.config.hudi_options import hudi_options
+from hoodie.config.known import OPTIONS, check_options
 from hoodie.config.option import checked_text
 from hoodie.config.writes import DURABLE_KEY, PYTHON_MERGER_KEY
 from hoodie.errors import InvalidConfigError
@@ -103,12 +104,23 @@ def check_texts(name: str, given: Mapping[str, str]) -> None:
         checked_text(f"{name}[{checked_text(name, key)!r}]", value)
 
 
+def _is_default(key: str, config: TableConfig, properties: Mapping[str, str]) -> bool:
+    """Return whether a call sets a property that the table does not store to its default, which changes nothing."""
+    if key in config.raw or key in MERGE_RULE:
+        return False
+    if key in OPTIONS:
+        return bool(OPTIONS[key].get(properties) == OPTIONS[key].default)
+    known = hudi_options().get(key.lower())
+    return known is not None and known.asks_for_nothing(properties[key])
+
+
 def _check_stored(properties: Mapping[str, str], config: TableConfig, times: list[str]) -> None:
     stored = config.raw
     fixed = [key for key in properties if key in _TABLE_KEYS or key in (PYTHON_MERGER_KEY, DURABLE_KEY)]
     if config.key_generator is KeyGeneratorType.CUSTOM:
         fixed = [key for key in fixed if key != table_keys.PARTITION_FIELDS]
     contradicting = [key for key in fixed if stored.get(key) != properties[key]]
+    contradicting = [key for key in contradicting if not _is_default(key, config, properties)]
     contradicting = [
         key for key in contradicting if key not in MERGE_RULE or not is_merge_rule(config, key, properties[key])
     ]

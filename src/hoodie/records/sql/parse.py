@@ -48,6 +48,13 @@ class _Parser(_SPARK.parser_class):  # type: ignore[misc, name-defined]
         **{name: partial(_call, name.lower()) for name in _AS_WRITTEN},
     }
 
+    def _parse_partition(self) -> exp.Partition | None:
+        """Parse IF NOT EXISTS behind PARTITION (…) too, which becomes the part `exists` of the partition."""
+        partition: exp.Partition | None = super()._parse_partition()
+        if partition is not None and self._match_text_seq("IF", "NOT", "EXISTS"):
+            partition.set("exists", True)
+        return partition
+
 
 def parse_expression(text: str) -> exp.Expression:
     """Parse one Spark SQL expression.

@@ -1,0 +1,108 @@
+"""PARTITION (…) of a statement: its values, and what INSERT OVERWRITE replaces by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from hoodie.engine import ArrowDataset
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.table.table_config import TableConfig
+from hoodie.records.sql.parse import to_sql
+from hoodie.statements.names import Names
+from hoodie.view.table_view import TableView
+from hoodie.write.delete_partitions import partitions_of
+
+
+def partition_of(named: exp.Table) -> tuple[dict[str, exp.Expression], list[str]]:
+    """Return the values of PARTITION by column, and its columns without a value.
+
+    Raises: UnsupportedError for something else in it, and for IF NOT EXISTS behind it.
+    """
+    partition = named.args.get("partition")
+    if partition is not None and partition.args.get("exists"):
+        raise UnsupportedError("PARTITION … IF NOT EXISTS: expected in INSERT OVERWRITE only")
+    return _parts(partition)
+
+
+def _parts(partition: exp.Expression | None) -> tuple[dict[str, exp.Expression], list[str]]:
+    fixed: dict[str, exp.Expression] = {}
+    dynamic: list[str] = []
+    for part in () if partition is None else partition.expressions:
+        if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column):
+            fixed[part.this.name] = part.expression
+        elif isinstance(part, exp.Column):
+            dynamic.append(part.name)
+        else:
+            raise UnsupportedError(f"PARTITION: expected columns and values, found {to_sql(part)!r}")
+    return fixed, dynamic
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPartition:
+    """PARTITION (…) of an INSERT, which may be absent.
+
+    `columns`: of the table's partition path, in lower case. `values`: by column, without columns whose values the query
+    has. `if_not_exists`: IF NOT EXISTS follows.
+    """
+
+    columns: tuple[str, ...]
+    values: Mapping[str, exp.Expression]
+    if_not_exists: bool
+
+    @classmethod
+    def of(cls, named: exp.Table, config: TableConfig) -> NamedPartition:
+        """Return the PARTITION behind a table's name.
+
+        Raises: InvalidConfigError for a column that is not of the partition path; as `partition_of`.
+        """
+        partition = named.args.get("partition")
+        values, dynamic = _parts(partition)
+        columns = tuple(dict.fromkeys(name.partition(".")[0].lower() for name in config.partition_fields))
+        if other := [name for name in (*values, *dynamic) if name.lower() not in columns]:
+            raise InvalidConfigError(
+                f"PARTITION: {', '.join(other)} is no partition column; the table has {', '.join(columns) or 'none'}"
+            )
+        return cls(columns, values, partition is not None and bool(partition.args.get("exists")))
+
+    @property
+    def is_one(self) -> bool:
+        """Whether each partition column has a value, which names one partition."""
+        return bool(self.columns) and {name.lower() for name in self.values} == {*self.columns}
+
+    def check_into(self) -> None:
+        """Refuse IF NOT EXISTS in INSERT INTO, as Spark does. Raises: UnsupportedError."""
+        if self.if_not_exists:
+            raise UnsupportedError("INSERT INTO … IF NOT EXISTS: expected INSERT OVERWRITE, or no IF NOT EXISTS")
+
+    def overwrite(self, key: str, mode: str) -> str:
+        """Return the operation of INSERT OVERWRITE. `key`, `mode`: the option that chooses it, and its value.
+
+        Raises: InvalidConfigError for another mode; UnsupportedError in static mode for values of some partition
+            columns, and for IF NOT EXISTS unless one partition is named.
+        """
+        if mode not in ("", "static", "dynamic"):
+            raise InvalidConfigError(f"{key}={mode!r}: expected static or dynamic")
+        if self.if_not_exists and not self.is_one:
+            raise UnsupportedError(f"PARTITION … IF NOT EXISTS: expected a value of each of {', '.join(self.columns)}")
+        if self.is_one or (mode == "dynamic" and self.columns):
+            return "insert_overwrite"
+        if self.values:
+            raise UnsupportedError(
+                f"INSERT OVERWRITE … PARTITION with values for {', '.join(self.values)} only: give all of "
+                f"{', '.join(self.columns)}, or set {key}=dynamic, which replaces the partitions that the rows have"
+            )
+        return "insert_overwrite_table"
+
+    def paths(self, view: TableView, names: Names, properties: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the path of the partition that the values name; none if they do not name one.
+
+        `properties`: the options of the write. Raises: as `Names.constants` and `partitions_of`.
+        """
+        if not self.is_one:
+            return ()
+        by_lower = {name.lower(): name for name in view.schema().arrow.names}
+        texts = {by_lower[name.lower()]: to_sql(value) for name, value in self.values.items()}
+        return tuple(partitions_of(view, ArrowDataset(names.constants(view.schema().arrow, texts)), properties))
