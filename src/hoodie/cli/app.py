@@ -40,6 +40,7 @@ MODULE_OF: Final = MappingProxyType(
         "delete": "writes",
         "update": "writes",
         "delete-partitions": "writes",
+        "info": "reads",
         "head": "reads",
         "count": "reads",
         "get": "reads",

@@ -1,4 +1,4 @@
-"""`hoodie head`, `count` and `changes`: the rows of a table; `timeline`, `show` and `inspect`: what it consists of."""
+"""A table and its rows: `hoodie info`, `head`, `count`, `changes`; its parts: `timeline`, `show`, `inspect`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import typer
 
 import hoodie
-from hoodie.cli.options import AsOf, Call, Columns, Where, names_of, table_command
+from hoodie.cli.options import AsOf, Call, Columns, Where, names_of, pairs, table_command
 from hoodie.cli.terminal import Answer, print_answer, print_json, print_note, print_rows
 
 if TYPE_CHECKING:
@@ -32,6 +32,29 @@ class Fallback(StrEnum):
 
 
 @table_command()
+def info(call: Call) -> Answer:
+    """Print what the table is: type, keys, rows, size, newest commit, findings; of a folder with tables, each of them.
+
+    It opens no data file.
+    """
+    from hoodie.storage import open_store
+    from hoodie.table.card import card_of, card_text
+
+    options = pairs(call.storage_options)
+    paths = [call.path]
+    if not hoodie.exists(call.path, storage_options=options):
+        store = open_store(call.path, options)
+        below = [store.uri(name) for name in store.folders("")]
+        paths = [path for path in below if hoodie.exists(path, storage_options=options)]
+    if not paths:
+        raise hoodie.TableNotFoundError(f"{call.path} is no table, and no folder in it is one")
+    tables = [hoodie.open(path, storage_options=options, spark=False) for path in paths]
+    cards = [{"path": table.path, **card_of(table.view())} for table in tables]
+    texts = [card_text(card["path"], {key: value for key, value in card.items() if key != "path"}) for card in cards]
+    return Answer("\n\n".join(texts), cards)
+
+
+@table_command()
 def head(
     call: Call,
     limit: Limit = 10,
@@ -41,7 +64,7 @@ def head(
     meta: Meta = False,
 ) -> pa.Table:
     """Print a few rows, in no defined order."""
-    return call.table.head(limit, columns=_columns(call.table, column, meta), where=where, as_of=as_of)
+    return call.table.head(limit, columns=_columns(call.table, column, meta), where=where, as_of=as_of, meta=meta)
 
 
 @table_command()

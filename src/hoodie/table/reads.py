@@ -117,11 +117,24 @@ class TableReads:
         columns: str | Sequence[str] | None = None,
         where: Where | None = None,
         as_of: When | None = None,
+        meta: bool = False,
     ) -> pa.Table:
-        """Read at most `limit` rows, in no defined order; the read stops when it has enough rows. See `to_arrow`."""
+        """Read at most `limit` rows, in no defined order; the read stops when it has enough rows. See `to_arrow`.
+
+        Without `columns` the meta columns are left out; `meta=True` keeps them.
+
+        >>> import hoodie, pyarrow as pa
+        >>> rows = pa.table({"id": ["a"], "x": [1]})
+        >>> t = hoodie.create("memory://doc-head", rows.schema, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.head().column_names
+        ['id', 'x']
+        """
+        from hoodie.format.schema.table_schema import without_meta_fields
         from hoodie.read.local import first_rows
 
-        return first_rows(self._context.scan(columns, where, as_of), limit)
+        found = first_rows(self._context.scan(columns, where, as_of), limit)
+        return found if meta or columns is not None else found.select(without_meta_fields(found.schema).names)
 
     def count(self, where: Where | None = None, *, as_of: When | None = None) -> int:
         """Count the rows, or the rows that match a condition, in this process.

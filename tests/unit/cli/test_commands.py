@@ -254,6 +254,16 @@ def test_fields_of_structs_are_columns(tmp_path: Path, run: Run) -> None:
     assert run.rows("head", tmp_path / "nested", "--where", "st IS NULL", *chosen) == [{"x": None, "id": "b"}]
 
 
+def test_info_prints_the_card_of_a_table_and_of_each_table_of_a_folder(tmp_path: Path, run: Run) -> None:
+    for name in ("one", "two"):
+        new_table(TRIPS.schema, TRIPS, path=tmp_path / name)
+    assert "record key" in run.text("info", tmp_path / "one")
+    (card,) = run.rows("info", tmp_path / "one")
+    assert (card["rows"], card["record key"]) == (str(TRIPS.num_rows), "id")
+    assert [Path(card["path"]).name for card in run.rows("info", tmp_path)] == ["one", "two"]
+    assert "is no table" in run.error("info", tmp_path / "three")
+
+
 def test_changes_are_the_rows_written_since(trips: Path, tmp_path: Path, run: Run) -> None:
     first = newest(trips)
     run("upsert", trips, file_of(CHANGED, tmp_path / "more.parquet"))
