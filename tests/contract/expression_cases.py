@@ -249,6 +249,8 @@ length(s)
 substring(Name, 2, 3)
 concat(s, '-', Name)
 upper(Name)
+upper('straße ﬁn ŉ ᾳ և ΐ')
+lower('İx ΟΔΌΣ ΣΣ Σ ẞ')
 coalesce(p, i)
 if(b, 1, 2.5)
 CASE WHEN b AND id < 9 THEN day ELSE at END

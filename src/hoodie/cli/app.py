@@ -7,6 +7,7 @@ commands run. Help and shell completion load all of them.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import shutil
 import sys
@@ -14,6 +15,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, NoReturn
 
@@ -127,9 +129,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Exit codes: 0 success (also if the reader of the output closed it), 1 failure with one line on standard error,
     2 wrong usage, 130 Ctrl-C.
     """
+    _prepare_output()
     given = sys.argv[1:] if arguments is None else list(arguments)
     build_app(given)(args=given, prog_name="hoodie")
     sys.exit(0)
+
+
+def _prepare_output() -> None:
+    """Write letters that the output's encoding lacks as `\\xdf`; refuse a standard output that is closed."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  (open until the process ends)
+    if sys.stdout is None:
+        print("hoodie: standard output is closed: nothing was done", file=sys.stderr)
+        sys.exit(FAILED)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _help_width() -> dict[str, int]:

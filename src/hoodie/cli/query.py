@@ -85,6 +85,11 @@ def _print(rows: pa.RecordBatchReader, as_csv: bool, as_json: bool) -> None:
     elif as_csv:
         from pyarrow import csv
 
+        refused = [f"{field.name} ({field.type})" for field in rows.schema if not _fits_csv(field.type)]
+        if refused:
+            raise InvalidConfigError(
+                f"CSV has no form for {', '.join(refused)}: CAST the column to VARCHAR, or take --json"
+            )
         with csv.CSVWriter(sys.stdout.buffer, rows.schema) as writer:
             for batch in rows:
                 writer.write_batch(batch)
@@ -95,3 +100,8 @@ def _print(rows: pa.RecordBatchReader, as_csv: bool, as_json: bool) -> None:
         print_answer(found.slice(0, _SHOWN_MAX), False)
         if found.num_rows > _SHOWN_MAX:
             print_note(f"the first {_SHOWN_MAX} rows; --json and --csv print all")
+
+
+def _fits_csv(kind: pa.DataType) -> bool:
+    is_odd = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_interval(kind)
+    return not (is_odd or pa.types.is_nested(kind) or pa.types.is_duration(kind))

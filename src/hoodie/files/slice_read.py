@@ -17,6 +17,7 @@ from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.change import IS_DELETED, RECORD_KEY
 from hoodie.records.merging.fold import FoldRule
 from hoodie.records.merging.merge import RecordMerger, fitted_merger, table_merger
+from hoodie.records.sql import letters  # noqa: F401  (registers functions that a filter of another process names)
 from hoodie.timeline import Timeline, layout_of
 
 _MEMORY_BYTES: Final = 128 * 1024 * 1024

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.records.sql import letters
 from hoodie.records.sql.cast import cast, round_decimal
 from hoodie.records.sql.compare import null_boolean
 from hoodie.records.sql.parse import chain, unsupported
@@ -63,10 +64,10 @@ def choose(cases: list[tuple[pc.Expression, Value]], default: Value | None) -> V
 
 
 def change_case(node: exp.Upper | exp.Lower, translate: Translate) -> Value:
-    """Translate UPPER and LOWER, character by character (`ß` stays one character)."""
+    """Translate UPPER and LOWER."""
     value = as_text(translate(node.this), node)
-    change = pc.utf8_upper if isinstance(node, exp.Upper) else pc.utf8_lower
-    return Value(change(value.expression), value.type)
+    change = letters.upper if isinstance(node, exp.Upper) else letters.lower
+    return Value(change(value.expression, value.type), value.type)
 
 
 def length(node: exp.Length, translate: Translate) -> Value:
