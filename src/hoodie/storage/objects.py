@@ -20,7 +20,14 @@ from obstore.store import from_url
 
 from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec
-from hoodie.storage.options import CLIENT_OPTIONS, HARMLESS, client_environment, normalised
+from hoodie.storage.options import (
+    CLIENT_OPTIONS,
+    HARMLESS,
+    MASKED_CHARS_MIN,
+    check_endpoints_of,
+    client_environment,
+    normalised,
+)
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, native_scheme
 
 if TYPE_CHECKING:
@@ -346,6 +353,7 @@ def open_objects(uri: str, options: Mapping[str, object]) -> ObjectStore:
             f"{scheme}://…: expected {scheme}://bucket/folder without credentials, '?' and '#'; give credentials as "
             "storage options"
         )
+    check_endpoints_of(native_scheme(scheme), os.environ)
     client = client_environment(native_scheme(scheme), os.environ)
     client |= {key: value for key, value in given.items() if key in CLIENT_OPTIONS}
     try:
@@ -368,7 +376,7 @@ def _cannot_open(
 ) -> InvalidConfigError:
     text = "obstore failed" if _is_panic(error) else _first_line(error)
     for key, value in values.items():
-        if key not in HARMLESS and value:
+        if key not in HARMLESS and len(value) >= MASKED_CHARS_MIN:
             text = text.replace(value, "***")
     unknown = isinstance(error, UnknownConfigurationKeyError)
     advice = "; see https://docs.rs/object_store for the names of options" if unknown else ""

@@ -43,6 +43,17 @@ HARMLESS = CLIENT_OPTIONS - {"proxy_url", "proxy_ca_certificate"} | {
 }
 """Options whose values may be shown. All other values are hidden: a secret may be behind a misspelt name."""
 
+MASKED_CHARS_MIN = 4
+"""Values with fewer characters are not masked in messages: they would hide parts of words."""
+
+_ENDPOINTS = frozenset(
+    {
+        *("endpoint", "endpoint_url", "base_url", "aws_endpoint", "aws_endpoint_url", "aws_endpoint_url_s3"),
+        *("azure_endpoint", "azure_storage_endpoint", "google_base_url"),
+    }
+)
+"""Options whose values are URLs of the service."""
+
 _SERVICES = ("aws_", "azure_storage_", "azure_", "google_")
 _MEANINGLESS = {
     "aws_s3_allow_unsafe_rename": "hoodie renames no objects",
@@ -75,9 +86,31 @@ def normalised(options: Mapping[str, object]) -> dict[str, str]:
                 f"storage option {given!r}: hoodie needs conditional puts; remove the option, or set it to {_ETAG!r}"
             )
             raise InvalidConfigError(message)
+        if name in _ENDPOINTS:
+            check_endpoint(f"storage option {given!r}", text)
         if found.setdefault(name, text) != text:
             raise InvalidConfigError(f"storage option {name!r} is given in two spellings with different values")
     return found
+
+
+def check_endpoint(where: str, text: str) -> None:
+    """Refuse a text that is no URL of a service, at which obstore would fail in its native code.
+
+    Raises: InvalidConfigError. The message has the text, unless it may have credentials.
+    """
+    scheme, separator, host = text.strip().partition("://")
+    if separator and scheme.lower() in ("http", "https") and host.strip("/") and not any(map(str.isspace, host)):
+        return
+    found = "a URL with credentials" if "@" in text else repr(text)
+    raise InvalidConfigError(f"{where}: expected a URL such as https://host:9000, found {found}")
+
+
+def check_endpoints_of(scheme: str, environment: Mapping[str, str]) -> None:
+    """Check the endpoints that obstore reads from the environment, for its name of a scheme. As `check_endpoint`."""
+    prefix = {"s3": "aws_", "gs": "google_"}.get(scheme, "azure_")
+    for name, text in environment.items():
+        if name.lower().startswith(prefix) and name.lower() in _ENDPOINTS:
+            check_endpoint(f"environment variable {name}", text)
 
 
 def client_environment(scheme: str, environment: Mapping[str, str]) -> dict[str, str]:

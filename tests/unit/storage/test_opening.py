@@ -89,6 +89,11 @@ def test_options_have_many_spellings(uri: str, options: dict[str, str], kept: di
         ({"allow_http": "true", "AWS_ALLOW_HTTP": "false"}, "'allow_http' is given in two spellings"),
         ({"aws_region": None}, "'aws_region': expected a text, found NoneType"),
         ({"timeout": "soon"}, "'timeout'"),
+        ({"endpoint": ""}, "'endpoint': expected a URL such as https://host:9000, found ''"),
+        ({"AWS_ENDPOINT_URL": "localhost:9000"}, "'AWS_ENDPOINT_URL': expected a URL .* found 'localhost:9000'"),
+        ({"endpoint": "htp://x"}, "'endpoint': expected a URL"),
+        ({"endpoint": "http://"}, "'endpoint': expected a URL"),
+        ({"endpoint": "ann:secret@host"}, "found a URL with credentials"),
     ],
 )
 def test_options_that_do_not_fit(options: dict[str, str], message: str) -> None:
