@@ -120,6 +120,7 @@ def test_what_has_no_faithful_form_is_refused_by_name(text: str, piece: str) -> 
         ("id + 1", "expected a condition, found 'id \\+ 1' of type int32"),
         ("rider = rider", "cannot compare struct"),
         ("day = 5", "cannot compare date32"),
+        ("day = 2026-11-05", "write a date in quotes"),
         ("rider = 1", "cannot compare struct"),
     ],
 )

@@ -77,7 +77,9 @@ def compare(operator: Operator, left: Value, right: Value) -> pc.Expression:
         left, right = _exact_float(left, right)
     shared = shared_type(left, right)
     if shared is None or family_of(shared) == "nested":
-        raise SchemaMismatchError(f"cannot compare {left.type} with {right.type}; CAST one of them")
+        is_day = {left.family, right.family} in ({"date", "integer"}, {"timestamp", "integer"})
+        advice = "write a date in quotes: day = '2026-11-05'" if is_day else "CAST one of them"
+        raise SchemaMismatchError(f"cannot compare {left.type} with {right.type}; {advice}")
     if family_of(shared) == "string" and left.type != right.type:
         left, right = cast(left, pa.large_string()), cast(right, pa.large_string())
     left, right = cast(left, shared), cast(right, shared)
