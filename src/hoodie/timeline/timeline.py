@@ -84,22 +84,26 @@ class Timeline:
     def __len__(self) -> int:
         return len(self.instants)
 
-    @check_arguments
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
         """Return the timeline of the instants for which `keep` returns True."""
-        return replace(self, instants=tuple(filter(keep, self.instants)))
+        if not callable(keep):
+            _refuse(keep)
+        return self._of(tuple(filter(keep, self.instants)))
 
     def completed(self) -> Timeline:
         """Return the timeline of the completed instants."""
-        return self.filter(lambda instant: instant.is_completed)
+        return self._of(tuple([instant for instant in self.instants if instant.state is State.COMPLETED]))
 
     def pending(self) -> Timeline:
         """Return the timeline of the pending (requested or inflight) instants."""
-        return self.filter(lambda instant: not instant.is_completed)
+        return self._of(tuple([instant for instant in self.instants if instant.state is not State.COMPLETED]))
 
     def writes(self) -> Timeline:
         """Return the timeline of the instants that add or remove data files."""
-        return self.filter(lambda instant: instant.action.writes_data)
+        return self._of(tuple([instant for instant in self.instants if instant.action.writes_data]))
+
+    def _of(self, instants: tuple[Instant, ...]) -> Timeline:
+        return Timeline(instants, self.start, self.archived, self.never_completed)
 
     def latest(self) -> Instant | None:
         """Return the instant with the greatest requested time; None for an empty timeline."""
@@ -150,6 +154,11 @@ class Timeline:
         """Return the completion time; None if the instant is not completed, or is archived but not in `archived`."""
         instant = self.get(requested_time)
         return self.archived.get(requested_time) if instant is None else instant.completion_time
+
+
+@check_arguments
+def _refuse(keep: Callable[[Instant], bool]) -> None:
+    """Refuse what is no function, in the words of all public methods. Raises: InvalidConfigError."""
 
 
 def _wrong_arguments(requested_time: object, action: object = None) -> InvalidConfigError:
