@@ -136,6 +136,17 @@ def test_a_local_disk_fails_or_is_full(cell: Cell, tmp_path: Path, code: int, is
             check_the_program_goes_on(cell, Table(LocalStore(root)), LocalStore(root), told)
 
 
+@pytest.mark.parametrize("cell", UPSERTS, ids=str)
+def test_a_full_disk_is_told_in_our_words_whichever_stream_meets_it(cell: Cell, tmp_path: Path) -> None:
+    """Arrow writes streams without a call of the store."""
+    start = cell.prepared()
+    calls = calls_of(cell, start, tmp_path / "counted")
+    for number in [number for number, call in enumerate(calls, 1) if call.operation == "write_stream"]:
+        root = local_copy(start, tmp_path / f"failed {number}")
+        with noted(str(calls[number - 1])), local_double(root, FailingDisk(errno.ENOSPC, number)) as store:
+            assert "No space left on device" in str(run(cell, Table(store)))
+
+
 class Proxy(ThreadingHTTPServer):
     """A server before S3 that fails one of the requests that change something; `lost`: after S3 did it."""
 

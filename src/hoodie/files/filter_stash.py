@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
-from hoodie.files.staging.staged import StageReader, stage_folder, staged_output
+from hoodie.files.staging.staged import StageReader, new_staged_file, stage_folder
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, BloomFilterType
 from hoodie.format.metadata_table.filter_row import FilterRow
 from hoodie.storage import Store, StoreSpec, open_store
@@ -132,7 +132,7 @@ class FilterStash:
             self._folder = self._stack.enter_context(stage_folder(self._store, in_process=True))
         self._paths += 1
         path = f"{self._folder}/filters-{self._paths}.arrow"
-        sink = open_files.enter_context(staged_output(self._store, path))
+        sink = open_files.enter_context(new_staged_file(self._store, path))
         return _Writer(path, open_files.enter_context(pa.ipc.new_file(sink, _SCHEMA)))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.engine import Dataset, Engine, TaskContext
-from hoodie.files.staging.staged import staged_input, staged_output
+from hoodie.files.staging.staged import new_staged_file, staged_input
 from hoodie.format.schema.conform import conform
 from hoodie.storage import Store, StoreSpec, explained, open_store
 
@@ -79,7 +79,7 @@ class _Stage:
         path = f"{self.folder}/source-{context.partition}-{context.stage}-{context.attempt}.arrow"
         rows = size_bytes = 0
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with staged_output(store, path) as sink, pa.ipc.new_file(sink, self.schema, options=options) as writer:
+        with new_staged_file(store, path) as sink, pa.ipc.new_file(sink, self.schema, options=options) as writer:
             for batch in batches:
                 with explained(store.uri(self.folder)):
                     writer.write_batch(conform(batch, self.schema))

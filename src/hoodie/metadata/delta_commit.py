@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie.files.logs.log_file import next_version
-from hoodie.files.staging.staged import staged_input, staged_output
+from hoodie.files.staging.staged import new_staged_file, staged_input
 from hoodie.format.filenames import BaseFileName, LogFileName
 from hoodie.format.hfile import hfile_to_bytes
 from hoodie.format.instants.commit_metadata import CommitMetadata, RuntimeStats, WriteOperation, WriteStat
@@ -212,7 +212,7 @@ def stage_log(store: Store, requested_time: str, delta: FileGroupDelta, folder: 
     name = log_name(delta.file_id, requested_time)
     content = _content(delta, requested_time)
     path = f"{folder}/{delta.partition}/{name}"
-    with staged_output(store, path) as output:
+    with new_staged_file(store, path) as output:
         output.write(content)
     return _stat(delta, path, name, len(content))
 

@@ -24,7 +24,7 @@ from hoodie.files.markers import TEMP_FOLDER
 from hoodie.format.filenames import name_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.sorting import HASH_END, spread
-from hoodie.storage import Store, scratch_input, scratch_output, scratch_root
+from hoodie.storage import Store, explained, scratch_input, scratch_output, scratch_root
 from hoodie.timeline.owner import Owner
 
 STAGE_PREFIX: Final = "stage-"
@@ -108,6 +108,13 @@ def staged_output(store: Store, path: str) -> pa.NativeFile:
     if not path.startswith(_SCRATCH):
         return store.open_output(path)
     return scratch_output(path.removeprefix(_SCRATCH))
+
+
+@contextlib.contextmanager
+def new_staged_file(store: Store, path: str) -> Iterator[pa.NativeFile]:
+    """Open a streaming writer of a new staged file for the body. Raises: StorageError, for a full disk too."""
+    with explained(store.uri(path)), staged_output(store, path) as sink:
+        yield sink
 
 
 def staged_input(store: Store, path: str) -> pa.NativeFile:
@@ -329,7 +336,7 @@ def write_hits(
 ) -> list[StagedHits]:
     """Write `(partition path, file id, ordinals ascending, routes)` of several file groups to one file."""
     hits: list[StagedHits] = []
-    with staged_output(store, path) as sink, pa.ipc.new_file(sink, HIT_SCHEMA) as writer:
+    with new_staged_file(store, path) as sink, pa.ipc.new_file(sink, HIT_SCHEMA) as writer:
         for partition_path, file_id, rows, routes in found:
             writer.write_batch(pa.record_batch([pa.array(rows), pa.array(routes)], schema=HIT_SCHEMA))
             updates = int((routes == 0).sum())

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.files.staging.staged import StagedRun, StageReader, staged_output
+from hoodie.files.staging.staged import StagedRun, StageReader, new_staged_file
 from hoodie.format.hashes.bloom import FIRST_HASHES, first_hashes
 from hoodie.index.key_search import KeyRange
 from hoodie.records.change import RECORD_KEY
@@ -64,7 +64,7 @@ _RANGES_SCHEMA: Final = pa.schema([("file", pa.int64()), ("low", pa.string()), (
 
 def stage_ranges(store: Store, path: str, ranges: Mapping[str | None, Mapping[int, KeyRange]]) -> RangesFile:
     """Stage the key ranges of files, by partition path and number of the file."""
-    with staged_output(store, path) as sink, pa.ipc.new_file(sink, _RANGES_SCHEMA) as writer:
+    with new_staged_file(store, path) as sink, pa.ipc.new_file(sink, _RANGES_SCHEMA) as writer:
         for files in ranges.values():
             lows, highs = [found.low for found in files.values()], [found.high for found in files.values()]
             columns = [pa.array(list(files), pa.int64()), pa.array(lows, pa.string()), pa.array(highs, pa.string())]
@@ -138,7 +138,7 @@ def sort_keys(task: SortTask, context: TaskContext) -> list[KeySequence]:
     with (
         StageReader(store, task.columns) as reader,
         StageReader(store) as ranges,
-        staged_output(store, path) as sink,
+        new_staged_file(store, path) as sink,
     ):
         for partition_path, runs in by_partition.items():
             rows = _sorted([reader.read(run) for run in runs], runs)

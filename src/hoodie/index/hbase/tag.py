@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
-from hoodie.files.staging.staged import staged_input, staged_output, write_hits
+from hoodie.files.staging.staged import new_staged_file, staged_input, write_hits
 from hoodie.files.staging.staged_keys import ROW, StagedKeys, read_keys
 from hoodie.index.api import LookUpCost
 from hoodie.index.hbase.client import HBaseClient, HBaseSettings
@@ -78,7 +78,7 @@ def fetch(task: KeyTask, context: TaskContext) -> Fetched:
     path = f"{task.output}-versions-{context.attempt}.arrow"
     times: set[str] = set()
     with (
-        staged_output(store, path) as sink,
+        new_staged_file(store, path) as sink,
         pa.ipc.new_file(sink, _VERSIONS) as writer,
         HBaseClient(task.settings, task.rows_per_second) as client,
     ):

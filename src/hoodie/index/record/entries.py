@@ -27,7 +27,7 @@ from hoodie.index.record.file_groups import partitioned_file_id
 from hoodie.metadata.delta_commit import FileGroupDelta, stage_log, write_log
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.sorting import key_order
-from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.storage import Store, StoreSpec, explained, open_store
 
 _FLUSH_BYTES = 8 * 1024 * 1024
 DELETED = -1
@@ -98,8 +98,9 @@ class EntryWriter:
         self._flush()
         if self._writer is None or self._sink is None:
             return None
-        self._writer.close()
-        self._sink.close()
+        with explained(self._store.uri(self._path)):
+            self._writer.close()
+            self._sink.close()
         found = tuple(self._groups), tuple(self._locations), self._rows, tuple(self._partitions)
         return StagedEntries(self._path, *found)
 
@@ -132,7 +133,8 @@ class EntryWriter:
 
     def _write(self, rows: pa.Table, group: int) -> None:
         assert self._writer is not None
-        self._writer.write_batch(rows.combine_chunks().to_batches()[0])
+        with explained(self._store.uri(self._path)):
+            self._writer.write_batch(rows.combine_chunks().to_batches()[0])
         self._groups.append(group)
 
 
