@@ -64,10 +64,6 @@ def test_leftovers_stay_readable_and_damage_does_not(jvm: Jvm, tmp_path: Path, v
         _damage(log, damaged)
         # The JVM passes over torn blocks.
         assert set(_ts(jvm.read(path)).values()) == {1}
-        if version == 6:
-            # The names of version 6 do not tell which instants wrote to a file, or which of them completed.
-            assert _ts(hoodie.open(path).to_arrow()) == _ts(jvm.read(path))
-            continue
         with pytest.raises(hoodie.CorruptFileError, match="restore the file from a copy") as caught:
             hoodie.open(path).to_arrow()
         assert log.name in caught.value.path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import CommitConflictError, HoodieWarning, UnsupportedError
+from hoodie.errors import CommitConflictError, CorruptFileError, HoodieWarning, UnsupportedError
 from hoodie.files.logs.log_scan import ScanRule, stored_blocks
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.slices import LogFile
@@ -381,3 +381,29 @@ def test_columns_become_wider_only_where_hudi_0_15_reads_the_logs(block_format: 
             table.compact()
         table.upsert(wider)
         assert table.to_arrow(name).schema.field(name).type == kind
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "magic": lambda data: b"?" + data[1:],
+    "length": lambda data: data[:7] + b"\x7f" + data[8:],
+    "half": lambda data: data[: len(data) // 2],
+    "nothing": lambda data: b"",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_log_file_is_no_leftover_if_a_commit_recorded_rows_in_it(damage: str) -> None:
+    table = logged(1, 2, 3)
+    store = table.view().store
+    first, second = (found.path for found in store.list("city=sf") if ".log." in found.path)
+    whole = store.read(first)
+    store.replace(first, DAMAGES[damage](whole))
+    with pytest.raises(CorruptFileError, match="recorded rows in it") as caught:
+        table.to_arrow()
+    assert caught.value.path == store.uri(first)
+    (finding,) = [found for found in Table(store).verify(full=True).findings if found.kind == "file-damaged"]
+    assert finding.key == first
+    # What a failed attempt left behind a whole block is passed over.
+    store.replace(first, whole + whole[:20])
+    assert rows_of(store) == {"a": (3, "sf")}
+    assert second != first

@@ -9,11 +9,11 @@ Damaged log files of completed instants are errors; files that failed attempts a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.files.damage import damaged_file, expected_file, missing_file
 from hoodie.files.slices import LogFile
 from hoodie.format.filenames import LogFileName, name_of
@@ -35,6 +35,8 @@ from hoodie.timeline import (
 
 _known: dict[tuple[StoreSpec, str, str], bool] = {}
 """Answers of earlier calls by table, folder of the timeline and log file; completed instants do not change."""
+_lacking: dict[tuple[StoreSpec, str, str, str, int], str | None] = {}
+"""The same of `commit_without_block`, by log file, newest instant and number of instants in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,32 @@ class CommitRecords:
             stats = CommitMetadata.parse(content, path=name.instant_time).write_stats()
             _known[file] = any(_has_records(s) for s in stats if name_of(s.path or "") == name.name)
         return _known[file]
+
+    def commit_without_block(
+        self, store: Store, log: LogFile, found: Collection[str], timeline: Timeline
+    ) -> str | None:
+        """Return a completed instant that recorded rows in a log file of version 6 and that is not in `found`.
+
+        `found` are the instants of the blocks that the file has. Of the instants of the timeline from the slice's on
+        the commits are read, once for each file and newest instant; archived ones are not looked for.
+
+        Raises: CorruptFileError: a commit does not parse.
+        """
+        writes = timeline.writes().completed()
+        newest = writes.latest()
+        key = (store.spec, self.folder, log.path, "" if newest is None else newest.requested_time, len(found))
+        if key not in _lacking:
+            since = (i for i in writes if i.requested_time >= log.name.instant_time and i.requested_time not in found)
+            _lacking[key] = next((i.requested_time for i in since if self._recorded_rows(store, i, log.path)), None)
+        return _lacking[key]
+
+    def _recorded_rows(self, store: Store, instant: Instant, path: str) -> bool:
+        try:
+            content = read_instant(store, self.layout, instant, folder=self.folder)
+        except InstantNotFoundError:
+            return False
+        stats = CommitMetadata.parse(content, path=instant.requested_time).write_stats() if content else ()
+        return any(stat.path == path and _has_records(stat) for stat in stats)
 
     def _commit(self, store: Store, requested_time: str) -> bytes | None:
         instant = load_timeline(store, self.layout, folder=self.folder).get(requested_time)
@@ -307,6 +335,12 @@ def _places(store: Store, log: LogFile, rule: ScanRule, sizes: ReadSizes) -> tup
     problem = _problem(places, listed_bytes, found_bytes)
     if problem and rule.requires_whole(store, log):
         raise damaged_file(store, log.path, problem)
+    if problem and rule.timeline is not None and rule.commits is not None:
+        sound = (place for place in places if place.block_type is not BlockType.CORRUPT)
+        instants = {place.headers.get(HeaderKey.INSTANT_TIME, "") for place in sound}
+        lacking = rule.commits.commit_without_block(store, log, instants, rule.timeline)
+        if lacking is not None and (rule.latest_instant is None or lacking <= rule.latest_instant):
+            raise damaged_file(store, log.path, f"{problem}; the commit {lacking} recorded rows in it")
     return data, places
 
 

@@ -195,9 +195,11 @@ def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array
             append(length)
             position += 4 + length
     except struct.error as error:
-        raise CorruptFileError("a record extends past the block", path=path, offset=offset + position) from error
+        end = offset + min(position, len(view))
+        raise CorruptFileError("a record extends past the block", path=path, offset=end) from error
     if position != len(view):
-        raise CorruptFileError("the records do not end where the block does", path=path, offset=offset + position)
+        end = offset + min(position, len(view))
+        raise CorruptFileError("the records do not end where the block does", path=path, offset=end)
     lengths = np.array(found, np.int64)
     ends = _FRAME.size + np.cumsum(lengths + _LENGTH.size)
     return ends - lengths, ends

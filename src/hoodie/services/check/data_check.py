@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hoodie.commit.call import Call
 from hoodie.engine import TaskContext
 from hoodie.engine.packing import chunks
-from hoodie.errors import HoodieError, IndexUnavailableError, PartitionPathError, UnsupportedError
+from hoodie.errors import CorruptFileError, HoodieError, IndexUnavailableError, PartitionPathError, UnsupportedError
 from hoodie.files.base_file import open_base_file, stored_rows
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
@@ -187,7 +187,7 @@ def _read_slices(task: _Task, _context: TaskContext) -> DataCheck:
         except UnsupportedError as error:
             notes.append(f"not read: {error}")
         except (HoodieError, FileNotFoundError) as error:
-            problems.append(Problem(kinds.FILE_DAMAGED, path, found=str(error)))
+            problems.append(_damage(store, found, path, error))
         except _OtherRows as error:
             problems.append(Problem(kinds.FILE_DAMAGED, path, f"{error.recorded} rows", f"{error.found} rows"))
     return DataCheck(
@@ -329,3 +329,12 @@ def _doubled(found: Sequence[_Doubled], locations: Sequence[tuple[str, str]]) ->
     for _, examples in found:
         for key, code in examples:
             yield Problem(kinds.KEY_DOUBLED, key, "one row", f"several rows, one in {'/'.join(locations[code])}")
+
+
+def _damage(store: Store, found: FileSlice, path: str, error: Exception) -> Problem:
+    """Return the finding of a slice that cannot be read: of the file that the error names, or of the file `path`."""
+    if isinstance(error, CorruptFileError):
+        damaged = next((one for one in found.paths if store.uri(one) == error.path), None)
+        if damaged is not None:
+            return Problem(kinds.FILE_DAMAGED, damaged, found=str(error).removeprefix(error.path).lstrip(": "))
+    return Problem(kinds.FILE_DAMAGED, path, found=str(error))
