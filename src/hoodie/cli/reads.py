@@ -49,9 +49,9 @@ def info(call: Call) -> Answer:
     if not paths:
         raise hoodie.TableNotFoundError(f"{call.path} is no table, and no folder in it is one")
     tables = [hoodie.open(path, storage_options=options, spark=False) for path in paths]
-    cards = [{"path": table.path, **card_of(table.view())} for table in tables]
-    texts = [card_text(card["path"], {key: value for key, value in card.items() if key != "path"}) for card in cards]
-    return Answer("\n\n".join(texts), cards)
+    cards = {table.path: card_of(table.view()) for table in tables}
+    texts = [card_text(path, card) for path, card in cards.items()]
+    return Answer("\n\n".join(texts), [{"path": path, **card} for path, card in cards.items()])
 
 
 @table_command()

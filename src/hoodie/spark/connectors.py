@@ -24,7 +24,7 @@ from hoodie.errors import HoodieWarning
 from hoodie.files.table_properties import PROPERTIES
 from hoodie.spark.workers import reason
 from hoodie.storage import Store, StoreSpec
-from hoodie.storage.options import HARMLESS, MASKED_CHARS_MIN, normalised
+from hoodie.storage.options import masked, normalised
 from hoodie.storage.paths import checked_path, native_scheme
 
 _S3, _GS, _AZURE = "s3a", "gs", "abfss"
@@ -200,9 +200,7 @@ def _warn(told: set[str], text: str) -> None:
 
 
 def _without_secrets(text: str, spec: StoreSpec) -> str:
-    for name, value in normalised(dict(spec.options)).items():
-        text = text if name in HARMLESS or len(value) < MASKED_CHARS_MIN else text.replace(value, "***")
-    return text
+    return masked(text, normalised(dict(spec.options)))
 
 
 def _hadoop_release(session: Any) -> str:

@@ -20,14 +20,7 @@ from obstore.store import from_url
 
 from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec
-from hoodie.storage.options import (
-    CLIENT_OPTIONS,
-    HARMLESS,
-    MASKED_CHARS_MIN,
-    check_endpoints_of,
-    client_environment,
-    normalised,
-)
+from hoodie.storage.options import CLIENT_OPTIONS, check_endpoints_of, client_environment, masked, normalised
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, native_scheme
 
 if TYPE_CHECKING:
@@ -374,10 +367,7 @@ def open_objects(uri: str, options: Mapping[str, object]) -> ObjectStore:
 def _cannot_open(
     uri: str, options: Mapping[str, str], values: Mapping[str, str], error: BaseException
 ) -> InvalidConfigError:
-    text = "obstore failed" if _is_panic(error) else _first_line(error)
-    for key, value in values.items():
-        if key not in HARMLESS and len(value) >= MASKED_CHARS_MIN:
-            text = text.replace(value, "***")
+    text = masked("obstore failed" if _is_panic(error) else _first_line(error), values)
     unknown = isinstance(error, UnknownConfigurationKeyError)
     advice = "; see https://docs.rs/object_store for the names of options" if unknown else ""
     return InvalidConfigError(f"cannot open {uri!r} with the storage options {sorted(options)}: {text}{advice}")

@@ -43,7 +43,7 @@ HARMLESS = CLIENT_OPTIONS - {"proxy_url", "proxy_ca_certificate"} | {
 }
 """Options whose values may be shown. All other values are hidden: a secret may be behind a misspelt name."""
 
-MASKED_CHARS_MIN = 4
+_MASKED_CHARS_MIN = 4
 """Values with fewer characters are not masked in messages: they would hide parts of words."""
 
 _ENDPOINTS = frozenset(
@@ -87,13 +87,13 @@ def normalised(options: Mapping[str, object]) -> dict[str, str]:
             )
             raise InvalidConfigError(message)
         if name in _ENDPOINTS:
-            check_endpoint(f"storage option {given!r}", text)
+            _check_endpoint(f"storage option {given!r}", text)
         if found.setdefault(name, text) != text:
             raise InvalidConfigError(f"storage option {name!r} is given in two spellings with different values")
     return found
 
 
-def check_endpoint(where: str, text: str) -> None:
+def _check_endpoint(where: str, text: str) -> None:
     """Refuse a text that is no URL of a service, at which obstore would fail in its native code.
 
     Raises: InvalidConfigError. The message has the text, unless it may have credentials.
@@ -106,11 +106,14 @@ def check_endpoint(where: str, text: str) -> None:
 
 
 def check_endpoints_of(scheme: str, environment: Mapping[str, str]) -> None:
-    """Check the endpoints that obstore reads from the environment, for its name of a scheme. As `check_endpoint`."""
-    prefix = {"s3": "aws_", "gs": "google_"}.get(scheme, "azure_")
+    """Check the endpoints that obstore reads from the environment, for its name of a scheme.
+
+    Raises: InvalidConfigError.
+    """
+    prefix = _prefix_of(scheme)
     for name, text in environment.items():
         if name.lower().startswith(prefix) and name.lower() in _ENDPOINTS:
-            check_endpoint(f"environment variable {name}", text)
+            _check_endpoint(f"environment variable {name}", text)
 
 
 def client_environment(scheme: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -121,9 +124,21 @@ def client_environment(scheme: str, environment: Mapping[str, str]) -> dict[str,
     >>> client_environment("s3", {"AWS_ALLOW_HTTP": "true", "AWS_REGION": "eu-west-1", "AZURE_TIMEOUT": "9s"})
     {'allow_http': 'true'}
     """
-    prefix = {"s3": "aws_", "gs": "google_"}.get(scheme, "azure_")
+    prefix = _prefix_of(scheme)
     found = {name.lower(): value for name, value in environment.items()}
     return {name: found[prefix + name] for name in sorted(CLIENT_OPTIONS) if prefix + name in found}
+
+
+def _prefix_of(scheme: str) -> str:
+    return {"s3": "aws_", "gs": "google_"}.get(scheme, "azure_")
+
+
+def masked(text: str, values: Mapping[str, str]) -> str:
+    """Return a text in which `***` stands for the values of options that may be secret."""
+    for name, value in values.items():
+        if name not in HARMLESS and len(value) >= _MASKED_CHARS_MIN:
+            text = text.replace(value, "***")
+    return text
 
 
 def shown(name: str, value: str) -> str:

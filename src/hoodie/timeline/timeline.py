@@ -88,21 +88,21 @@ class Timeline:
         """Return the timeline of the instants for which `keep` returns True."""
         if not callable(keep):
             _refuse(keep)
-        return self._of(tuple(filter(keep, self.instants)))
+        return self._with(tuple(filter(keep, self.instants)))
 
     def completed(self) -> Timeline:
         """Return the timeline of the completed instants."""
-        return self._of(tuple([instant for instant in self.instants if instant.state is State.COMPLETED]))
+        return self._with(tuple([instant for instant in self.instants if instant.state is State.COMPLETED]))
 
     def pending(self) -> Timeline:
         """Return the timeline of the pending (requested or inflight) instants."""
-        return self._of(tuple([instant for instant in self.instants if instant.state is not State.COMPLETED]))
+        return self._with(tuple([instant for instant in self.instants if instant.state is not State.COMPLETED]))
 
     def writes(self) -> Timeline:
         """Return the timeline of the instants that add or remove data files."""
-        return self._of(tuple([instant for instant in self.instants if instant.action.writes_data]))
+        return self._with(tuple([instant for instant in self.instants if instant.action.writes_data]))
 
-    def _of(self, instants: tuple[Instant, ...]) -> Timeline:
+    def _with(self, instants: tuple[Instant, ...]) -> Timeline:
         return Timeline(instants, self.start, self.archived, self.never_completed)
 
     def latest(self) -> Instant | None:

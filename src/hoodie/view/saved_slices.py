@@ -14,6 +14,7 @@ from hoodie.errors import HistoryLostError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Action, Instant
 from hoodie.view.history import oldest_readable_instant, oldest_to_ask_for, read_savepoint, readable_savepoints
 from hoodie.view.table_view import TableView
@@ -102,17 +103,13 @@ class SavedSnapshot:
         return self.view.order_time(write) > self.view.order_time(self.commit)
 
     def _is_whole(self, found: FileSlice | None, named: Collection[str]) -> bool:
-        """Return whether a slice has exactly the named files that count for the snapshot.
+        """Return whether a slice has the named files that count for the snapshot.
 
-        A savepoint of the JVM can name log files that were written after its commit. A slice can have more log files of
-        version 6 than are named: blocks that were written later are left out when it is read.
+        A savepoint of the JVM can name log files that were written after its commit. Blocks in further log files of
+        version 6 that were written later are left out when the slice is read.
         """
-        names = set() if found is None else {name_of(path) for path in found.paths}
         expected = {name for name in named if not self._is_later_log(name)}
-        if self.view.config.version.log_name_has_base_instant:
-            return expected <= names and all(LogFileName.parse(name) for name in names - expected)
-        more = map(LogFileName.parse, names - expected)
-        return expected <= names and all(log and found and log.instant_time == found.base_instant_time for log in more)
+        return not expected if found is None else has_named_files(found, expected, self.view.config.version)
 
     def _is_later_log(self, name: str) -> bool:
         log = LogFileName.parse(name)
@@ -169,6 +166,18 @@ def _cleaned(view: TableView, as_of: str | None, earliest: str) -> HistoryLostEr
         f"{oldest} on need{others}; ask for a later time, and raise hoodie.clean.commits.retained to keep more",
         oldest_instant=oldest,
     )
+
+
+def has_named_files(found: FileSlice, named: Collection[str], version: TableVersion) -> bool:
+    """Return whether a slice has exactly the named files, except for further log files of version 6.
+
+    `version` is the table's. After an upgrade such a log file is known by its name: it has the slice's base instant.
+    """
+    names = {name_of(path) for path in found.paths}
+    more = [LogFileName.parse(name) for name in names.difference(named)]
+    if version.log_name_has_base_instant:
+        return names.issuperset(named) and all(more)
+    return names.issuperset(named) and all(log and log.instant_time == found.base_instant_time for log in more)
 
 
 def named_groups(files: Mapping[str, Collection[str]]) -> dict[_Group, set[str]]:

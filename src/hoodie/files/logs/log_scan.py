@@ -9,7 +9,7 @@ Damaged log files of completed instants are errors; files that failed attempts a
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
@@ -35,8 +35,8 @@ from hoodie.timeline import (
 
 _known: dict[tuple[StoreSpec, str, str], bool] = {}
 """Answers of earlier calls by table, folder of the timeline and log file; completed instants do not change."""
-_lacking: dict[tuple[StoreSpec, str, str, str, int], str | None] = {}
-"""The same of `commit_without_block`, by log file, newest instant and number of instants in the file."""
+_lacking: dict[tuple[StoreSpec, str, str], tuple[Hashable, str | None]] = {}
+"""The last answer of `commit_without_block` for each file, with the instants that it was made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class CommitRecords:
             content = self._commit(store, name.instant_time)
             if content is None:
                 return True
-            stats = CommitMetadata.parse(content, path=name.instant_time).write_stats()
-            _known[file] = any(_has_records(s) for s in stats if name_of(s.path or "") == name.name)
+            stats = _with_records(content, name.instant_time)
+            _known[file] = any(name_of(stat.path or "") == name.name for stat in stats)
         return _known[file]
 
     def commit_without_block(
@@ -80,20 +80,21 @@ class CommitRecords:
         Raises: CorruptFileError: a commit does not parse.
         """
         writes = timeline.writes().completed()
-        newest = writes.latest()
-        key = (store.spec, self.folder, log.path, "" if newest is None else newest.requested_time, len(found))
-        if key not in _lacking:
+        file, asked = (store.spec, self.folder, log.path), (writes.latest(), frozenset(found))
+        known = _lacking.get(file)
+        if known is None or known[0] != asked:
             since = (i for i in writes if i.requested_time >= log.name.instant_time and i.requested_time not in found)
-            _lacking[key] = next((i.requested_time for i in since if self._recorded_rows(store, i, log.path)), None)
-        return _lacking[key]
+            lacking = (i.requested_time for i in since if self._has_rows_in(store, i, log.path))
+            known = _lacking[file] = asked, next(lacking, None)
+        return known[1]
 
-    def _recorded_rows(self, store: Store, instant: Instant, path: str) -> bool:
+    def _has_rows_in(self, store: Store, instant: Instant, path: str) -> bool:
         try:
             content = read_instant(store, self.layout, instant, folder=self.folder)
         except InstantNotFoundError:
             return False
-        stats = CommitMetadata.parse(content, path=instant.requested_time).write_stats() if content else ()
-        return any(stat.path == path and _has_records(stat) for stat in stats)
+        stats = _with_records(content, instant.requested_time) if content else ()
+        return any(stat.path == path for stat in stats)
 
     def _commit(self, store: Store, requested_time: str) -> bytes | None:
         instant = load_timeline(store, self.layout, folder=self.folder).get(requested_time)
@@ -101,6 +102,11 @@ class CommitRecords:
             return read_instant(store, self.layout, instant, folder=self.folder) if instant.is_completed else None
         archive = TimelineArchive.of(store, self.layout, folder=self.folder, history_path=self.history_path)
         return next((found.metadata for found in archive.instants(requested_time) if found.metadata), None)
+
+
+def _with_records(content: bytes, requested_time: str) -> Iterator[WriteStat]:
+    """Return the statistics of a commit that have rows or deletes."""
+    return filter(_has_records, CommitMetadata.parse(content, path=requested_time).write_stats())
 
 
 def _has_records(stat: WriteStat) -> bool:

@@ -1,8 +1,9 @@
 """The kind `partition_stats`: the range of each column in each data partition (docs/format/metadata.md §4.5).
 
 A row covers all files that the partition had since the row was made: a commit joins the ranges of its files to the row,
-and reads no file for that. Values that updates and compactions removed stay covered until the partition is replaced,
-the statistics are built anew, or a JVM writer writes to the partition.
+and reads no file for that. While an earlier instant is pending, readers join them instead. Values that updates and
+compactions removed stay covered until the partition is replaced, the statistics are built anew, or a JVM writer writes
+to the partition.
 """
 
 from __future__ import annotations

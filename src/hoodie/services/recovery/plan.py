@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import LogFileName, instant_of_data_file, name_of
+from hoodie.format.filenames import instant_of_data_file, name_of
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
 from hoodie.services.indexing.life import how_to_end
@@ -22,7 +22,7 @@ from hoodie.timeline import Action, Instant
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.history import oldest_readable_instant, savepointed_instants, savepoints
 from hoodie.view.listing import list_files
-from hoodie.view.saved_slices import named_groups
+from hoodie.view.saved_slices import has_named_files, named_groups
 from hoodie.view.slices import list_existing_slices
 from hoodie.view.table_view import TableView
 
@@ -243,7 +243,7 @@ def _check_saved_state(
 
 def _is_same(stays: TableView, found: FileSlice, named: set[str], target: Instant) -> bool:
     names = {name_of(path) for path in found.paths}
-    if named <= names and all(_is_of_version_6(stays, found, name) for name in names - named):
+    if has_named_files(found, named, stays.config.version):
         # Log files of later writes in version 6 stay, with rollback blocks behind them.
         return True
     base = found.base_file
@@ -256,12 +256,6 @@ def _is_same(stays: TableView, found: FileSlice, named: set[str], target: Instan
         and stays.commit_metadata(wrote).operation_type == WriteOperation.COMPACT
     )
     return is_kept_compaction and names - {base.name} <= set(named)
-
-
-def _is_of_version_6(stays: TableView, found: FileSlice, name: str) -> bool:
-    """Return whether a file of a slice is a log file of version 6; after an upgrade its name tells."""
-    log, is_now = LogFileName.parse(name), stays.config.version.log_name_has_base_instant
-    return log is not None and (is_now or log.instant_time == found.base_instant_time)
 
 
 def _written_before(stays: TableView, target: Instant) -> dict[tuple[str, str], str]:
