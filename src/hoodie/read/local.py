@@ -255,7 +255,7 @@ def first_of(rows: pa.RecordBatchReader, limit: int) -> pa.Table:
     kept: list[pa.RecordBatch] = []
     missing = limit
     for batch in rows if limit > 0 else ():
-        kept.append(batch.slice(0, missing))
+        kept.append(batch.slice(0, min(missing, batch.num_rows)))
         missing -= kept[-1].num_rows
         if missing <= 0:
             break

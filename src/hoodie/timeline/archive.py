@@ -156,6 +156,33 @@ class TimelineArchive:
             merged += 1
         self._clean(limits.manifests + merged, fence)
 
+    def give_up_damaged(self, fence: Fence | None = None) -> list[str]:
+        """Publish a snapshot of the files that can be read; return the names of the others, or of a damaged manifest.
+
+        Without a manifest that can be read, the files in the folder count; a file of which a higher layer has all
+        instants does not. Reads every file.
+        """
+        damaged = []
+        try:
+            listed = [parts for parts, _ in _by_name(self.snapshot().manifest.files)]
+        except CorruptFileError as error:
+            damaged.append(error.path.rpartition("/")[2])
+            found = (ArchiveFileName.parse(info.name) for info in self.store.list(self.folder))
+            listed = [parts for parts in found if parts is not None]
+        whole = []
+        for parts in listed:
+            if any(parts.layer < other.layer and _covers(other, parts) for other in listed):
+                continue
+            try:
+                data = self.store.read(self._path(parts.name))
+                completion_times(data, path=self._path(parts.name))
+                whole.append(ArchiveFile(parts.name, len(data)))
+            except (FileNotFoundError, CorruptFileError):
+                damaged.append(parts.name)
+        if damaged:
+            self._publish(max(self._versions(), default=0) + 1, tuple(whole), fence)
+        return damaged
+
     def newest_time(self) -> str:
         """Return the greatest requested time of the archived instants; empty if nothing is archived."""
         return max((self._span(file)[1] for file in self.snapshot().manifest.files), default="")
@@ -290,6 +317,10 @@ class TimelineArchive:
 
 def _by_name(files: Iterable[ArchiveFile]) -> list[tuple[ArchiveFileName, ArchiveFile]]:
     return [(file.parsed_name, file) for file in files]
+
+
+def _covers(file: ArchiveFileName, other: ArchiveFileName) -> bool:
+    return file.first_time <= other.first_time and other.last_time <= file.last_time
 
 
 def _check(fence: Fence | None) -> None:

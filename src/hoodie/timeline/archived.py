@@ -314,6 +314,15 @@ class ArchiveLogs:
     def compact(self, limits: ArchiveLimits | None = None, fence: Fence | None = None) -> None:
         """Merge nothing: archive files of version 6 stay as they are, as in JVM Hudi by default."""
 
+    def give_up_damaged(self, fence: Fence | None = None) -> list[str]:
+        """Delete the files that do not parse; return their names."""
+        damaged = [file for file in self._files() if not self._is_whole(file)]
+        for file in damaged:
+            if fence is not None:
+                fence.ensure_held()
+            self.store.delete(file.path)
+        return [file.name for file in damaged]
+
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
         """As `ArchivedTimeline.contents`. Reads the files that have the instants."""
         left = {(instant.requested_time, instant.action.value) for instant in instants}

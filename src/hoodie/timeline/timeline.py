@@ -86,7 +86,7 @@ class Timeline:
 
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
         """Return the timeline of the instants for which `keep` returns True."""
-        if not callable(keep):
+        if not callable(keep) or isinstance(keep, type):
             _refuse(keep)
         return self._with(tuple(filter(keep, self.instants)))
 

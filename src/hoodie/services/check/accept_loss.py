@@ -1,4 +1,4 @@
-"""Give up files that are lost without a copy: one replace commit removes their file groups from the table.
+"""Give up files that are lost or damaged without a copy: one replace commit removes their file groups from the table.
 
 `t.repair(accept_loss=[…])` and `hoodie repair TABLE --accept-loss FILE`. The commit has the form of an overwrite, which
 writes only rows that are left, so that every Hudi reader leaves the file groups out. The metadata table still lists the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
@@ -24,7 +24,7 @@ from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.commit.write_instant import WriteInstant, write_instant
 from hoodie.display import counted
 from hoodie.engine import TaskContext
-from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
@@ -43,11 +43,15 @@ from hoodie.metadata.kinds.registry import parquet_options
 from hoodie.metadata.slices import SliceReader
 from hoodie.progress import PhaseTimes
 from hoodie.records.change import RECORD_KEY
+from hoodie.services.check.data_check import is_damaged
+from hoodie.services.check.lost_history import LostHistory
+from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.compaction.task import CompactSlice
+from hoodie.services.planned.executor import execute
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.columns import whole_read
-from hoodie.view.pending_plans import groups_being_compacted
+from hoodie.view.pending_plans import FileGroup, compactions_by_group
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
 
@@ -64,6 +68,7 @@ class _Loss:
 
     `kept`: the slice without them; None if its base file is lost, or nothing is left. Then all its missing files count
     as lost. `rows` and `changes`: of its lost base file, and of its lost log files, as their commits recorded them.
+    `plan`: the pending compaction, or log compaction, that is to read the slice.
     """
 
     file_slice: FileSlice
@@ -71,6 +76,7 @@ class _Loss:
     kept: FileSlice | None
     rows: int | None
     changes: int | None
+    plan: str | None
 
     @property
     def note(self) -> str:
@@ -84,18 +90,21 @@ class _Loss:
 
 
 def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceResult:
-    """Give up lost files of the newest file slices, in one commit; with `dry_run` only say what would be lost.
+    """Give up lost or damaged files of the newest file slices, in one commit; with `dry_run` only say what is lost.
 
     A slice that lost its base file is given up. Of a slice that lost log files, the rows that its other files have are
     written to a new file group, and a change that only the lost log files had is gone: an update or a delete in them
-    did not happen. A record that was stored in another file group after such a delete stays there alone. `files` are
-    paths relative to the table's folder, or whole paths or URIs. Memory: the keys of the file groups, one file group of
-    the record index, and that of a merged file slice.
+    did not happen. A record that was stored in another file group after such a delete stays there alone. A pending
+    compaction of the file groups is executed afterwards, without them; if that fails, a note says so. `files` are
+    paths relative to the table's folder, or whole paths or URIs. A file of an instant that lost all its files on the
+    timeline stands for all files of the instant, and a file or the folder of the archived timeline for its damaged
+    files. A file that exists is read, to know that it is
+    damaged. Memory: the keys of the file groups, one file group of the record index, and that of a merged file slice.
 
     Raises:
-        InvalidConfigError: a file exists, is not one that the newest rows need, or is outside of the table.
+        InvalidConfigError: a file is whole, is not one that the newest rows need, or is outside of the table.
         UnsupportedError: a table with an HBase index.
-        CommitConflictError: another writer changed one of the file groups, or a pending service is to change it.
+        CommitConflictError: another writer changed one of the file groups, or a pending clustering is to change it.
         CorruptFileError: another file of the slice of a log file is lost or damaged too.
     """
     times = PhaseTimes()
@@ -109,19 +118,43 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
     if not files:
         raise InvalidConfigError("accept_loss: expected at least one path of a lost file, found none")
     paths = [_relative(view, path) for path in dict.fromkeys(files)]
-    losses = _losses(view, paths)
+    history = LostHistory.find(view, paths)
+    paths = [path for path in paths if not history.names(path)]
+    losses = _losses(view, paths) if paths else []
+    given_up = {path for loss in losses for path in loss.paths}
+    versions = [path for path in paths if path not in given_up]
     known = {
-        "files_lost": sum(len(loss.paths) for loss in losses),
+        "files_lost": len(given_up) + len(versions) + history.files(),
         "rows_lost": sum(loss.rows or 0 for loss in losses),
         "changes_lost": sum(loss.changes or 0 for loss in losses),
     }
     counts = {name: count for name, count in known.items() if count}
-    notes = tuple(loss.note for loss in losses)
+    notes = (
+        *history.notes(view),
+        *(loss.note for loss in losses),
+        *(f"{path} is an older version: the newest rows do not need it" for path in versions),
+    )
+    plans = sorted({loss.plan for loss in losses if loss.plan is not None})
     if dry_run:
+        notes += tuple(f"would execute the pending compaction {plan} without these file groups" for plan in plans)
         return ServiceResult(operation=OPERATION, counts=counts, seconds=times.seconds(), dry_run=True, notes=notes)
+    with times.phase("history"):
+        history.give_up(call)
     with times.phase("commit"):
-        instant = _commit(call, paths)
+        instant = _commit(call, paths) if paths else None
+    with times.phase("compact"):
+        notes += tuple(_compacted(call, plan) for plan in plans)
     return ServiceResult(operation=OPERATION, instant=instant, counts=counts, seconds=times.seconds(), notes=notes)
+
+
+def _compacted(call: Call, plan: str) -> str:
+    """Execute a pending compaction, which leaves out the file groups that were replaced; say what became of it."""
+    try:
+        execute(COMPACTION, call, plan)
+    except (HoodieError, OSError) as error:
+        # The loss is committed: an error here would look as if it were not.
+        return f"the pending compaction {plan} of the same file groups failed, and stays pending: {error}"
+    return f"the pending compaction {plan} was executed without these file groups"
 
 
 def accepted_losses(commits: Iterable[CommitMetadata]) -> Iterator[str]:
@@ -142,26 +175,37 @@ def _relative(view: TableView, path: str) -> str:
 
 
 def _losses(view: TableView, paths: Sequence[str]) -> list[_Loss]:
-    """Find the file slices of the paths. Raises: as `accept_loss`."""
+    """Find the file slices of the paths; an older version has none. Raises: as `accept_loss`."""
     by_path = {path: found for found in list_slices(view) for path in found.paths}
-    compacted = groups_being_compacted(view)
     for path in paths:
         where = f"accept_loss: {path!r} of {view.store.uri('')}"
+        if path not in by_path and _is_damaged_version(view, path):
+            continue
         if path not in by_path:
             raise InvalidConfigError(
                 f"{where}: expected a file that the newest rows need; t.verify() names those that are missing"
             )
-        if view.store.head(path) is not None:
-            raise InvalidConfigError(f"{where}: expected a lost file, but it exists; to give it up, move it away first")
-        if (by_path[path].partition_path, by_path[path].file_id) in compacted:
-            raise CommitConflictError(
-                f"{where} is in a pending compaction; t.pending_compactions() names it, and t.rollback(instant) takes "
-                "it back"
+        if view.store.head(path) is not None and not is_damaged(view, by_path[path], path):
+            raise InvalidConfigError(
+                f"{where}: expected a lost or damaged file, but it exists and every row of it can be read; to give it "
+                "up, move it away first"
             )
-    return [_loss_of(view, found, paths) for found in dict.fromkeys(by_path[path] for path in paths)]
+    plans = compactions_by_group(view)
+    slices = dict.fromkeys(by_path[path] for path in paths if path in by_path)
+    return [_loss_of(view, found, paths, plans) for found in slices]
 
 
-def _loss_of(view: TableView, found: FileSlice, paths: Sequence[str]) -> _Loss:
+def _is_damaged_version(view: TableView, path: str) -> bool:
+    """Return whether a file that the newest rows do not need has another length than its commit recorded."""
+    info = view.store.head(path)
+    if info is None or parse_data_file(name_of(path)) is None:
+        return False
+    stats = (stat for commit in _commits_of(view, path) for stat in commit.write_stats() if stat.path == path)
+    lengths = {stat.file_size_bytes for stat in stats} - {0}
+    return bool(lengths) and info.size_bytes not in lengths
+
+
+def _loss_of(view: TableView, found: FileSlice, paths: Sequence[str], plans: Mapping[FileGroup, str]) -> _Loss:
     lost = tuple(path for path in found.paths if path in paths)
     logs = tuple(log for log in found.log_files if log.path not in lost)
     kept = None if found.base_file is not None and found.base_file.path in lost else replace(found, log_files=logs)
@@ -171,7 +215,8 @@ def _loss_of(view: TableView, found: FileSlice, paths: Sequence[str]) -> _Loss:
     numbers = {path: _recorded(view, path) for path in lost}
     base = None if found.base_file is None else numbers.pop(found.base_file.path, None)
     changes = [number for number in numbers.values() if number is not None]
-    return _Loss(found, lost, kept, base, sum(changes) if changes else None)
+    plan = plans.get((found.partition_path, found.file_id))
+    return _Loss(found, lost, kept, base, sum(changes) if changes else None, plan)
 
 
 def _recorded(view: TableView, path: str) -> int | None:
@@ -219,7 +264,7 @@ def _commit(call: Call, paths: Sequence[str]) -> str:
             replaced.setdefault(loss.file_slice.partition_path, []).append(loss.file_slice.file_id)
         stats = [_written_anew(call, write, loss.kept, losses) for loss in losses if loss.kept is not None]
         write.index.note_locations(_staged_keys(write, [loss.file_slice for loss in losses], stats, folder))
-        lost = [path for loss in losses for path in loss.paths]
+        lost = [*dict.fromkeys((*paths, *(path for loss in losses for path in loss.paths)))]
         write.commit(
             stats,
             schema=write.view.schema().avro,

@@ -1,4 +1,4 @@
-"""Write the lost completed file of an instant anew, from its plan, its files, and the metadata table.
+"""Write the lost or damaged completed file of an instant anew, from its plan, its files, and the metadata table.
 
 docs/operations/verify-and-repair.md says what the new file cannot have.
 """
@@ -26,6 +26,7 @@ from hoodie.timeline import (
     Action,
     Instant,
     State,
+    delete_instant_files,
     instant_time_of_ms,
     is_live,
     ms_of_instant_time,
@@ -52,19 +53,27 @@ def lost_completions(view: TableView) -> list[LostInstant]:
     return lost_writes(view, suspects, recorded_commits(view)) if suspects else []
 
 
-def complete_anew(view: TableView, lost: LostInstant) -> str:
+def complete_anew(view: TableView, lost: LostInstant, damaged: Mapping[str, Instant]) -> str:
     """Write the completed file, and return a note of what could not be known; `view` was loaded under the lock.
 
-    Raises: UnsupportedError if nothing tells what a write replaced.
+    `damaged`: the instants whose completed file does not parse, by requested time. The file is replaced, and keeps its
+    completion time.
+
+    Raises: UnsupportedError if nothing says what a write replaced.
     """
     instant = lost.instant
     if instant is None:
         raise UnsupportedError(f"{lost.requested_time}: no file of the instant is left; restore them from a copy")
-    before = replace(view, timeline=view.timeline.filter(lambda found: found.requested_time != lost.requested_time))
+    left_out = {*damaged, lost.requested_time}
+    before = replace(view, timeline=view.timeline.filter(lambda found: found.requested_time not in left_out))
     content = _Content(before, instant, lost.recorded_at).metadata()
-    completion_time = _completion_time(view, lost)
+    old = damaged.get(lost.requested_time)
+    completion_time = _completion_time(view, lost) if old is None else old.completion_time or lost.requested_time
+    if old is not None:
+        view.held_lock.ensure_held()
+        delete_instant_files(view.store, view.layout, old.requested_time, old.action, State.COMPLETED)
     complete_again(view, instant, content.to_bytes(view.config.version), completion_time)
-    time = "" if lost.recorded_at else f"; its completion time {completion_time} is a guess"
+    time = "" if lost.recorded_at or old is not None else f"; its completion time {completion_time} is a guess"
     return (
         f"{instant.requested_time} has a new completed file: the extra metadata of its writer (also the batch of a "
         f"stream) is lost, and the numbers of inserts, updates and deletes are estimates{time}"

@@ -7,7 +7,7 @@ log files that of `read_file_slice`; of a task that compares keys: the keys of o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +20,7 @@ from hoodie.engine.packing import chunks
 from hoodie.errors import CorruptFileError, HoodieError, IndexUnavailableError, PartitionPathError, UnsupportedError
 from hoodie.files.base_file import open_base_file, stored_rows
 from hoodie.files.merged_slice import SliceRead, read_file_slice
-from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.table.table_config import TableConfig
@@ -43,6 +43,7 @@ from hoodie.services.results import EXAMPLES_MAX, Report
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.columns import whole_read
 from hoodie.view.slices import data_table
+from hoodie.view.table_view import TableView
 
 _TASK_BYTES = 256 * 1024 * 1024
 _KEYS_OF_A_PART = 1_000_000
@@ -196,6 +197,22 @@ def _read_slices(task: _Task, _context: TaskContext) -> DataCheck:
         tuple(notes),
         sum(rows.misplaced for rows in read),
         tuple(key for rows in read for key in rows.examples)[:EXAMPLES_MAX],
+    )
+
+
+def is_damaged(view: TableView, found: FileSlice, path: str) -> bool:
+    """Return whether a file of a slice cannot be read, or has another length than the listing says."""
+    if found.base_file is not None and found.base_file.path == path:
+        file: BaseFile | LogFile = found.base_file
+        alone = replace(found, log_files=())
+    else:
+        file = next(log for log in found.log_files if log.path == path)
+        alone = replace(found, base_file=None, log_files=(file,))
+    info = view.store.head(path)
+    if info is None or info.size_bytes != file.size_bytes:
+        return True
+    return bool(
+        _read_slices(_Task(view.store.spec, (alone,), {}, whole_read(view), None), TaskContext(0, 0, 0)).problems
     )
 
 

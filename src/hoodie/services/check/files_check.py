@@ -87,7 +87,7 @@ def file_problems(survey: Survey, known: KnownFiles) -> Iterator[Problem]:
     for path in sorted(known.needed - survey.data_files.keys() - known.leaving):
         yield Problem(kinds.FILE_MISSING, path, "a file", "none")
     for path, size_bytes in survey.recorded.items():
-        found = survey.data_files.get(path)
+        found = None if path in known.leaving else survey.data_files.get(path)
         # A commit may have appended to a log file of version 6 after this one.
         if found is not None and size_bytes and _has_other_length(found[1].size_bytes, size_bytes, found[2]):
             yield Problem(kinds.FILE_LENGTH, path, f"{size_bytes} bytes", f"{found[1].size_bytes} bytes")

@@ -13,7 +13,8 @@ from hoodie.display import command_text
 from hoodie.services.results import Severity
 
 REPAIR: Final = "hoodie repair TABLE --execute"
-_COPY: Final = "restore the file from a copy, or roll back or restore the table to an instant before it"
+_REPAIR_FULL: Final = "hoodie repair TABLE --full --execute"
+_OR_LOSS: Final = "restore the file from a copy; without a copy, give it up: hoodie repair TABLE --accept-loss FILE"
 _BY_HAND: Final = "no command: see the page"
 
 
@@ -33,7 +34,7 @@ class FindingKind:
     @property
     def is_repaired(self) -> bool:
         """Whether `repair` mends it."""
-        return self.remedy == REPAIR
+        return self.remedy in (REPAIR, _REPAIR_FULL)
 
 
 def _error(name: str, meaning: str, remedy: str) -> FindingKind:
@@ -53,19 +54,23 @@ PROPERTIES_BACKUP: Final = _warning(
 
 INSTANT_EMPTY: Final = _error(
     "instant-empty",
-    "the newest completed file of the timeline has 0 bytes: its writer died before it told success",
+    "the completed file of the newest write has 0 bytes, or one of a clean or rollback is damaged: it is done again",
     REPAIR,
 )
-INSTANT_DAMAGED: Final = _error("instant-damaged", "a completed file does not parse", _COPY)
+INSTANT_DAMAGED: Final = _error(
+    "instant-damaged",
+    "the file of a savepoint does not parse",
+    "restore the file from a copy; without a copy, give the savepoint up: hoodie savepoint delete TABLE INSTANT",
+)
 INSTANT_DOUBLED: Final = _error(
     "instant-doubled", "two actions, or two completed files, have the same requested time", _BY_HAND
 )
 INSTANT_LOST: Final = _error(
-    "instant-lost", "the metadata table has a commit that the timeline and its archive have not", _COPY
+    "instant-lost", "the metadata table has a commit that the timeline and its archive have not", _OR_LOSS
 )
 COMPLETION_LOST: Final = _error(
     "completion-lost",
-    "the completed file of a write is lost: what was done later proves that the write completed",
+    "the completed file of a write is lost, and what was done later proves that the write completed; or it is damaged",
     REPAIR,
 )
 OLD_TIMELINE_WRITTEN: Final = _error(
@@ -84,7 +89,7 @@ INSTANT_BEFORE_REQUEST: Final = _warning(
 PLAN_EMPTY: Final = _error(
     "plan-empty", "the plan of a pending service has 0 bytes: its scheduler died; nothing was executed", REPAIR
 )
-PLAN_DAMAGED: Final = _error("plan-damaged", "the plan of a pending service does not parse", _COPY)
+PLAN_DAMAGED: Final = _error("plan-damaged", "the plan of a pending service does not parse", REPAIR)
 ROLLBACK_PENDING: Final = _warning("rollback-pending", "a rollback was not finished", REPAIR)
 RESTORE_PENDING: Final = _error(
     "restore-pending",
@@ -96,15 +101,15 @@ WRITE_DEAD: Final = _warning(
     "write-dead", "a write is pending and its writer has no heartbeat; the next write rolls it back too", REPAIR
 )
 ARCHIVE_DAMAGED: Final = _error(
-    "archive-damaged", "the archived timeline, or a file of it, is damaged or missing", _COPY
+    "archive-damaged", "the archived timeline, or a file of it, is damaged or missing", _OR_LOSS
 )
 
 FILE_MISSING: Final = _error(
     "file-missing",
     "a file that the newest rows need does not exist",
-    f"{_COPY}; without a copy, give up its rows: hoodie repair TABLE --accept-loss FILE",
+    _OR_LOSS,
 )
-FILE_LENGTH: Final = _error("file-length", "a data file has not the length that its commit recorded", _COPY)
+FILE_LENGTH: Final = _error("file-length", "a data file has not the length that its commit recorded", _OR_LOSS)
 FILE_ORPHANED: Final = _error(
     "file-orphaned", "no completed instant names the data file; readers that list folders may count its rows", REPAIR
 )
@@ -133,7 +138,7 @@ INDEX_MISSING: Final = _warning(
     "index-missing", "the properties ask for a record index and there is none; keys are looked up in the data", REPAIR
 )
 INDEX_DIFFERS: Final = _error(
-    "index-differs", "the record index, or the bloom filters in the metadata table, differ from the data", REPAIR
+    "index-differs", "the record index, or the bloom filters in the metadata table, differ from the data", _REPAIR_FULL
 )
 HBASE_DIFFERS: Final = _error(
     "hbase-differs",
@@ -146,14 +151,16 @@ STATISTICS_MISSING: Final = _warning(
     REPAIR,
 )
 STATISTICS_DIFFER: Final = _error(
-    "statistics-differ", "the column statistics differ from the data: queries may skip files that they need", REPAIR
+    "statistics-differ",
+    "the column statistics differ from the data: queries may skip files that they need",
+    _REPAIR_FULL,
 )
 INDEX_BUILD_ABANDONED: Final = _warning(
     "index-build-abandoned", "files of an index build that does not run are left", REPAIR
 )
 
 FILE_DAMAGED: Final = _error(
-    "file-damaged", "a base or log file cannot be read, or has not the rows that its commit recorded", _COPY
+    "file-damaged", "a base or log file cannot be read, or has not the rows that its commit recorded", _OR_LOSS
 )
 KEY_DOUBLED: Final = _error(
     "key-doubled", "several rows have a key that the index says is unique", "delete and upsert the keys, see the page"

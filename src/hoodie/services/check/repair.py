@@ -29,12 +29,13 @@ from hoodie.services.check import kinds
 from hoodie.services.check.completion import complete_anew, lost_completions
 from hoodie.services.check.metadata_check import unfinished_build_files
 from hoodie.services.check.survey import Problem, Survey
-from hoodie.services.check.timeline_check import empty_completed, empty_plans
+from hoodie.services.check.timeline_check import damaged_writes, unreadable_completed, unreadable_plans
 from hoodie.services.check.verify import Checked, check, quick_problems
 from hoodie.services.cleaning.clean import finish_cleans
 from hoodie.services.indexing.file_builds import build_partition
 from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.record_builds import build_record_index
+from hoodie.services.planned.pending import drop_plan
 from hoodie.services.recovery.restore import finish_restores
 from hoodie.services.results import EXAMPLES_MAX, ServiceResult
 from hoodie.timeline import Action, State, TableLock, delete_heartbeat, delete_instant_files, is_live
@@ -45,9 +46,9 @@ class Step(StrEnum):
     """The steps of a repair. They run in this order; each can be repeated."""
 
     PROPERTIES = "finish the change of hoodie.properties"
-    REOPEN = "make an instant pending again by deleting its empty completed file"
-    DROP_PLANS = "delete pending services whose plan is empty"
-    COMPLETE = "write the lost completed file of an instant anew"
+    REOPEN = "make an instant pending again by deleting its empty or damaged completed file"
+    DROP_PLANS = "delete pending services whose plan is empty or damaged"
+    COMPLETE = "write the lost or damaged completed file of an instant anew"
     RESTORE = "finish the restore"
     ORPHANS = "delete data files that no completed instant names"
     PARTITION_FILES = "write missing .hoodie_partition_metadata files"
@@ -63,7 +64,7 @@ class Step(StrEnum):
 _MENDED_BY: Final = {
     Step.PROPERTIES: (kinds.PROPERTIES_DAMAGED, kinds.PROPERTIES_BACKUP),
     Step.REOPEN: (kinds.INSTANT_EMPTY,),
-    Step.DROP_PLANS: (kinds.PLAN_EMPTY,),
+    Step.DROP_PLANS: (kinds.PLAN_EMPTY, kinds.PLAN_DAMAGED),
     Step.COMPLETE: (kinds.COMPLETION_LOST,),
     Step.RESTORE: (kinds.RESTORE_PENDING,),
     Step.ORPHANS: (kinds.FILE_ORPHANED,),
@@ -267,7 +268,7 @@ def _finish_properties(call: Call, _keys: Sequence[str]) -> None:
 def _reopen(call: Call, keys: Sequence[str]) -> None:
     with call.state.table_lock() as lock:
         survey = Survey.under(call.state, lock)
-        for instant in empty_completed(survey):
+        for instant in unreadable_completed(survey):
             if instant.requested_time in keys:
                 lock.ensure_held()
                 view = survey.view
@@ -277,23 +278,23 @@ def _reopen(call: Call, keys: Sequence[str]) -> None:
 def _drop_plans(call: Call, keys: Sequence[str]) -> None:
     with call.state.table_lock() as lock:
         survey = Survey.under(call.state, lock)
-        for instant in empty_plans(survey):
+        for instant in unreadable_plans(survey):
             if instant.requested_time in keys and not is_live(call.state.store, instant.requested_time):
                 lock.ensure_held()
-                states = (State.INFLIGHT, State.REQUESTED)
-                view = survey.view
-                delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, *states)
+                drop_plan(survey.view, instant)
 
 
 def _complete(call: Call, keys: Sequence[str]) -> tuple[str, ...]:
     """Write completed files; an instant that cannot be completed is a note, and the others are."""
     notes = []
     with call.state.table_lock() as lock:
-        view = TableView.load(call.state, lock)
-        for lost in lost_completions(view):
+        survey = Survey.under(call.state, lock)
+        damaged = {instant.requested_time: instant for instant in survey.damaged}
+        for lost in [*lost_completions(survey.view), *damaged_writes(survey)]:
             if lost.requested_time in keys:
                 try:
-                    notes.append(complete_anew(view, lost))
+                    notes.append(complete_anew(survey.view, lost, damaged))
+                    damaged.pop(lost.requested_time, None)
                 except UnsupportedError as error:
                     notes.append(f"{_FAILED}{Step.COMPLETE}: {error}")
     return tuple(notes)

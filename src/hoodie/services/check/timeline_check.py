@@ -6,6 +6,7 @@ docs/format/table.md §2.1, §2.7.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.errors import CorruptFileError, HoodieError
@@ -19,12 +20,14 @@ from hoodie.format.instants.service_metadata import (
     RollbackPlan,
     SavepointMetadata,
 )
+from hoodie.format.table.table_config import TableType
 from hoodie.services.check import kinds
 from hoodie.services.check.completion import lost_completions
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.versions.kept import written_after_move
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, ArchiveLogs, Instant, State, archive_of, is_live, read_instant
+from hoodie.view.lost_instants import LostInstant, recorded_commits
 from hoodie.view.table_view import TableView
 
 _PLANS: Mapping[Action, Callable[[bytes], object]] = {
@@ -53,7 +56,7 @@ def timeline_problems(survey: Survey) -> Iterator[Problem]:
         yield from _problems_of_contents(survey, files)
     yield from _doubled(instants)
     yield from (
-        Problem(kinds.INSTANT_DAMAGED, instant.requested_time, f"the content of a {instant.action}", text)
+        Problem(kinds.COMPLETION_LOST, instant.requested_time, f"the content of a {instant.action}", text)
         for instant, text in survey.damaged.items()
         if not _is_empty(instants[_key(instant)])
     )
@@ -64,31 +67,55 @@ def timeline_problems(survey: Survey) -> Iterator[Problem]:
         yield Problem(kinds.OLD_TIMELINE_WRITTEN, found.requested_time, "no instant", f"{found}: {where}")
 
 
-def empty_completed(survey: Survey) -> list[Instant]:
-    """Return the completed instants whose file has 0 bytes, and that can be made pending again.
+def unreadable_completed(survey: Survey) -> list[Instant]:
+    """Return the completed instants that can be made pending again, as their file has 0 bytes or does not parse.
 
-    A write can if no later write completed: its writer died before it told success, and nobody built on its files.
-    Rollbacks and cleans can: their plan is executed again.
+    A write can if its file has 0 bytes and no later write completed: its writer died before it told success, and nobody
+    built on its files. Rollbacks and cleans can: their plan is executed again.
     """
-    found = [files[State.COMPLETED][0][0] for files in _files_by_instant(survey).values() if _is_empty(files)]
+    found = [
+        files[State.COMPLETED][0][0] for files in _files_by_instant(survey).values() if _is_unreadable(survey, files)
+    ]
     newest = max((survey.view.order_time(instant) for instant in survey.view.completed_writes()), default="")
     return [instant for instant in found if _can_be_pending(survey, instant, newest)]
 
 
-def empty_plans(survey: Survey) -> list[Instant]:
-    """Return the pending services whose plan has 0 bytes, so that nothing of them was executed."""
-    found = []
-    for files in _files_by_instant(survey).values():
-        for instant, info in files.get(State.REQUESTED, []):
-            if State.COMPLETED not in files and instant.action in _PLANS and not info.size_bytes:
-                found.append(instant)
+def damaged_writes(survey: Survey) -> list[LostInstant]:
+    """Return the completed writes and services whose file does not parse: it is written anew.
+
+    Their completed file exists, so they completed, unless the file has 0 bytes and no later write completed.
+    """
+    instants = _files_by_instant(survey)
+    again, recorded, found = unreadable_completed(survey), recorded_commits(survey.view), []
+    for instant in survey.damaged:
+        if instant not in again:
+            requested = instants[_key(instant)].get(State.REQUESTED, [])
+            pending = requested[0][0] if requested else replace(instant, action=_begun_as(survey, instant))
+            pending = replace(pending, state=State.INFLIGHT, completion_time=None)
+            time = instant.requested_time
+            found.append(LostInstant(time, pending, recorded.get(time), "its completed file exists, and is damaged"))
     return found
+
+
+def unreadable_plans(survey: Survey) -> list[Instant]:
+    """Return the pending services whose plan has 0 bytes or does not parse."""
+    return [
+        files[State.REQUESTED][0][0]
+        for files in _files_by_instant(survey).values()
+        if any(found.kind in (kinds.PLAN_EMPTY, kinds.PLAN_DAMAGED) for found in _problems_of_contents(survey, files))
+    ]
 
 
 def _can_be_pending(survey: Survey, instant: Instant, newest: str) -> bool:
     if instant.action.writes_data:
         return survey.view.order_time(instant) >= newest
     return instant.action in (Action.ROLLBACK, Action.CLEAN)
+
+
+def _begun_as(survey: Survey, instant: Instant) -> Action:
+    """Return the action of an instant without a requested file: a commit of a merge-on-read table is a compaction."""
+    is_compaction = survey.view.config.table_type is TableType.MERGE_ON_READ and instant.action is Action.COMMIT
+    return Action.COMPACTION if is_compaction else instant.action
 
 
 def _key(instant: Instant) -> tuple[str, Action]:
@@ -111,6 +138,15 @@ def _is_empty(files: _Files) -> bool:
     return bool(completed) and not any(info.size_bytes for _, info in completed)
 
 
+def _is_unreadable(survey: Survey, files: _Files) -> bool:
+    """Return whether the completed file is empty, or is one of a rollback or clean that does not parse."""
+    instant = files[State.COMPLETED][0][0] if State.COMPLETED in files else None
+    if instant is None or _is_empty(files):
+        return instant is not None
+    parsed = _parsed(survey, instant, State.COMPLETED, _CONTENTS, kinds.INSTANT_DAMAGED)
+    return instant.action is not Action.SAVEPOINT and any(True for _ in parsed)
+
+
 def _problems_of_states(survey: Survey, requested_time: str, files: _Files) -> Iterator[Problem]:
     completed = files.get(State.COMPLETED, [])
     if len(completed) > 1:
@@ -127,12 +163,14 @@ def _problems_of_states(survey: Survey, requested_time: str, files: _Files) -> I
 def _problems_of_contents(survey: Survey, files: _Files) -> Iterator[Problem]:
     if _is_empty(files):
         instant, info = files[State.COMPLETED][0]
-        is_mended = instant in empty_completed(survey)
-        kind = kinds.INSTANT_EMPTY if is_mended else kinds.INSTANT_DAMAGED
+        kind = kinds.INSTANT_EMPTY
+        if instant not in unreadable_completed(survey):
+            kind = kinds.COMPLETION_LOST if instant.action.writes_data else kinds.INSTANT_DAMAGED
         yield Problem(kind, instant.requested_time, f"the content of a {instant.action}", f"{info.name} with 0 bytes")
     elif State.COMPLETED in files:
         instant, _ = files[State.COMPLETED][0]
-        yield from _parsed(survey, instant, State.COMPLETED, _CONTENTS, kinds.INSTANT_DAMAGED)
+        kind = kinds.INSTANT_DAMAGED if instant.action is Action.SAVEPOINT else kinds.INSTANT_EMPTY
+        yield from _parsed(survey, instant, State.COMPLETED, _CONTENTS, kind)
     if State.COMPLETED not in files and State.REQUESTED in files:
         instant, info = files[State.REQUESTED][0]
         if instant.action in _PLANS and not info.size_bytes:

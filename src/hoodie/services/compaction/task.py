@@ -66,8 +66,8 @@ class CompactSlice:
                     writer.write(kept)
         except MissingFileError as error:
             raise CorruptFileError(
-                f"the compaction plan {self.instant_time} names a file that does not exist ({error}); restore the file "
-                f"or roll back the plan with t.rollback({self.instant_time!r}), so that another plan can be scheduled",
+                f"the compaction plan {self.instant_time} names a file that does not exist ({error}); restore the "
+                "file, or give up its rows with t.repair(accept_loss=…), which executes the plan without it",
                 path=store.uri(task.partition_path),
             ) from error
         return _stat(store, task, path, writer, logged, started)

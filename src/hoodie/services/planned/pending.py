@@ -111,6 +111,29 @@ def roll_back_plan(
     return RolledBack(instant_time, count)
 
 
+def drop_plan(view: TableView, instant: Instant) -> None:
+    """Delete a pending service whose plan cannot be read, with the files that it wrote. Call it under the table's lock.
+
+    Its partitions are not known: its data files are found by their markers, and what is left is orphaned.
+
+    Raises: UnsupportedError for a compaction of version 6 that later writes rely on.
+    """
+    try:
+        _check_removable(view, instant)
+    except UnsupportedError as error:
+        files = f"{view.store.uri(view.layout.instant_folder())}/{instant.requested_time}.{instant.action}.requested"
+        raise UnsupportedError(
+            f"the plan {files} is damaged, and log files of later writes belong to the file slices that it creates; "
+            "restore the file from a copy"
+        ) from error
+    if instant.action.writes_data:
+        take_back_metadata(view, instant.requested_time)
+        clear_files(view, instant.requested_time, ())
+    states = (State.INFLIGHT, State.REQUESTED)
+    delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, *states)
+    delete_heartbeat(view.store, instant.requested_time)
+
+
 def _check_removable(view: TableView, instant: Instant) -> None:
     """Refuse to remove a compaction of version 6 after which writes began: their log files have its instant in names.
 

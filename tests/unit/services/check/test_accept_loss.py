@@ -210,7 +210,7 @@ def test_what_is_not_lost_is_not_given_up() -> None:
     table = logged()
     rows = {row["kind"]: f"{row['partition_path']}/{row['file']}" for row in table.inspect.files().to_pylist()}
     for given, message in (
-        (rows["base"], "but it exists"),
+        (rows["base"], "but it exists and every row of it can be read"),
         ("city=nyc/other.parquet", "expected a file that the newest rows need"),
         ([], "at least one path"),
     ):
@@ -218,12 +218,76 @@ def test_what_is_not_lost_is_not_given_up() -> None:
             table.repair(accept_loss=given)
 
 
-def test_a_pending_compaction_of_the_file_group_is_a_conflict() -> None:
-    table = logged()
-    table.schedule_compaction()
-    path = lose(table)
-    with pytest.raises(CommitConflictError, match="is in a pending compaction"):
+def damage(table: Table, path: str, how: str) -> None:
+    store = table.view().store
+    if how == "lost":
+        store.delete(path)
+        return
+    content = store.read(path)
+    middle = len(content) // 2
+    changed = content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
+    store.replace(path, changed if how == "changed" else content[:-20])
+
+
+@pytest.mark.matrix(keep=12)
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("index", ["record", "simple", "bucket"])
+@pytest.mark.parametrize(("place", "left"), [(0, []), (1, [30, 20]), (-1, [10, 20])])
+@pytest.mark.parametrize("how", ["lost", "changed", "cut"])
+def test_a_pending_compaction_of_the_file_group_is_executed_without_the_file(
+    version: int, index: str, place: int, left: list[int], how: str
+) -> None:
+    """In version 6 later log files have the instant of the plan in their names, so the plan cannot be taken back."""
+    options = {"hoodie.bucket.index.num.buckets": "1"} if index == "bucket" else {}
+    table = made("merge_on_read", index, table_version=version, properties=options)
+    table.upsert([{"id": "a", "city": "nyc", "x": 10}])
+    table.upsert([{"id": "b", "city": "nyc", "x": 20}])
+    plan = table.schedule_compaction()
+    table.upsert([{"id": "a", "city": "nyc", "x": 30}])
+    view = table.view()
+    stats = (stat for instant in view.completed_writes() for stat in view.commit_metadata(instant).write_stats())
+    path = [str(stat.path) for stat in stats if stat.partition_path == "city=nyc"][place]
+    damage(table, path, how)
+    assert not table.verify(full=True).ok
+    told = table.repair(accept_loss=path)
+    assert told.notes[-1] == f"would execute the pending compaction {plan} without these file groups"
+    done = table.repair(dry_run=False, accept_loss=path)
+    assert done.counts == told.counts
+    assert done.notes[-1] == f"the pending compaction {plan} was executed without these file groups"
+    check(table)
+    assert not table.pending_compactions()
+    assert values_of(table, "x") == sorted([*((x,) for x in left), (3,)])
+    table.upsert(ROWS)
+    assert values_of(table) == [A, B, C]
+    check(table)
+
+
+def test_a_pending_clustering_of_the_file_group_is_a_conflict() -> None:
+    table = made("copy_on_write", "simple")
+    table.bulk_insert([{"id": "d", "city": "sf", "x": 1}])
+    plan = table.schedule_clustering(partitions=["city=sf"])
+    path = next(path for path in map(str, table.view().store.names("city=sf")) if path.endswith(".parquet"))
+    path = f"city=sf/{path}"
+    table.view().store.delete(path)
+    count = len(table.timeline.instants)
+    with pytest.raises(CommitConflictError, match="clustering"):
         table.repair(dry_run=False, accept_loss=path)
-    table.rollback(table.pending_compactions().instants[0])
+    assert len(table.timeline.instants) == count
+    table.rollback(str(plan))
     table.repair(dry_run=False, accept_loss=path)
-    assert values_of(table) == [C]
+    check(table)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_damaged_older_version_is_given_up_without_rows(version: int) -> None:
+    table = made("copy_on_write", "simple", table_version=version)
+    path = next(
+        f"city=nyc/{row['file']}" for row in table.inspect.files().to_pylist() if "nyc" in row["partition_path"]
+    )
+    table.upsert(ROWS)
+    damage(table, path, "cut")
+    assert table.verify().problems == {"file-length": 1}
+    done = table.repair(dry_run=False, accept_loss=path)
+    assert done.notes == (f"{path} is an older version: the newest rows do not need it",)
+    check(table)
+    assert values_of(table) == [A, B, C]

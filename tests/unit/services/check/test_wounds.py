@@ -8,7 +8,17 @@ from hoodie.services.check.kinds import KINDS
 from hoodie.table import Table
 from tests.support.deaths import check_tidy, run_until
 from tests.support.tables import Rows, contents, copy_of, rows_of, trips
-from tests.unit.services.check.wounds import START, WOUNDS, Wound, orphan_of_no_instant, sound
+from tests.unit.services.check.wounds import (
+    SECOND,
+    START,
+    TIMELINE,
+    WOUNDS,
+    Wound,
+    aged,
+    orphan_of_no_instant,
+    paths,
+    sound,
+)
 
 INCIDENTAL = {"leftover-stage", "leftover-lock", "leftover-markers", "leftover-heartbeat"}
 """What a dead writer leaves beside the wound that a case is about."""
@@ -51,6 +61,25 @@ def test_a_wound_is_found_and_mended(wound: Wound) -> None:
     if again.view().config.raw["hoodie.table.type"] == "COPY_ON_WRITE":
         check_tidy(store)
     assert again.verify(full=True).ok
+
+
+@pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read"])
+def test_a_torn_write_without_a_requested_file_is_written_anew(kind: str) -> None:
+    """A commit of a merge-on-read table is a compaction."""
+    store = sound(kind)
+    if kind == "merge_on_read":
+        Table(store).compact(Table(store).schedule_compaction())
+    newest = paths(store, TIMELINE, r"\.commit$")[-1]
+    store.replace(newest, store.read(newest)[:-40])
+    requested = paths(store, TIMELINE, r"\.(commit|compaction)\.requested$")[-1]
+    store.delete(requested)
+    aged(store)
+    report = Table(store).verify()
+    assert (report.problems, report.warnings) == ({"completion-lost": 1}, {"instant-not-requested": 1})
+    Table(store).repair(dry_run=False)
+    report = Table(store).verify(full=True)
+    assert (report.problems, report.warnings) == ({}, {"instant-not-requested": 1})
+    assert rows_of(store) == SECOND
 
 
 def test_young_files_and_running_writers_are_kept() -> None:

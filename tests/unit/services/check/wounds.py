@@ -21,6 +21,7 @@ from hoodie.services.check.kinds import FindingKind
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline.locks import storage_based
+from tests.support.archived import OFTEN
 from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.tables import Rows, copy_of, made_once, trips, trips_store
@@ -254,6 +255,56 @@ def _lose_instant(store: MemoryStore) -> None:
         store.delete(path)
 
 
+def _torn_clean(store: MemoryStore) -> None:
+    _write_third(Table(store))
+    _clean_all(Table(store))
+    _cut(_file(TIMELINE, r"\.clean$"), 40)(store)
+
+
+def _torn_savepoint(store: MemoryStore) -> None:
+    Table(store).savepoint()
+    _cut(_file(TIMELINE, r"\.savepoint$"), 40)(store)
+
+
+def _half_compaction(store: MemoryStore) -> None:
+    Table(store).schedule_compaction()
+    _rewrite(_file(TIMELINE, r"\.compaction\.requested$"), _halved)(store)
+
+
+def _half_clean(store: MemoryStore) -> None:
+    """The plan of a clean that died."""
+    _dies_halfway(_clean_all)(store)
+    _rewrite(_file(TIMELINE, r"\.clean\.requested$"), _halved)(store)
+
+
+def _half_service(action: str) -> Change:
+    return _add(f"{TIMELINE}/20990101000000000.{action}.requested", content=b"Obj\x01 and no more")
+
+
+ARCHIVED: Rows = {**SECOND, "x": (9, "sf")}
+
+
+def _archived(store: MemoryStore) -> str:
+    """Archive the first commits; return a file of the archive."""
+    for number in range(6):
+        Table(store).upsert(trips({"x": (number + 4, "sf")}), properties=OFTEN)
+    return _file(f"{TIMELINE}/history", r"\.parquet$", 0)(store)
+
+
+def _cut_archive(store: MemoryStore) -> None:
+    path = _archived(store)
+    store.replace(path, store.read(path)[:-9])
+
+
+def _lose_archive(store: MemoryStore) -> None:
+    store.delete(_archived(store))
+
+
+def _lose_manifest(store: MemoryStore) -> None:
+    _archived(store)
+    store.delete(_file(f"{TIMELINE}/history", "manifest_")(store))
+
+
 def _orphan_of_a_failed_task(store: MemoryStore) -> None:
     newest = _newest_data(store)
     folder, _, name = newest.rpartition("/")
@@ -339,8 +390,24 @@ WOUNDS = [
     _unseen("half-written properties with a backup", _half_properties, kinds.PROPERTIES_DAMAGED),
     _unseen("a backup of the properties", _backup_properties, kinds.PROPERTIES_BACKUP),
     _mended("an empty completed file, the newest", _rewrite(_NEWEST, _empty), kinds.INSTANT_EMPTY, rows=START),
-    _told("an empty completed file, not the newest", _rewrite(_OLDEST, _empty), kinds.INSTANT_DAMAGED),
-    _told("a torn completed file", _cut(_NEWEST, 40), kinds.INSTANT_DAMAGED),
+    _mended("an empty completed file, not the newest", _rewrite(_OLDEST, _empty), kinds.COMPLETION_LOST),
+    _mended("a torn completed file", _cut(_NEWEST, 40), kinds.COMPLETION_LOST),
+    _unseen("a torn completed clean", _torn_clean, kinds.INSTANT_EMPTY, rows=THIRD),
+    _told("a torn savepoint", _torn_savepoint, kinds.INSTANT_DAMAGED, before=SECOND),
+    *(
+        _unseen(f"a {action} with half a plan", _half_service(action), kinds.PLAN_DAMAGED, *more)
+        for action, more in (("clustering", ()), ("rollback", (kinds.ROLLBACK_PENDING,)), ("indexing", ()))
+    ),
+    _unseen("a compaction with half a plan", _half_compaction, kinds.PLAN_DAMAGED, kind="merge_on_read"),
+    _unseen(
+        "a clean with half a plan",
+        _half_clean,
+        *(kinds.PLAN_DAMAGED, kinds.CLEAN_PENDING, kinds.LISTING_STALE),
+        rows=THIRD,
+    ),
+    _told("a cut file of the archive", _cut_archive, kinds.ARCHIVE_DAMAGED, before=ARCHIVED),
+    _told("a lost file of the archive", _lose_archive, kinds.ARCHIVE_DAMAGED, before=ARCHIVED),
+    _told("a lost manifest of the archive", _lose_manifest, kinds.ARCHIVE_DAMAGED, before=ARCHIVED),
     _told("two completed files of one instant", _double, kinds.INSTANT_DOUBLED, before=SECOND),
     _told("a missing requested file", _lose(_FIRST_REQUESTED), kinds.INSTANT_NOT_REQUESTED, before=SECOND),
     _unseen("a rollback without a plan", _request("rollback"), kinds.PLAN_EMPTY, kinds.ROLLBACK_PENDING),

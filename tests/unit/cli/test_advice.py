@@ -1,0 +1,41 @@
+"""The commands that a finding names mend it: each is run as it is written, until `verify` is clean."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hoodie.services.check.kinds import KINDS
+from hoodie.table import Table
+from tests.support.command_line import Run
+from tests.unit.services.check.wounds import WOUNDS, Wound
+
+ROUNDS_MAX = 5
+COMMAND = re.compile(r"hoodie (\w+ [^;,:]*)")
+BY_HAND = {"instant-doubled", "instant-not-requested", "key-doubled", "lock-damaged"}
+"""Findings whose page asks a person to decide what is right, or to wait."""
+
+
+@pytest.mark.matrix(keep=20)
+@pytest.mark.parametrize(
+    "wound",
+    [wound for wound in WOUNDS if not {kind.name for kind in wound.findings} <= BY_HAND],
+    ids=lambda wound: wound.name,
+)
+def test_the_advice_of_a_finding_mends_it(wound: Wound, run: Run) -> None:
+    store = wound.make()
+    for _ in range(ROUNDS_MAX):
+        report = Table(store).verify(full=True)
+        left = [finding for finding in report.findings if finding.kind not in BY_HAND]
+        if not left:
+            break
+        *_, command = COMMAND.findall(KINDS[left[0].kind].remedy)
+        places = {"TABLE": store.uri(""), "FILE": left[0].key, "INSTANT": left[0].key}
+        words = [places.get(word, word) for word in command.split()]
+        if "--accept-loss" in words:
+            words.append("--execute")
+        done = run(*words)
+        assert done.code == 0, (left[0], done)
+    assert not left, str(report)
+    Table(store).to_arrow()
