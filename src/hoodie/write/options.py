@@ -148,6 +148,12 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
     return TableSchema(evolved, new_table_avro(evolved, table_name=config.name)), loose
 
 
+def filled_columns(table: pa.Schema, data: pa.Schema) -> tuple[str, ...]:
+    """Return a note of the columns that the data lacks, and that the write sets to null."""
+    missing = [name for name in table.names if name not in data.names and name not in (*META_FIELDS, OPERATION_FIELD)]
+    return (f"the data lacks {missing}: null in the written rows ({writes.FILL_MISSING.key})",) if missing else ()
+
+
 def _still_required(before: pa.Schema, after: pa.Schema, data: Dataset, *, is_strict: bool) -> tuple[pa.Schema, Paths]:
     """Return the schema whose columns allow no null where the data is known to have none, and the other columns.
 

@@ -69,6 +69,7 @@ from hoodie.write.options import (
     check_no_duplicates,
     effective_options,
     evolved_schema,
+    filled_columns,
     ignored_columns,
 )
 from hoodie.write.plan import Storage
@@ -146,6 +147,7 @@ class WriteSetup:
             changed=changed,
             data=data,
             loose=loose,
+            notes=() if data is None else filled_columns(view.schema().arrow, data.schema),
         )
 
     def without_lost_partitions(self) -> WriteSetup:

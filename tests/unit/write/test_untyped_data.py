@@ -129,9 +129,10 @@ def test_no_data_evolves_a_table_that_forbids_it() -> None:
 def test_the_error_of_a_missing_column_names_the_option_that_fills_it() -> None:
     table = new_table(SCHEMA)
     fill = "hoodie.write.set.null.for.missing.columns"
-    refused(table, [{"id": "a"}], rf"'q' \(int32\) is missing in the data: add .*{fill}=true")
+    refused(table, [{"id": "a"}], rf"'q' \(int32\) is missing in the data: add .*partial=True.*{fill}=true")
     refused(table, [{"q": 1, **NULLS}], r"'id' .* is missing in the data.*part of the record key")
-    table.upsert([{"id": "a"}], properties={fill: "true"})
+    done = table.upsert([{"id": "a"}], properties={fill: "true"})
+    assert "the data lacks ['q', " in done.notes[0]
     assert table.to_arrow(["id", "q"]).to_pylist() == [{"id": "a", "q": None}]
 
 

@@ -137,7 +137,10 @@ class _Merger:
             return "; it allows no null"
         if path in self._key_fields:
             return "; it is part of the record key or the partition path"
-        return f", or fill missing columns with null: {FILL_MISSING.key}=true"
+        return (
+            f", or upsert with partial=True, which keeps the stored values. {FILL_MISSING.key}=true in the properties "
+            "of the call, or of the table (t.alter.set_property), sets missing columns to null"
+        )
 
     def _type(self, table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
         if table == incoming and not pa.types.is_nested(table):
