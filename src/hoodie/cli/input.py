@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from hoodie.cli.csv_rows import CsvRows
 from hoodie.cli.json_rows import JsonRows
+from hoodie.engine.ahead import reader_of
 from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError
 
 STDIN: Final = "-"
@@ -86,7 +87,7 @@ def open_files(paths: Sequence[str], options: InputOptions) -> pa.RecordBatchRea
                     yield batch
                     done += batch.num_rows
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return reader_of(schema, batches())
 
 
 def infers_types(path: str) -> bool:

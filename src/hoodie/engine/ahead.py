@@ -1,16 +1,23 @@
-"""Streams that threads of this process read ahead of their consumer."""
+"""Streams that threads of this process read ahead of their consumer, and readers that several threads may ask."""
 
 from __future__ import annotations
 
+import atexit
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from queue import Empty, Full, Queue
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
+
+import pyarrow as pa
 
 T = TypeVar("T")
 _WAIT_SECONDS: Final = 0.1
 """How long a thread waits for room before it looks whether the consumer is gone."""
+_IDLE_SECONDS: Final = 3.0
+"""How long a thread waits for room before it ends; its stream goes on when the consumer asks again."""
 
 
 def ahead(streams: Iterable[Callable[[], Iterator[T]]], *, threads: int, waiting: int) -> Iterator[T]:
@@ -21,7 +28,8 @@ def ahead(streams: Iterable[Callable[[], Iterator[T]]], *, threads: int, waiting
         threads: how many streams are read at once, at least 1.
         waiting: how many items wait for the consumer at most.
 
-    The threads end with the iterator: at its end, at an error, and when it is closed.
+    The threads end with the iterator: at its end, at an error, and when it is closed; a few seconds after the consumer
+    stopped to ask; and before the interpreter ends.
 
     Memory: `waiting` items, and one of each thread. Raises: the first error of a stream.
 
@@ -29,13 +37,12 @@ def ahead(streams: Iterable[Callable[[], Iterator[T]]], *, threads: int, waiting
     ['a', 'b', 'c']
     """
     work = _Work(iter(streams), Queue(waiting))
-    readers = [threading.Thread(target=work.run, daemon=True, name="hoodie-read-ahead") for _ in range(threads)]
-    for reader in readers:
-        reader.start()
+    for _ in range(threads):
+        work.start()
     running = threads
     try:
         while running:
-            found = work.queue.get()
+            found = work.take()
             if found is None:
                 running -= 1
             elif isinstance(found, _Failed):
@@ -44,8 +51,22 @@ def ahead(streams: Iterable[Callable[[], Iterator[T]]], *, threads: int, waiting
                 yield found.item
     finally:
         work.stop()
-        for reader in readers:
-            reader.join()
+
+
+def reader_of(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+    """Return the batches as a reader that several threads may ask: each batch comes once."""
+    return pa.RecordBatchReader.from_batches(schema, _InTurn(batches))
+
+
+class _InTurn(Iterator[T]):
+    """An iterator whose items threads take in turn; a generator alone refuses two threads at once."""
+
+    def __init__(self, items: Iterator[T]) -> None:
+        self._items, self._taking = items, threading.Lock()
+
+    def __next__(self) -> T:
+        with self._taking:
+            return next(self._items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,43 +79,104 @@ class _Failed:
     error: BaseException
 
 
+_Found = _Item[T] | _Failed | None
+_Parked = tuple[_Found[T], Iterator[T] | None]
+
+
 class _Work(Generic[T]):
-    """The streams that are left, and the queue of what threads have read; None: a thread is done."""
+    """The streams that are left, and the queue of what threads have read; None: all streams of a thread ended."""
 
-    def __init__(self, streams: Iterator[Callable[[], Iterator[T]]], queue: Queue[_Item[T] | _Failed | None]) -> None:
-        self.queue = queue
+    def __init__(self, streams: Iterator[Callable[[], Iterator[T]]], queue: Queue[_Found[T]]) -> None:
+        self._queue = queue
         self._streams, self._taking, self._stopped = streams, threading.Lock(), threading.Event()
+        self._parked: list[_Parked[T]] = []
+        self._threads: list[threading.Thread] = []
+        _RUNNING.add(self)
 
-    def run(self) -> None:
+    def start(self, parked: _Parked[T] | None = None) -> None:
+        """Start a thread; `parked`: with what another thread has left."""
+        thread = threading.Thread(target=self._run, args=(parked,), daemon=True, name="hoodie-read-ahead")
+        self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+        thread.start()
+
+    def take(self) -> _Found[T]:
+        """Return what a thread has read next; streams that threads have left go on."""
         try:
-            while (begin := self._next()) is not None:
-                for item in begin():
-                    if not self._put(_Item(item)):
-                        return
-        except BaseException as error:
-            self._put(_Failed(error))
-            return
-        self._put(None)
+            return self._queue.get_nowait()
+        except Empty:
+            with self._taking:
+                parked, self._parked = self._parked, []
+            for one in parked:
+                self.start(one)
+        while not self._stopped.is_set():
+            try:
+                return self._queue.get(timeout=_IDLE_SECONDS)
+            except Empty:
+                continue
+        return _Failed(RuntimeError("the interpreter ends: the rows were not read to their end"))
 
     def stop(self) -> None:
-        """Let the threads end after their current item."""
+        """End the threads after their current item."""
         self._stopped.set()
         try:
             while True:
-                self.queue.get_nowait()
+                self._queue.get_nowait()
         except Empty:
-            return
+            pass
+        for thread in self._threads:
+            thread.join()
+        self._parked.clear()
+
+    def _run(self, parked: _Parked[T] | None) -> None:
+        stream: Iterator[T] | None = None
+        try:
+            if parked is not None:
+                found, stream = parked
+                if not self._put(found, stream) or not isinstance(found, _Item):
+                    return
+            while True:
+                if stream is None:
+                    begin = self._next()
+                    if begin is None:
+                        break
+                    stream = begin()
+                for item in stream:
+                    if not self._put(_Item(item), stream):
+                        return
+                stream = None
+            self._put(None, None)
+        except BaseException as error:
+            self._put(_Failed(error), None)
 
     def _next(self) -> Callable[[], Iterator[T]] | None:
         with self._taking:
             return None if self._stopped.is_set() else next(self._streams, None)
 
-    def _put(self, found: _Item[T] | _Failed | None) -> bool:
-        """Return whether the consumer can get it."""
+    def _put(self, found: _Found[T], stream: Iterator[T] | None) -> bool:
+        """Return whether the thread goes on: not if the consumer is gone, or does not ask and can resume the stream."""
+        until = time.monotonic() + _IDLE_SECONDS
         while not self._stopped.is_set():
             try:
-                self.queue.put(found, timeout=_WAIT_SECONDS)
+                self._queue.put(found, timeout=_WAIT_SECONDS)
                 return True
             except Full:
-                continue
+                if time.monotonic() < until:
+                    continue
+            with self._taking:  # a consumer that finds the queue empty looks for parked streams after this
+                try:
+                    self._queue.put_nowait(found)
+                    return True
+                except Full:
+                    self._parked.append((found, stream))
+                    return False
         return False
+
+
+_RUNNING: Final[weakref.WeakSet[_Work[Any]]] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """End all threads: one that is inside of Arrow when the interpreter ends would abort the process."""
+    for work in [*_RUNNING]:
+        work.stop()

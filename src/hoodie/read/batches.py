@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie.engine import LocalEngine
-from hoodie.engine.ahead import ahead
+from hoodie.engine.ahead import ahead, reader_of
 from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import FileSlice
 from hoodie.read.local import SliceScan
@@ -33,7 +33,7 @@ def read_batches(
         raise InvalidConfigError(f"batch_rows={batch_rows}: expected a whole number from 1")
     scan = scan or SliceScan.of(plan)
     schema = scan.output_schema
-    return pa.RecordBatchReader.from_batches(schema, _batches(plan, scan, batch_rows))
+    return reader_of(schema, _batches(plan, scan, batch_rows))
 
 
 def _batches(plan: ScanPlan, scan: SliceScan, batch_rows: int | None) -> Iterator[pa.RecordBatch]:

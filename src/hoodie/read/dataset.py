@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 from pyarrow.compute import Expression
 
 from hoodie.arguments import check_methods
+from hoodie.engine.ahead import reader_of
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.read.arrow_filter import columns_of, translated
 from hoodie.read.batches import read_batches
@@ -38,7 +39,7 @@ class TableScanner:
         found = read_batches(self._plan, self._batch_rows, scan=self._scan)
         if self._columns:
             return found
-        return pa.RecordBatchReader.from_batches(pa.schema([]), (batch.select([]) for batch in found))
+        return reader_of(pa.schema([]), (batch.select([]) for batch in found))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Return the rows batch by batch, as `to_reader`."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from hoodie.engine.ahead import reader_of
 from hoodie.errors import UnsupportedError
 from hoodie.format.metadata_table.record_location import LocationColumn
 from hoodie.index import lost_record_index
@@ -64,7 +65,7 @@ def stream_entries(view: TableView, *, as_of: When | None = None) -> pa.RecordBa
                 numbers = pa.array(np.full(len(some), bucket.number, np.int32))
                 yield pa.RecordBatch.from_arrays([some, *located, numbers], schema=ENTRIES_SCHEMA)
 
-    return pa.RecordBatchReader.from_batches(ENTRIES_SCHEMA, batches())
+    return reader_of(ENTRIES_SCHEMA, batches())
 
 
 def first_entries(view: TableView, limit: int | None, *, as_of: When | None = None) -> pa.Table:

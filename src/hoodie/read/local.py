@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.engine import LocalEngine, TaskContext
+from hoodie.engine.ahead import reader_of
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.base_rows import has_types
@@ -242,7 +243,7 @@ def stream(plan: ScanPlan) -> pa.RecordBatchReader:
         for found in sorted(plan.slices, key=lambda one: bool(one.log_files)):
             yield from scan.batches(plan.view.store, found)
 
-    return pa.RecordBatchReader.from_batches(plan.output_schema, batches())
+    return reader_of(plan.output_schema, batches())
 
 
 def first_rows(plan: ScanPlan, limit: int) -> pa.Table:
