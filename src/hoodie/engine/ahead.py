@@ -175,8 +175,10 @@ class _Work(Generic[T]):
 _RUNNING: Final[weakref.WeakSet[_Work[Any]]] = weakref.WeakSet()
 
 
-@atexit.register
 def _stop_all() -> None:
     """End all threads: one that is inside of Arrow when the interpreter ends would abort the process."""
     for work in [*_RUNNING]:
         work.stop()
+
+
+atexit.register(_stop_all)

@@ -150,7 +150,8 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
 
 def filled_columns(table: pa.Schema, data: pa.Schema) -> tuple[str, ...]:
     """Return a note of the columns that the data lacks, and that the write sets to null."""
-    missing = [name for name in table.names if name not in data.names and name not in (*META_FIELDS, OPERATION_FIELD)]
+    known = {*data.names, *META_FIELDS, OPERATION_FIELD}
+    missing = [name for name in table.names if name not in known]
     return (f"the data lacks {missing}: null in the written rows ({writes.FILL_MISSING.key})",) if missing else ()
 
 
