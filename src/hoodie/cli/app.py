@@ -32,41 +32,47 @@ _HELP_CHARS_MIN, _HELP_CHARS_DEFAULT = 30, 78
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 plus the number of the signal, as in shells."""
 
-MODULE_OF: Final = MappingProxyType(
+SECTIONS: Final = MappingProxyType(
     {
-        "demo": "demo",
-        "create": "writes",
-        "adopt": "adopt",
-        "upsert": "writes",
-        "insert": "writes",
-        "delete": "writes",
-        "update": "writes",
-        "delete-partitions": "writes",
-        "info": "reads",
-        "head": "reads",
-        "count": "reads",
-        "get": "reads",
-        "changes": "reads",
-        "timeline": "reads",
-        "show": "reads",
-        "inspect": "reads",
-        "schema": "reads",
-        "compact": "services",
-        "cluster": "services",
-        "rollback": "recovery",
-        "verify": "recovery",
-        "repair": "recovery",
-        "clean": "services",
-        "expire-partitions": "services",
-        "restore": "recovery",
-        "archive": "services",
-        "upgrade": "versions",
-        "downgrade": "versions",
-        "drop-old-timeline": "versions",
-        "sql": "writes",
-        "query": "query",
+        "Begin": {"demo": "demo", "create": "writes", "adopt": "adopt"},
+        "Write": {
+            "upsert": "writes",
+            "insert": "writes",
+            "delete": "writes",
+            "update": "writes",
+            "delete-partitions": "writes",
+        },
+        "Read": {
+            "head": "reads",
+            "count": "reads",
+            "get": "reads",
+            "changes": "reads",
+            "sql": "writes",
+            "query": "query",
+        },
+        "Look": {
+            "info": "reads",
+            "schema": "reads",
+            "timeline": "reads",
+            "show": "reads",
+            "inspect": "reads",
+            "verify": "recovery",
+        },
+        "Mend and go back": {"repair": "recovery", "rollback": "recovery", "restore": "recovery"},
+        "Maintain": {
+            "compact": "services",
+            "cluster": "services",
+            "clean": "services",
+            "expire-partitions": "services",
+            "archive": "services",
+            "upgrade": "versions",
+            "downgrade": "versions",
+            "drop-old-timeline": "versions",
+        },
     }
 )
+"""The commands by what they are for, as help lists them, each with its module."""
+MODULE_OF: Final = MappingProxyType({name: module for section in SECTIONS.values() for name, module in section.items()})
 """The module of each command; a command is the function of its name there, with `_` for `-`."""
 GROUPS: Final = MappingProxyType({"index": "index", "savepoint": "recovery", "services": "services"})
 """The module of each group of commands; the group is the `app` there."""
@@ -74,6 +80,14 @@ GROUPS: Final = MappingProxyType({"index": "index", "savepoint": "recovery", "se
 
 class _Commands(TyperGroup):
     """The group of all commands: turns errors that need no traceback into one line and an exit code."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in sections."""
+        for title, names in {**SECTIONS, "Groups of commands": GROUPS}.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            width = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
+            with formatter.section(title):
+                formatter.write_dl([(name, found.get_short_help_str(width)) for name, found in commands if found])
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command of this call."""

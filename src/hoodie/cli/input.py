@@ -100,13 +100,21 @@ def _kind(name: str) -> str:
     return path.with_suffix("").suffix if path.suffix in _COMPRESSIONS else path.suffix
 
 
+def _no_file(path: Path) -> str:
+    if path.is_dir():
+        return "expected a file, found a folder"
+    if path.exists():
+        return f"expected a file, found a pipe or device; JSON lines are read from standard input: - < {path}"
+    return "no such file"
+
+
 def _open_file(name: str, options: InputOptions) -> _Rows:
     with _named(name):
         if name == STDIN:
             return JsonRows(sys.stdin.buffer, options.types, ignores_others=options.ignores_others)
         path, kind = Path(name), _kind(name)
         if not path.is_file():
-            raise InvalidConfigError("expected a file, found a folder" if path.is_dir() else "no such file")
+            raise InvalidConfigError(_no_file(path))
         if kind not in {".parquet", ".csv", *_JSON_NAMES}:
             raise InvalidConfigError(f"expected .parquet, .csv, or one of {', '.join(sorted(_JSON_NAMES))}")
         _check_beginning(path)

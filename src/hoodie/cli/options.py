@@ -42,7 +42,13 @@ StorageOptions = Annotated[
 ]
 Properties = Annotated[list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="A `hoodie.*` option.")]
 Execute = Annotated[
-    bool, typer.Option("--execute", "--no-dry-run", help="Do it; without this option nothing is changed.")
+    bool,
+    typer.Option(
+        "--execute/--dry-run",
+        "--no-dry-run",
+        help="Do it, or only say what would be done (default).",
+        show_default=False,
+    ),
 ]
 TableVersion = Annotated[
     int | None,

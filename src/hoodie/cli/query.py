@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,9 +50,26 @@ def query(
         result = con.sql(statement)
         if result is not None:
             # As in a subquery, further columns of one name have the names `name_1`, `name_2`, …
-            _print(result.select("*").to_arrow_reader(), as_csv, as_json)
+            found = result.select("*")
+            _print(_with_long_sums(found) if as_json else found.to_arrow_reader(), as_csv, as_json)
     except duckdb.Error as error:
         raise InvalidConfigError(f"DuckDB: {error}") from error
+
+
+def _with_long_sums(result: Any) -> pa.RecordBatchReader:
+    """Return the rows with integers for HUGEINT, the type of sums of integers; Arrow has them as decimals.
+
+    A value of more than 64 bits stays a decimal, with the others of its column.
+    """
+    rows = result.to_arrow_reader()
+    sums = [number for number, kind in enumerate(result.types) if str(kind) == "HUGEINT"]
+    if not sums:
+        return rows
+    whole = rows.read_all()
+    for number in sums:
+        with contextlib.suppress(pa.ArrowInvalid):
+            whole = whole.set_column(number, whole.schema.names[number], whole.column(number).cast(pa.int64()))
+    return whole.to_reader()
 
 
 def _tables_of(statement: str, known: Mapping[str, str], stores: Mapping[str, str]) -> dict[str, str]:

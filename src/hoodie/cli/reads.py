@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -237,19 +238,24 @@ def schema(call: Call) -> pa.Table:
 
 
 def _summary(history: pa.Table) -> pa.Table:
-    """Reduce the history to six columns, which fit a terminal of 80 characters."""
+    """Reduce the history to seven columns, which fit a terminal of 80 characters; `completed` is a time of day."""
     rows = history.to_pylist()
     files = [None if row["files_created"] is None else row["files_created"] + row["files_updated"] for row in rows]
     return pa.table(
         {
             "instant": history["instant"],
+            "completed": [_time_of_day(row["completed_at"]) for row in rows],
             "what": [_named(row) for row in rows],
             "records": [_changed(row) for row in rows],
             "files": pa.array(files, pa.int64()),
-            "bytes_written": history["bytes_written"],
+            "bytes": history["bytes_written"],
             "seconds": history["seconds"],
         }
     )
+
+
+def _time_of_day(completed_at: datetime | None) -> str | None:
+    return None if completed_at is None else f"{completed_at.astimezone():%H:%M:%S}"
 
 
 def _named(row: Mapping[str, Any]) -> str:

@@ -323,7 +323,7 @@ def cell(name: str, value: Any, *, own: bool = False, is_time: bool = False) -> 
     if value is None:
         return ""
     if own and isinstance(value, int) and not isinstance(value, bool):
-        is_size = name.endswith("_bytes") or name.startswith("bytes_")
+        is_size = name.endswith("_bytes") or name.startswith("bytes")
         return size_text(value) if is_size else f"{value:,}"
     if is_time:
         return _TIME.sub(_with_milliseconds, value)

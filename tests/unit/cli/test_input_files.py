@@ -77,6 +77,7 @@ BROKEN = {
     "digits.json": (b'{"n":' + b"9" * 5_000 + b"}\n", "row 1: expected one JSON object on each line"),
     "surrogate.json": (LINE + b'{"id":"\\ud800"}\n', r"column 'id', row 2: '\ud800' (str) does not fit string"),
     "nowhere.csv": (None, "no such file"),
+    "/dev/null": (None, "found a pipe or device"),
     "folder.csv": (None, "expected a file, found a folder"),
     "name.txt": (CSV, "expected .parquet, .csv, or one of .json"),
 }

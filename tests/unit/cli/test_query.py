@@ -26,6 +26,14 @@ def test_tables_are_named_by_folder_path_and_option(run: Run, tmp_path: Path) ->
     out = run.text("query", "WITH w AS (SELECT id, n FROM trips) SELECT * FROM w ORDER BY n", "--csv")
     assert out.splitlines() == ['"id","n"', '"a",1', '"b",2']
     assert run.text("query", "SELECT sum(n) AS total FROM trips").split() == ["total", "─────", "3"]
+    assert (
+        run("query", "SELECT sum(n) AS t, sum(n)::DECIMAL(9, 2) AS d FROM trips", "--json")[1]
+        == '{"t": 3, "d": "3.00"}\n'
+    )
+    assert (
+        run("query", "SELECT sum(9223372036854775807) AS t FROM trips", "--json")[1]
+        == '{"t": "18446744073709551614"}\n'
+    )
 
 
 def test_columns_of_one_name_get_distinct_names(run: Run) -> None:
