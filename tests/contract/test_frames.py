@@ -220,6 +220,8 @@ CONDITIONS: list[tuple[str, pl.Expr]] = [
     ("NOT (f < 2)", ~(pl.col("f") < 2)),
     ("p = '1' AND x > 5", (pl.col("p") == "1") & (pl.col("x") > 5)),
     ("p = '1' OR x > 5", (pl.col("p") == "1") | (pl.col("x") > 5)),
+    ("x > 5 OR NULL", (pl.col("x") > 5) | pl.lit(None)),
+    ("x = NULL", pl.col("x") == pl.lit(None)),
 ]
 
 

@@ -62,11 +62,15 @@ def _rows(
 
 
 def _in_arrow(predicate: pl.Expr, schema: pa.Schema) -> Expression | None:
-    """Return what Polars hands of a predicate to a dataset of pyarrow; None if it hands over nothing."""
+    """Return what Polars hands of a predicate to a dataset of pyarrow; None for nothing, or what pyarrow refuses."""
     import polars as pl
 
     asked = _Asked(schema)
     pl.scan_pyarrow_dataset(asked).filter(predicate).collect()
+    try:
+        schema.empty_table().filter(asked.filter)
+    except (pa.ArrowException, TypeError):
+        return None
     return asked.filter
 
 
