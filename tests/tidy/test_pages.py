@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
+import hoodie
 from tests.support.pages import ROOT, Page, pages
 from tests.tidy.sources import for_each
 
@@ -37,6 +38,14 @@ def test_a_package_index_shows_the_readme_without_relative_links() -> None:
         shown = re.sub(rule["pattern"], rule["replacement"], shown)
     assert not list(Page("README.md", shown).relative_links())
     assert all(f"(`{target}" in shown for target in readme.relative_links())
+
+
+def test_the_package_has_the_version_of_the_newest_changes() -> None:
+    """A release that is not published yet is `….dev0` in the package, and `(unreleased)` in the changelog."""
+    heading = re.search(r"^## (\S+)(.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert heading is not None
+    number, note = heading.groups()
+    assert hoodie.__version__ == (f"{number}.dev0" if note == " (unreleased)" else number)
 
 
 def test_the_site_has_every_page() -> None:
