@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 
 import hoodie
 from tests.support.pages import ROOT, Page, pages
-from tests.tidy.sources import for_each
+from tests.tidy.sources import for_each, package_sources
 
 # Blocks of python and shell run in tests/contract/test_pages.py; text is what cannot run.
 LANGUAGES = {"python", "shell", "text", "mermaid"}
@@ -74,6 +75,21 @@ def test_the_guide_to_the_tests_names_markers_and_variables() -> None:
     assert len(markers) > 5
     assert len(read) > 5
     assert [name for name in (*markers, *sorted(read)) if f"`{name}`" not in guide and f"`{name}=" not in guide] == []
+
+
+def test_messages_of_the_page_on_troubleshooting_are_those_of_the_code() -> None:
+    """`…` stands for what the code puts in."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    messages = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    texts = "\0".join(
+        node.value
+        for source in package_sources()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    parts = [part.strip(" ;,:") for message in messages for part in message.split("…")]
+    assert len(messages) > 60
+    assert [part for part in parts if part not in texts] == []
 
 
 # A script writes options.md, one row for each option. CHANGELOG.md has one line for each change, as it was released.
