@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import tomllib
 
@@ -75,6 +76,15 @@ def test_the_guide_to_the_tests_names_markers_and_variables() -> None:
     assert len(markers) > 5
     assert len(read) > 5
     assert [name for name in (*markers, *sorted(read)) if f"`{name}`" not in guide and f"`{name}=" not in guide] == []
+
+
+def test_methods_of_a_table_say_what_they_raise_and_have_an_example() -> None:
+    """Examples that need Spark are text: the pages run such code."""
+    methods = {name: getattr(hoodie.Table, name) for name in dir(hoodie.Table) if not name.startswith("_")}
+    docs = {name: inspect.getdoc(method) or "" for name, method in methods.items() if inspect.isfunction(method)}
+    assert len(docs) > 40
+    assert [name for name, doc in docs.items() if "Raises:" not in doc] == []
+    assert [name for name, doc in docs.items() if ">>> " not in doc and "For example `" not in doc] == []
 
 
 def test_messages_of_the_page_on_troubleshooting_are_those_of_the_code() -> None:
