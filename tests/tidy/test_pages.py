@@ -87,6 +87,13 @@ def test_methods_of_a_table_say_what_they_raise_and_have_an_example() -> None:
     assert [name for name, doc in docs.items() if ">>> " not in doc and "For example `" not in doc] == []
 
 
+@each_page
+def test_measured_figures_have_a_day_and_a_commit(page: Page) -> None:
+    sections = re.findall(r"<!-- bench:([\w-]+):begin -->\n(.*?)<!-- bench:\1:end -->", page.text, re.DOTALL)
+    bare = [name for name, text in sections if text and not re.search(r"20\d\d-\d\d-\d\d, commit [0-9a-f]{8}", text)]
+    assert not bare, f"{page.name}: `make bench` writes both: {bare}"
+
+
 def test_messages_of_the_page_on_troubleshooting_are_those_of_the_code() -> None:
     """`…` stands for what the code puts in."""
     page = (ROOT / "docs" / "troubleshooting.md").read_text()
