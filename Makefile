@@ -7,6 +7,8 @@ PYTHONS ?= 3.11 3.12 3.13 3.14
 VENV := .venv
 VENV_35 := .venv-35
 VENV_40 := .venv-40
+# What builds the site: without PySpark and the test tools.
+VENV_SITE := .venv-site
 # The versions that were tested, one file for each environment.
 TESTED := constraints/newest.txt
 TESTED_35 := constraints/spark-3.5.txt
@@ -123,22 +125,22 @@ check-rules: $(VENV)/.stamp
 	$(VENV)/bin/python -m pytest -q tests/tidy
 	$(VENV)/bin/python -m pytest -q --doctest-modules src/hoodie
 
-site: $(VENV)/.stamp-site ## Build the pages, the API and the commands as a site in .cache/site; a link that leads nowhere fails
-	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs --quiet build
+site: $(VENV_SITE)/.stamp ## Build the pages, the API and the commands as a site in .cache/site; a link that leads nowhere fails
+	@NO_MKDOCS_2_WARNING=1 $(VENV_SITE)/bin/python -m mkdocs --quiet build
 	@echo "open $(CACHE)/site/index.html"
 
 docs: $(VENV)/.stamp ## Write the generated page of options, and the table of judged steps in docs/migrating.md
 	$(VENV)/bin/python scripts/write_options.py docs/options.md
 	PYTHONPATH=. $(VENV)/bin/python scripts/write_migrating.py docs/migrating.md
 
-constraints: $(VENV)/.stamp-bench $(VENV)/.stamp-site $(VENV_35)/.stamp $(VENV_40)/.stamp ## Bring the environments to the newest versions, and write these to constraints/; then run the tests
+constraints: $(VENV)/.stamp-bench $(VENV_35)/.stamp $(VENV_40)/.stamp ## Bring the environments to the newest versions, and write these to constraints/; then run the tests
 	$(VENV)/bin/python $(UPGRADE) '.[spark,connect,demo,test,dev,bench,site]'
 	$(VENV_35)/bin/python $(UPGRADE) '$(EXTRAS)' $(SPARK_35)
 	$(VENV_40)/bin/python $(UPGRADE) '$(EXTRAS)' $(SPARK_40)
 	$(VENV)/bin/python scripts/write_constraints.py $(TESTED)
 	$(VENV_35)/bin/python scripts/write_constraints.py $(TESTED_35)
 	$(VENV_40)/bin/python scripts/write_constraints.py $(TESTED_40)
-	@touch $(VENV)/.stamp $(VENV)/.stamp-bench $(VENV)/.stamp-site $(VENV_35)/.stamp $(VENV_40)/.stamp
+	@touch $(VENV)/.stamp $(VENV)/.stamp-bench $(VENV_35)/.stamp $(VENV_40)/.stamp
 
 fmt: $(VENV)/.stamp ## Format the code and fix what ruff can fix
 	$(VENV)/bin/ruff check --fix-only --quiet .
@@ -154,8 +156,14 @@ $(VENV)/.stamp: pyproject.toml $(TESTED)
 	@$(INSTALL) $(VENV)/bin/python $(TESTED) '$(EXTRAS_NEWEST)'
 	@touch $@
 
-$(VENV)/.stamp-bench $(VENV)/.stamp-site: $(VENV)/.stamp-%: $(VENV)/.stamp
-	@$(INSTALL) $(VENV)/bin/python $(TESTED) '.[$*]'
+$(VENV)/.stamp-bench: $(VENV)/.stamp
+	@$(INSTALL) $(VENV)/bin/python $(TESTED) '.[bench]'
+	@touch $@
+
+$(VENV_SITE)/.stamp: pyproject.toml $(TESTED)
+	@sh scripts/make_venv $(PYTHON) $(VENV_SITE)
+	@echo "Installing what builds the site into $(VENV_SITE) ..."
+	@$(INSTALL) $(VENV_SITE)/bin/python $(TESTED) '.[site]'
 	@touch $@
 
 $(VENV_35)/.stamp: pyproject.toml $(TESTED_35)

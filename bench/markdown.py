@@ -18,8 +18,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def machine_line(machine: Mapping[str, Any]) -> str:
-    """Describe the machine and the day of a measurement."""
-    return f"{machine['cores']} cores, {machine['memory_gib']} GiB, {machine['when'][:10]}"
+    """Describe the machine, the day and the commit of a measurement."""
+    return f"{machine['cores']} cores, {machine['memory_gib']} GiB, {day_and_commit(machine)}"
+
+
+def day_and_commit(machine: Mapping[str, Any]) -> str:
+    """Return the day of a measurement, and the commit that was measured if it is known."""
+    commit = machine.get("commit")
+    return machine["when"][:10] + (f", commit {commit}" if commit else "")
 
 
 def seconds_text(values: Sequence[float]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -186,4 +187,16 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "load_before": os.getloadavg()[0],
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
     }
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout; None where git does not know it."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found.stdout.strip()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.markdown import machine_line
+from bench.markdown import day_and_commit, machine_line
 from bench.picture import draw_ratios
 from bench.settings import Settings
 
@@ -63,7 +63,7 @@ def summed(settings: Settings) -> dict[str, Any]:
     parquet = _ratios(record["lanes"]["parquet-partitioned"], ours, _RECORD)
     plain_logs = {"mor.snapshot_logs": logs["lanes"]["parquet"]["snapshot"]}
     parquet |= _ratios(plain_logs, ours_logs, _MERGE_ON_READ)
-    days = sorted({found["machine"]["when"][:10] for found in (record, logs, arrow)})
+    days = sorted({day_and_commit(found["machine"]) for found in (record, logs, arrow)})
     ratios = {_JVM: jvm, _DELTA: others, _PARQUET: parquet}
     return {"machine": record["machine"], "rows": record["rows"], "days": days, "ratios": ratios}
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hoodie.statements.run import sql
     from hoodie.write.result import WriteResult
 
-__version__ = "0.4.0"
+__version__ = "0.5.0.dev0"
 
 __all__ = [
     "BatchWrittenError",

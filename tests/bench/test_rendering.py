@@ -27,7 +27,7 @@ from bench.markdown import put_section, seconds_text
 from bench.settings import Settings
 from bench.table import render, render_record, render_spark_path
 
-MACHINE = {"cores": 2, "memory_gib": 23.5, "when": "2026-11-21T17:11:03+00:00"}
+MACHINE = {"cores": 2, "memory_gib": 23.5, "when": "2026-11-21T17:11:03+00:00", "commit": "1a2b3c4d"}
 
 
 def _lane(label: str, seconds: dict[str, list[float]]) -> dict[str, Any]:
@@ -47,6 +47,7 @@ def _steps(took: float, *names: str) -> dict[str, list[float]]:
 def test_a_story_shows_medians_with_their_range_and_ratios_to_floor_and_jvm() -> None:
     floor = _lane("parquet", {"bulk_insert": [1.0], "snapshot": [1.0]})
     text = render(_story(floor, _lane("hoodie/4", _steps(2.0)), _lane("hudi-jvm/3.5", _steps(9.0))))
+    assert "2 cores, 23.5 GiB, 2026-11-21, commit 1a2b3c4d: seconds" in text
     assert "| hoodie/4 | 2.00 (1.00-4.00) |" in text
     assert "| parquet | 1.00 | - | - | - | 1.00 | - |" in text
     assert "- hoodie/4 against plain Parquet: bulk_insert 2.00x, snapshot 2.00x its time" in text

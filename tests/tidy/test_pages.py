@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import tomllib
 
+import hoodie
 from tests.support.pages import ROOT, Page, pages
-from tests.tidy.sources import for_each
+from tests.tidy.sources import for_each, package_sources
 
 # Blocks of python and shell run in tests/contract/test_pages.py; text is what cannot run.
 LANGUAGES = {"python", "shell", "text", "mermaid"}
@@ -39,6 +42,14 @@ def test_a_package_index_shows_the_readme_without_relative_links() -> None:
     assert all(f"(`{target}" in shown for target in readme.relative_links())
 
 
+def test_the_package_has_the_version_of_the_newest_changes() -> None:
+    """A release that is not published yet is `….dev0` in the package, and `(unreleased)` in the changelog."""
+    heading = re.search(r"^## (\S+)(.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert heading is not None
+    number, note = heading.groups()
+    assert hoodie.__version__ == (f"{number}.dev0" if note == " (unreleased)" else number)
+
+
 def test_the_site_has_every_page() -> None:
     named = re.findall(r"([\w/-]+\.md)\b", (ROOT / "mkdocs.yml").read_text())
     missing = {page.name.removeprefix("docs/") for page in pages() if page.name.startswith("docs/")} - {*named}
@@ -65,6 +76,37 @@ def test_the_guide_to_the_tests_names_markers_and_variables() -> None:
     assert len(markers) > 5
     assert len(read) > 5
     assert [name for name in (*markers, *sorted(read)) if f"`{name}`" not in guide and f"`{name}=" not in guide] == []
+
+
+def test_methods_of_a_table_say_what_they_raise_and_have_an_example() -> None:
+    """Examples that need Spark are text: the pages run such code."""
+    methods = {name: getattr(hoodie.Table, name) for name in dir(hoodie.Table) if not name.startswith("_")}
+    docs = {name: inspect.getdoc(method) or "" for name, method in methods.items() if inspect.isfunction(method)}
+    assert len(docs) > 40
+    assert [name for name, doc in docs.items() if "Raises:" not in doc] == []
+    assert [name for name, doc in docs.items() if ">>> " not in doc and "For example `" not in doc] == []
+
+
+@each_page
+def test_measured_figures_have_a_day_and_a_commit(page: Page) -> None:
+    sections = re.findall(r"<!-- bench:([\w-]+):begin -->\n(.*?)<!-- bench:\1:end -->", page.text, re.DOTALL)
+    bare = [name for name, text in sections if text and not re.search(r"20\d\d-\d\d-\d\d, commit [0-9a-f]{8}", text)]
+    assert not bare, f"{page.name}: `make bench` writes both: {bare}"
+
+
+def test_messages_of_the_page_on_troubleshooting_are_those_of_the_code() -> None:
+    """`…` stands for what the code puts in."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    messages = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    texts = "\0".join(
+        node.value
+        for source in package_sources()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    parts = [part.strip(" ;,:") for message in messages for part in message.split("…")]
+    assert len(messages) > 60
+    assert [part for part in parts if part not in texts] == []
 
 
 # A script writes options.md, one row for each option. CHANGELOG.md has one line for each change, as it was released.

@@ -182,7 +182,15 @@ class TableAlter:
         return self.set_properties({key: value})
 
     def set_properties(self, properties: Text) -> AlterResult:
-        """Store several options, as `set_property`; all of them or none."""
+        """Store several options, as `set_property`; all of them or none.
+
+        Raises: as `set_property`.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-set-properties", {"id": ["a"]}, record_key="id")
+        >>> len(t.alter.set_properties({"hoodie.keep.min.commits": 40, "hoodie.keep.max.commits": 50}).changes)
+        2
+        """
         return store_options(self._context.state, dict(properties))
 
     def unset_property(self, key: str) -> AlterResult:
@@ -196,13 +204,29 @@ class TableAlter:
         return self.unset_properties([key])
 
     def unset_properties(self, keys: Sequence[str]) -> AlterResult:
-        """Remove several options, as `unset_property`."""
+        """Remove several options, as `unset_property`.
+
+        Raises: as `set_property`.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-unset-properties", {"id": ["a"]}, record_key="id")
+        >>> stored = t.alter.set_property("hoodie.keep.max.commits", 50)
+        >>> len(t.alter.unset_properties(["hoodie.keep.max.commits"]).changes)
+        1
+        """
         return store_options(self._context.state, dict.fromkeys(keys))
 
     def run(self, alterations: Any, *, properties: Text | None = None) -> AlterResult:
         """Make several changes in one commit, in their order: a list of what `hoodie.format.schema.alterations` has.
 
         Raises: as `hoodie.write.alter.alter`.
+
+        >>> import hoodie
+        >>> from hoodie.format.schema.alterations import DropColumn, RenameColumn
+        >>> t = hoodie.create("memory://doc-alter-run", {"id": ["a"], "x": [1], "y": [2]}, record_key="id")
+        >>> changed = t.alter.run([RenameColumn("x", "z"), DropColumn("y")])
+        >>> t.schema.names
+        ['id', 'z']
         """
         changes: list[Alteration] = list(alterations) if isinstance(alterations, Sequence) else []
         if not isinstance(alterations, Sequence) or not all(isinstance(found, Alteration) for found in changes):

@@ -65,27 +65,58 @@ class Table(TableReads, TableFrames, TableWrites, TableStreams, TableServices):
 
     @property
     def path(self) -> str:
-        """URI of the table."""
+        """URI of the table.
+
+        >>> import hoodie
+        >>> hoodie.create("memory://doc-path", {"id": ["a"]}, record_key="id").path
+        'memory://doc-path'
+        """
         return self._context.state.store.uri("")
 
     def view(self) -> TableView:
-        """Load a view of the table as of the newest completed instant."""
+        """Load a view of the table as of the newest completed instant.
+
+        Raises: as `hoodie.open`.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-view", {"id": ["a"]}, record_key="id")
+        >>> t.view().config.record_key_fields
+        ('id',)
+        """
         return self._context.view()
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the table as of the newest commit, without the meta columns."""
+        """Arrow schema of the table as of the newest commit, without the meta columns.
+
+        Raises: as `hoodie.open`.
+
+        >>> import hoodie
+        >>> hoodie.create("memory://doc-schema", {"id": ["a"], "x": [1]}, record_key="id").schema.names
+        ['id', 'x']
+        """
         return self.view().schema().arrow
 
     @property
     def timeline(self) -> Timeline:
-        """The active timeline, newest instant last; `.completed()`, `.pending()`, `.latest()`."""
+        """The active timeline, newest instant last; `.completed()`, `.pending()`, `.latest()`.
+
+        Raises: as `hoodie.open`.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-timeline", {"id": ["a"]}, record_key="id")
+        >>> written = t.upsert({"id": ["a"]})
+        >>> [found.requested_time for found in t.timeline.completed().instants] == [written.instant]
+        True
+        """
         return self.view().timeline
 
     def history(self, limit: int | None = None, *, archived: bool = False) -> pa.Table:
         """Return the instants of the active timeline, newest first, at most `limit`; columns as `HISTORY_SCHEMA`.
 
         With `archived` the instants of the archived timeline follow.
+
+        Raises: as `hoodie.open`; CorruptFileError if a commit, or the archive, is damaged.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"]})
@@ -100,21 +131,44 @@ class Table(TableReads, TableFrames, TableWrites, TableStreams, TableServices):
 
     @property
     def inspect(self) -> Inspection:
-        """Contents of the table as pyarrow Tables: `.files()`, `.slices()`, `.partitions()`, `.statistics()`."""
+        """Contents of the table as pyarrow Tables: `.files()`, `.slices()`, `.partitions()`, `.statistics()`.
+
+        Raises: as `hoodie.open`.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-inspect", {"id": ["a"]}, record_key="id")
+        >>> written = t.upsert({"id": ["a"]})
+        >>> t.inspect.slices()["base_rows"].to_pylist()
+        [1]
+        """
         from hoodie.read.inspect import Inspection
 
         return Inspection(self.view())
 
     @property
     def index(self) -> TableIndex:
-        """The table's indexes: `.build("record")`, `.drop("record")`, `.verify()`, `.compare("record", "simple")`."""
+        """The table's indexes: `.build("record")`, `.drop("record")`, `.verify()`, `.compare("record", "simple")`.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-index", {"id": ["a"]}, record_key="id")
+        >>> written = t.upsert({"id": ["a"]})
+        >>> t.index.verify().ok
+        True
+        """
         from hoodie.table.indexes import TableIndex
 
         return TableIndex(self._context.state, self._context.engine)
 
     @property
     def alter(self) -> TableAlter:
-        """The table's columns: `.add_column("x", "int")`, `.rename_column("x", "y")`, `.drop_column("y")` and more."""
+        """The table's columns: `.add_column("x", "int")`, `.rename_column("x", "y")`, `.drop_column("y")` and more.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-alter", {"id": ["a"]}, record_key="id")
+        >>> added = t.alter.add_column("tip", "double")
+        >>> t.schema.names
+        ['id', 'tip']
+        """
         from hoodie.table.alter import TableAlter
 
         return TableAlter(self._context)

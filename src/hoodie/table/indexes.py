@@ -88,7 +88,15 @@ class TableIndex:
         `"column_stats"` drops the statistics of files and partitions, `"partition_stats"` those of partitions.
         `"bloom_filters"` drops that partition; the filters in the data files stay.
 
-        Raises: UnsupportedError, CommitConflictError.
+        Raises: UnsupportedError if the JVM is building an index; CommitConflictError if a build is running;
+            InvalidConfigError for an unknown index.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-index-drop", {"id": ["a"]}, record_key="id")
+        >>> written = t.upsert({"id": ["a"]})
+        >>> dropped = t.index.drop("record")
+        >>> t.upsert({"id": ["a"]}).updated  # the key columns of the files are searched
+        1
         """
         if KINDS.builder(name) is not None:
             return drop_partition(self._state, name)

@@ -27,6 +27,17 @@ class TableMerger:
 
     Expressions are Spark SQL. They name columns of the table and of the source by the aliases, `t.fare` and `s.fare`;
     a column that only one side has needs no alias.
+
+    Raises: a clause raises nothing, `execute` checks all of them.
+
+    >>> import hoodie
+    >>> t = hoodie.create("memory://doc-merger", {"id": ["a"], "fare": [1.0]}, record_key="id")
+    >>> written = t.upsert({"id": ["a", "b", "c"], "fare": [1.0, 2.0, 3.0]})
+    >>> merge = t.merge([{"id": "a", "fare": 5.0}, {"id": "b", "fare": 0.0}], on="id")
+    >>> merge = merge.when_matched_delete("s.fare = 0").when_matched_update({"fare": "t.fare + s.fare"})
+    >>> result = merge.when_not_matched_by_source_update({"fare": "0.0"}).execute()
+    >>> result.updated, result.deleted
+    (2, 1)
     """
 
     def __init__(
@@ -79,6 +90,13 @@ class TableMerger:
         Raises: as `Table.update`; RecordKeyError if several source rows change one record, unless the merge only
         deletes matched rows without a condition, and for inserts of keys that the table has; UnsupportedError for a
         condition `on` that is not a conjunction of equalities of columns.
+
+        >>> import hoodie
+        >>> t = hoodie.create("memory://doc-merge-execute", {"id": ["a"], "fare": [1.0]}, record_key="id")
+        >>> written = t.upsert({"id": ["a"], "fare": [1.0]})
+        >>> source = [{"id": "a", "fare": 5.0}, {"id": "b", "fare": 2.0}]
+        >>> t.merge(source, on="id").when_matched_update_all().when_not_matched_insert_all().execute().inserted
+        1
         """
         from hoodie.merge_into.plan import plan_merge
         from hoodie.table.sessions import is_spark

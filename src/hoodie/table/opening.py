@@ -107,7 +107,17 @@ def open(
     `lock`: options `hoodie.write.lock.*` of all operations of this handle, where the other writers have them in their
     own options; better they are properties of the table (docs/operations/locks.md).
 
-    Raises: TableNotFoundError, CorruptFileError, UnsupportedError, InvalidConfigError.
+    Raises:
+        TableNotFoundError: the path has no table, or the table lost its properties.
+        UnsupportedError: a table of another version.
+        CorruptFileError: the properties or the timeline are damaged.
+        InvalidConfigError: an unknown storage option, or a wrong option of the lock.
+        StorageError: the storage refused a call.
+
+    >>> import hoodie
+    >>> created = hoodie.create("memory://doc-open", {"id": ["a"], "x": [1]}, record_key="id")
+    >>> hoodie.open("memory://doc-open").schema.names
+    ['id', 'x']
     """
     from hoodie.storage import open_store
 
@@ -263,7 +273,17 @@ def adopt(
 
 @check_arguments
 def exists(path: str | os.PathLike[str], *, storage_options: Text | None = None) -> bool:
-    """Check whether the path holds a Hudi table."""
+    """Check whether the path holds a Hudi table.
+
+    Raises: InvalidConfigError for an unknown scheme or storage option; StorageError if the storage refused a call.
+
+    >>> import hoodie
+    >>> hoodie.exists("memory://doc-exists")
+    False
+    >>> created = hoodie.create("memory://doc-exists", {"id": ["a"]}, record_key="id")
+    >>> hoodie.exists("memory://doc-exists")
+    True
+    """
     from hoodie.files.table_properties import table_exists
     from hoodie.storage import open_store
 
@@ -279,6 +299,10 @@ def register(spark: Spark) -> None:
     a JAR of JVM Hudi in the session, the JAR serves `hudi`. docs/data-source.md.
 
     Warns: `HoodieWarning` if there is such a JAR.
+
+    Raises: InvalidConfigError if `spark` is not a Spark session.
+
+    For example `hoodie.register(spark)`, then `spark.read.format("hudi").load("/data/trips").show()`.
     """
     from hoodie.table.sessions import spark_room
 
@@ -287,7 +311,12 @@ def register(spark: Spark) -> None:
 
 @check_arguments
 def unregister(spark: Spark) -> None:
-    """Undo `register`. The data sources of the session stay."""
+    """Undo `register`. The data sources of the session stay.
+
+    Raises: InvalidConfigError if `spark` is not a Spark session.
+
+    For example `hoodie.unregister(spark)`.
+    """
     from hoodie.table.sessions import spark_room
 
     spark_room().unregister(spark)

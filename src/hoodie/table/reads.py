@@ -42,6 +42,8 @@ class TableReads:
         docs/merge-on-read/README.md.
 
         Raises: as `to_arrow`; InvalidConfigError also if there is no Spark session.
+
+        For example `t.read(["id", "fare"], where="fare > 6").show()`.
         """
         from hoodie.table.sessions import spark_room
 
@@ -98,6 +100,8 @@ class TableReads:
     ) -> ReadExplained:
         """Return how many file slices a read with this condition opens, and what leaves out the others.
 
+        Raises: as `to_arrow`.
+
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "p": ["x", "y"]})
         >>> t = hoodie.create("memory://doc-explain", rows.schema, record_key="id", partition_by="p")
@@ -123,6 +127,8 @@ class TableReads:
 
         Without `columns` the meta columns are left out; `meta=True` keeps them.
 
+        Raises: as `to_arrow`.
+
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a"], "x": [1]})
         >>> t = hoodie.create("memory://doc-head", rows.schema, record_key="id")
@@ -140,6 +146,8 @@ class TableReads:
         """Count the rows, or the rows that match a condition, in this process.
 
         Without a condition the counts come from Parquet footers; of file slices with log files the keys are read too.
+
+        Raises: as `to_arrow`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
@@ -332,6 +340,8 @@ class TableReads:
         Accepts keys in the same forms as `read_keys`. Returns a pyarrow Table with a row for each key, in the order of
         the keys, or a DataFrame for a DataFrame. The location of an unknown key is null. `as_of` (inclusive) as for
         `to_arrow`. See `hoodie.read.lookup`.
+
+        Raises: as `read_keys`; UnsupportedError also if the record index does not tell the locations as of that time.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"]})

@@ -34,6 +34,20 @@ class TableServices:
 
         `strategy`: `log_file_size` (default: most bytes of log files first), `log_file_num`, `bounded_io`, `day_based`,
         `unbounded`, or the name of Hudi's strategy class. See `hoodie.services.compaction.plan`.
+
+        Raises:
+            UnsupportedError: the table is not merge-on-read, or this release does not compact tables of its kind.
+            InvalidConfigError: an unknown strategy or option, or extra metadata that is not text.
+            LockTimeoutError: another process held the table's lock too long.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-schedule-compaction", rows, record_key="id", type="mor")
+        >>> written = t.bulk_insert(rows)
+        >>> written = t.upsert({"id": ["a"], "x": [2]})
+        >>> instant = t.schedule_compaction()
+        >>> t.compact(instant).instant == instant
+        True
         """
         from hoodie.services.compaction.plan import schedule_compaction
 
@@ -41,20 +55,62 @@ class TableServices:
         return schedule_compaction(state, strategy=strategy, extra_metadata=extra_metadata, properties=properties)
 
     def schedule_log_compaction(self, blocks_min: int | None = None) -> str | None:
-        """Plan to fold many small log blocks into one; see `services.compaction.log_compaction`."""
+        """Plan to fold many small log blocks into one; see `services.compaction.log_compaction`.
+
+        Raises: as `schedule_compaction`; UnsupportedError for a table of version 6.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-log-compaction", rows, record_key="id", type="mor")
+        >>> written = t.bulk_insert(rows)
+        >>> written = t.upsert({"id": ["a"], "x": [2]})
+        >>> written = t.upsert({"id": ["a"], "x": [3]})
+        >>> instant = t.schedule_log_compaction(blocks_min=2)
+        >>> t.compact(instant).operation
+        'log compaction'
+        """
         from hoodie.services.compaction.log_compaction import schedule_log_compaction
 
         return schedule_log_compaction(self._context.state, blocks_min=blocks_min)
 
     def compact(self, instant: str | None = None, *, properties: Text | None = None) -> ServiceResult:
-        """Execute a pending (log) compaction; default: the oldest that does not run. See `planned.executor.execute`."""
+        """Execute a pending (log) compaction; default: the oldest that does not run. See `planned.executor.execute`.
+
+        Raises:
+            InstantNotFoundError: no plan of `instant` is pending.
+            UnsupportedError: this release does not execute the plan.
+            InvalidConfigError: an option that is fixed when the table is created.
+            CommitConflictError: another process executes the plan, or claimed it while this call ran.
+            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-compact", rows, record_key="id", type="mor")
+        >>> written = t.bulk_insert(rows)
+        >>> written = t.upsert({"id": ["a"], "x": [2]})
+        >>> instant = t.schedule_compaction()
+        >>> t.compact().counts["file_slices"]
+        1
+        """
         from hoodie.services.compaction.compaction import COMPACTION
         from hoodie.services.planned.executor import execute
 
         return execute(COMPACTION, self._context.service(properties), instant)
 
     def pending_compactions(self) -> PendingCompactions:
-        """Return the pending compactions: their instants, file slices and bytes, and the process that executes each."""
+        """Return the pending compactions: their instants, file slices and bytes, and the process that executes each.
+
+        Raises: CorruptFileError if a plan does not parse.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-pending-compactions", rows, record_key="id", type="mor")
+        >>> written = t.bulk_insert(rows)
+        >>> written = t.upsert({"id": ["a"], "x": [2]})
+        >>> instant = t.schedule_compaction()
+        >>> instant in str(t.pending_compactions())
+        True
+        """
         from hoodie.services.compaction.compaction import pending_compactions
 
         return pending_compactions(self._context.state)
@@ -72,6 +128,16 @@ class TableServices:
 
         `layout`: `linear` (default), `zorder` or `hilbert`, which keep rows close that are close in all columns.
         Pending plans are executed first; with an `instant` only that plan. See `services.clustering.clustering`.
+
+        Raises: as `schedule_clustering` and `compact`; CommitConflictError also if a writer changed a file group that
+            is rewritten.
+
+        >>> import hoodie
+        >>> rows = {"id": ["b", "a"], "x": [1, 2]}
+        >>> t = hoodie.create("memory://doc-cluster", rows, record_key="id")
+        >>> written = t.bulk_insert(rows), t.bulk_insert({"id": ["c"], "x": [3]})
+        >>> t.cluster("id").operation
+        'clustering'
         """
         from hoodie.services.clustering.clustering import CLUSTERING, cluster
         from hoodie.services.clustering.schedule import Wish
@@ -95,6 +161,20 @@ class TableServices:
         """Plan a clustering and return its instant; None if there is nothing to cluster. Arguments: as `cluster`.
 
         Until the plan is executed or rolled back, writes that change its file groups are refused.
+
+        Raises:
+            UnsupportedError: this release does not cluster tables of this kind.
+            InvalidConfigError: an unknown option, columns that the table does not have, or extra metadata that is not
+                text.
+            LockTimeoutError: another process held the table's lock too long.
+
+        >>> import hoodie
+        >>> rows = {"id": ["b", "a"], "x": [1, 2]}
+        >>> t = hoodie.create("memory://doc-schedule-clustering", rows, record_key="id")
+        >>> written = t.bulk_insert(rows), t.bulk_insert({"id": ["c"], "x": [3]})
+        >>> instant = t.schedule_clustering("id")
+        >>> t.cluster(instant=instant).instant == instant
+        True
         """
         from hoodie.services.clustering.schedule import Wish, schedule_clustering
 
@@ -104,13 +184,33 @@ class TableServices:
         return None if scheduled is None else scheduled.instant
 
     def pending_clusterings(self) -> PendingClusterings:
-        """Return the pending clusterings: their instants, file slices and bytes, and the process that executes each."""
+        """Return the pending clusterings: their instants, file slices and bytes, and the process that executes each.
+
+        Raises: CorruptFileError if a plan does not parse.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-pending-clusterings", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> len(t.pending_clusterings().plans)
+        0
+        """
         from hoodie.services.clustering.clustering import pending_clusterings
 
         return pending_clusterings(self._context.state)
 
     def clustering_advice(self) -> SmallFiles:
-        """Return the small files that a clustering would make fewer; see `services.clustering.plan`."""
+        """Return the small files that a clustering would make fewer; see `services.clustering.plan`.
+
+        Raises: as `Table.to_arrow`.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-clustering-advice", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> print(t.clustering_advice())
+        no partition has many small files
+        """
         from hoodie.services.clustering.plan import clustering_advice
 
         return clustering_advice(self._context.view())
@@ -119,6 +219,18 @@ class TableServices:
         """Move the oldest instants of the timeline to its archive, if there are more than `hoodie.keep.max.commits`.
 
         Writes do this by themselves (`hoodie.archive.automatic`). See `hoodie.services.archiving`.
+
+        Raises:
+            LockTimeoutError: another writer holds the table's lock.
+            CommitConflictError: this process lost the lock.
+            CorruptFileError: the archive, or a commit, is damaged.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-archive", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.archive(dry_run=True).counts
+        {}
         """
         from hoodie.services.archiving import archive
 
@@ -130,6 +242,20 @@ class TableServices:
         """Roll back a pending instant, or a completed commit; see `services.recovery.rollback`.
 
         A completed commit must be the newest; with `chain` all later ones are rolled back with it.
+
+        Raises:
+            InstantNotFoundError: the timeline has no such instant.
+            CommitConflictError: a writer or a service is running.
+            UnsupportedError: the instant cannot be rolled back; the message says why.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-rollback", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> wrong = t.upsert({"id": ["b"], "x": [9]})
+        >>> undone = t.rollback(wrong.instant)
+        >>> t.count()
+        1
         """
         from hoodie.services.recovery.rollback import RollbackOptions, roll_back_instant
 
@@ -140,6 +266,22 @@ class TableServices:
         """Restore the table to a savepoint, or to another completed commit; see `services.recovery.restore`.
 
         Everything after it is rolled back. A restore to it whose process died is completed.
+
+        Raises:
+            InstantNotFoundError: the active timeline has no such completed commit.
+            CommitConflictError: a writer or a service is running.
+            UnsupportedError: files that the table needs were deleted, later instants are archived, there is a later
+                savepoint, or a restore to another commit is pending.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-restore", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> saved = t.savepoint().instant
+        >>> written = t.upsert({"id": ["b"], "x": [9]}), t.delete(["a"])
+        >>> restored = t.restore(saved)
+        >>> t.to_arrow("id")["id"].to_pylist()
+        ['a']
         """
         from hoodie.services.recovery.restore import restore
 
@@ -149,19 +291,54 @@ class TableServices:
         """Keep the files of a completed commit, the newest by default; see `services.recovery.savepoint`.
 
         Cleans keep the files until `t.delete_savepoint`; `t.restore` takes the table back to the commit.
+
+        Raises:
+            InstantNotFoundError: the active timeline has no such completed commit.
+            UnsupportedError: a clean deleted files that the commit needs, or a restore is pending.
+            InvalidConfigError: `user` or `comment` is no text that UTF-8 can hold.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-savepoint", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.savepoint(comment="before the import").instant == written.instant
+        True
         """
         from hoodie.services.recovery.savepoint import create_savepoint
 
         return create_savepoint(self._context.state, instant, user=user, comment=comment)
 
     def savepoints(self) -> tuple[Savepoint, ...]:
-        """Return the savepoints in the order of their commits, with their users, comments and files."""
+        """Return the savepoints in the order of their commits, with their users, comments and files.
+
+        Raises: CorruptFileError if a savepoint does not parse.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-savepoints", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> saved = t.savepoint(comment="before the import")
+        >>> [found.comment for found in t.savepoints()]
+        ['before the import']
+        """
         from hoodie.view.history import savepoints
 
         return savepoints(self._context.view())
 
     def delete_savepoint(self, instant: str) -> ServiceResult:
-        """Delete a savepoint; its files stay until a clean finds them obsolete."""
+        """Delete a savepoint; its files stay until a clean finds them obsolete.
+
+        Raises: InstantNotFoundError if there is no such savepoint; UnsupportedError if a restore is pending.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-delete-savepoint", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> saved = t.savepoint().instant
+        >>> deleted = t.delete_savepoint(saved)
+        >>> t.savepoints()
+        ()
+        """
         from hoodie.services.recovery.savepoint import delete_savepoint
 
         return delete_savepoint(self._context.state, instant)
@@ -171,6 +348,9 @@ class TableServices:
 
         Quick: timeline, listing, names and lengths of files, leftovers, overdue services. With `full` also every file,
         every key and the record index. See `hoodie.services.check.verify`, and docs/operations/verify-and-repair.md.
+
+        Raises: TableNotFoundError, UnsupportedError; CorruptFileError if neither the table's properties nor their
+            backup are whole. Everything else is a finding of the report.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
@@ -197,6 +377,18 @@ class TableServices:
         `min_age_seconds`: younger orphaned files are kept, as a running process may write them. See
         `hoodie.services.check.repair`. `accept_loss`: give up these lost files, and their rows, in one commit;
         nothing else is repaired then. See `hoodie.services.check.accept_loss`.
+
+        Raises: as `verify`; with `accept_loss` also
+            InvalidConfigError: a file exists, or the newest rows do not need it.
+            UnsupportedError: a table with an HBase index.
+            CommitConflictError: another writer changed one of the file groups, or a pending service is to change it.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-repair", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> t.repair().counts
+        {}
         """
         if accept_loss is not None:
             from hoodie.services.check.accept_loss import accept_loss as give_up
@@ -212,6 +404,21 @@ class TableServices:
 
         `properties` say what is retained (default: the files of the ten newest commits). `dry_run`: change nothing, and
         return the files, their bytes, and the oldest instant that stays readable.
+
+        Raises:
+            UnsupportedError: a pending restore.
+            InvalidConfigError: a wrong option.
+            CorruptFileError: a plan, a savepoint or a commit does not parse.
+            LockTimeoutError: another process held the table's lock too long.
+            StorageError: the disk is so full that the plan cannot be stored.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-clean", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> written = t.upsert({"id": ["a"], "x": [2]})
+        >>> t.clean(properties={"hoodie.clean.fileversions.retained": "1"}).counts["files_deleted"]
+        1
         """
         from hoodie.services.cleaning.clean import clean
 
@@ -221,6 +428,16 @@ class TableServices:
         """Delete the partitions whose time to live is over, in one commit; see `services.ttl`.
 
         `hoodie.partition.ttl.strategy.days.retain` says after how many days. `dry_run`: only return them.
+
+        Raises: InvalidConfigError for a wrong option; CommitConflictError if another writer changed an expired
+            partition meanwhile. Nothing is deleted then.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "city": ["sf"]}
+        >>> t = hoodie.create("memory://doc-expire", rows, record_key="id", partition_by="city")
+        >>> written = t.upsert(rows)
+        >>> t.expire_partitions(properties={"hoodie.partition.ttl.strategy.days.retain": "7"}).partitions
+        {}
         """
         from hoodie.services.ttl import expire_partitions
 
@@ -248,6 +465,8 @@ class TableServices:
 
     def downgrade(self, to: int, dry_run: bool = True, *, properties: Text | None = None) -> VersionResult:
         """Move the table to an earlier version, 8 or 6; by default only plan it. Everything else as `upgrade`.
+
+        Raises: as `upgrade`.
 
         >>> import hoodie
         >>> t = hoodie.create("memory://doc-downgrade", {"id": ["a"]}, record_key="id")
@@ -287,6 +506,16 @@ class TableServices:
 
         `names`: which services (`compact`, `clean`, `ttl`, …); by default those that are on in the table's properties
         and `properties`. `run_once()` runs one round in the caller's thread. Other arguments as for `compactor`.
+
+        Raises: InvalidConfigError for an unknown service, a wrong coordinator or a wrong option. A service that fails
+            raises nothing: its error is in the result of the round.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-services", rows, record_key="id")
+        >>> written = t.upsert(rows)
+        >>> print(t.services(["clean", "archive"]).run_once())
+        nothing was due
         """
         from hoodie.services.planned.coordination import coordinator_of
         from hoodie.services.registry import all_services
@@ -311,6 +540,17 @@ class TableServices:
         Every `interval` seconds the thread schedules a compaction if one is due (unless `schedule` is false), and
         executes pending compactions. `coordinator`: `zookeeper://host:port/path`, if several machines share the work.
         `report` gets each result, and `on_error` gets the error of a failed round; the next round tries again.
+
+        Raises: InvalidConfigError for a wrong coordinator or option.
+
+        >>> import hoodie
+        >>> rows = {"id": ["a"], "x": [1]}
+        >>> t = hoodie.create("memory://doc-compactor", rows, record_key="id", type="mor")
+        >>> written = t.bulk_insert(rows)
+        >>> written = t.upsert({"id": ["a"], "x": [2]})
+        >>> with t.compactor(interval=10) as compactor:
+        ...     compactor.is_running
+        True
         """
         from hoodie.format.table.call_options import check_call_options
         from hoodie.services.planned.coordination import coordinator_of

@@ -56,6 +56,8 @@ class TableStreams:
         Raises: InvalidConfigError if `df` is not a streaming DataFrame, for another operation, and without a
             checkpoint; UnsupportedError if Spark's workers cannot reach the table; the errors that the first write
             would raise before it changes anything.
+
+        For example `t.stream(spark.readStream.format("hoodie").load("trips"), checkpoint="checkpoints/copy")`.
         """
         from hoodie.table.sessions import spark_room
 

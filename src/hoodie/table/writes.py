@@ -448,6 +448,8 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
+        Raises: as `TableMerger.execute`, which reads and writes; this call only begins the merge.
+
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "fare": [1.0, 2.0]})
         >>> t = hoodie.create("memory://doc-merge", rows, record_key="id")
