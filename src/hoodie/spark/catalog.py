@@ -57,6 +57,9 @@ class Catalog:
     def find(self, name: str) -> CatalogEntry | None:
         """Return the entry of a table of ours; None for other names, and for views."""
         try:
+            # Asked first: Spark 4 prints an error of several kB for a query of an unknown table, although it is caught.
+            if not self.exists(name):
+                return None
             schema = plain_sql(self._session, f"SELECT * FROM {name}").schema
         except AnalysisException:
             return None
