@@ -117,6 +117,11 @@ def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | 
         metadata_table.add_partition(kind, table)
     _name_partitions(view, wanted)
     gone = {*config.metadata_partitions, *config.metadata_partitions_inflight} - wanted
+    if foreign := gone.intersection(config.metadata_partitions).difference(outdated):
+        view.state.warn(
+            f"the metadata partitions {', '.join(sorted(foreign))} were dropped: this release does not maintain them, "
+            "and readers would miss rows by them; JVM Hudi builds them again, if its options ask for them"
+        )
     if gone:
         metadata_table.drop_partitions(gone)
     return _reloaded(view)

@@ -6,6 +6,7 @@ the table. Only where the table's schema is not known, types are inferred.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -325,6 +326,11 @@ def _reader(found: object, data: object) -> pa.RecordBatchReader:
 
 
 def _unsupported(data: object) -> UnsupportedError:
+    if isinstance(data, (str, os.PathLike)):
+        return UnsupportedError(
+            f"data of type {type(data).__module__}.{type(data).__qualname__}: expected rows; read the file first, for "
+            f"example with pyarrow.parquet.read_table({str(data)!r})"
+        )
     return UnsupportedError(
         f"data of type {type(data).__module__}.{type(data).__qualname__}: expected a Spark DataFrame, a pyarrow Table, "
         "RecordBatch, RecordBatchReader, Dataset or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list "

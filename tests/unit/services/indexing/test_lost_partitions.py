@@ -174,3 +174,13 @@ def test_writes_that_die_while_they_drop_lost_partitions() -> None:
         again.upsert(rows(range(1), x=7))
         check_index(again.view())
         assert COLUMN_STATS not in named(again), death
+
+
+def test_a_partition_of_the_jvm_that_would_go_stale_is_dropped_with_a_warning() -> None:
+    table = made()
+    names = ",".join((*sorted(named(table)), "secondary_index_x"))
+    update_table_config(table.view().store, {"hoodie.table.metadata.partitions": names})
+    with pytest.warns(HoodieWarning, match="partitions secondary_index_x were dropped: this release does not maintain"):
+        table.upsert(rows(range(3), x=1))
+    assert "secondary_index_x" not in named(table)
+    assert table.verify(full=True).ok
