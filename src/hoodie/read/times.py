@@ -14,6 +14,7 @@ from hoodie.timeline import in_local_time, to_instant_time, wall_clock_time
 from hoodie.view.table_view import TableView
 
 When = str | datetime | date
+"""A time of a read: an instant, an ISO date or datetime as text, or a datetime or date; without a zone it is local."""
 
 
 class OrderTime(str):

@@ -106,6 +106,11 @@ def ship(spark: Spark) -> ShipResult:
 
     Raises: WorkerEnvironmentError if workers run another version of Python, or lack a package that cannot be sent, or
         still lack this package after it was sent.
+
+    Example, at the begin of a program on a cluster whose machines do not have the package:
+
+        spark = SparkSession.builder.remote("sc://cluster").getOrCreate()
+        print(hoodie.ship(spark))
     """
     found = _look(spark)
     _refuse_missing_packages(found)

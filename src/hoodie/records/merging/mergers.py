@@ -31,6 +31,16 @@ def register_merger(name: str, function: MergeFunction) -> None:
     The function gets two Arrow tables with the older and the newer versions of the same records, and returns a table of
     merged rows (see `MergeFunction`). It runs in workers, so it must be picklable. Registering
     a name again replaces the function.
+
+    Raises: InvalidConfigError for a name that is no identifier.
+
+    >>> import hoodie, pyarrow as pa, pyarrow.compute as pc
+    >>> def summed(older, newer):
+    ...     return newer.set_column(newer.schema.get_field_index("n"), "n", pc.add(older["n"], newer["n"]))
+    >>> hoodie.register_merger("summed", summed)
+    >>> t = hoodie.create("memory://doc-merger", {"id": ["a"], "n": [1]}, record_key="id", merge_mode=summed)
+    >>> [t.upsert({"id": ["a"], "n": [1]}).updated for _ in range(3)], t.to_arrow(["n"]).to_pylist()
+    ([0, 1, 1], [{'n': 3}])
     """
     if not name or not name.isidentifier():
         raise InvalidConfigError(f"a merger's name must be an identifier such as 'sum_counts', got {name!r}")
