@@ -223,6 +223,15 @@ def test_assigned_numbers_fit_or_are_refused_in_every_session(spark: SparkSessio
         for text in ("2147483648L", "-2147483649L", "1e10D", "double('NaN')", "3e9BD"):
             with pytest.raises(Exception, match=r"update: .* a number does not fit"):
                 assigned((text, "int"))
+        for text, wanted in (
+            ("'x'", "int"),
+            ("'1.5.2'", "double"),
+            ("'2024-13-01'", "date"),
+            ("array('1', 'x')", "array<int>"),
+        ):
+            with pytest.raises(Exception, match=r"update: .* a text is no value of that type"):
+                assigned((text, wanted))
+        assert assigned(("'12'", "int"), ("array('7', null)", "array<int>")) == [12, [7, None]]
         assert assigned(
             ("array(2147483647L, -2147483648L, 7, null)", "array<int>"),
             ("array(-1.9D, 2147483647.5D, -2147483648.9D)", "array<int>"),

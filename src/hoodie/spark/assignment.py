@@ -1,7 +1,7 @@
 """Assign values of Spark expressions to columns of a table, as `records.sql.cast` does in this process.
 
 Spark's own cast matches the fields of structs by their position, and outside of ANSI mode it wraps numbers that do not
-fit. Here fields are matched by name, and a number that does not fit is an error in every session.
+fit, and makes texts null that are no values. Here fields are matched by name, and both are errors in every session.
 """
 
 from __future__ import annotations
@@ -92,6 +92,8 @@ class Assignment:
     def _leaf(self, value: Any, given: T.DataType, wanted: T.DataType) -> Any:
         if self.exact:
             raise SchemaMismatchError(f"{self._told}: expected the same types of nested fields; nothing was written")
+        if isinstance(given, T.StringType) and not isinstance(wanted, T.StringType):
+            return self._parsed(value, wanted)
         cast = value.cast(wanted)
         if not isinstance(given, T.NumericType):
             return cast
@@ -103,8 +105,16 @@ class Assignment:
             fits = cast.isNotNull()
         else:
             return cast
-        refused = f"hoodie.errors.SchemaMismatchError: {self._told}: a number does not fit; nothing was committed"
-        return F.when(value.isNull() | fits, cast).otherwise(F.raise_error(F.lit(refused)))
+        return F.when(value.isNull() | fits, cast).otherwise(self._refused("a number does not fit"))
+
+    def _parsed(self, value: Any, wanted: T.DataType) -> Any:
+        """Return a text as another type: outside of ANSI mode Spark gives null for a text that is no value of it."""
+        cast = value.try_cast(wanted) if hasattr(value, "try_cast") else value.cast(wanted)
+        refused = self._refused("a text is no value of that type, and CAST gives null for it")
+        return F.when(value.isNull() | cast.isNotNull(), cast).otherwise(refused)
+
+    def _refused(self, why: str) -> Any:
+        return F.raise_error(F.lit(f"hoodie.errors.SchemaMismatchError: {self._told}: {why}; nothing was committed"))
 
 
 def _in_range(value: Any, given: T.DataType, bits: int) -> Any:
