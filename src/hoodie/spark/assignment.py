@@ -109,7 +109,7 @@ class Assignment:
 
     def _parsed(self, value: Any, wanted: T.DataType) -> Any:
         """Return a text as another type: outside of ANSI mode Spark gives null for a text that is no value of it."""
-        cast = value.try_cast(wanted) if hasattr(value, "try_cast") else value.cast(wanted)
+        cast = value.try_cast(wanted) if hasattr(type(value), "try_cast") else value.cast(wanted)
         refused = self._refused("a text is no value of that type, and CAST gives null for it")
         return F.when(value.isNull() | cast.isNotNull(), cast).otherwise(refused)
 
