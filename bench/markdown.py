@@ -25,7 +25,7 @@ def machine_line(machine: Mapping[str, Any]) -> str:
 def day_and_commit(machine: Mapping[str, Any]) -> str:
     """Return the day of a measurement, and the commit that was measured if it is known."""
     commit = machine.get("commit")
-    return machine["when"][:10] + (f", commit {commit}" if commit else "")
+    return str(machine["when"])[:10] + (f", commit {commit}" if commit else "")
 
 
 def seconds_text(values: Sequence[float]) -> str:

@@ -24,13 +24,11 @@ from typer.core import TyperGroup
 
 import hoodie
 from hoodie.cli.terminal import print_error, print_note
-from hoodie.cli.words import in_words
+from hoodie.cli.words import INTERRUPTED, in_words
 from hoodie.errors import HoodieError, HoodieWarning
 
 FAILED = 1
 _HELP_CHARS_MIN, _HELP_CHARS_DEFAULT = 30, 78
-INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 plus the number of the signal, as in shells."""
 
 SECTIONS: Final = MappingProxyType(
     {

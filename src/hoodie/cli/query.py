@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from hoodie.cli.terminal import print_answer, print_note, print_rows
 from hoodie.errors import InvalidConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _EXPLAIN = re.compile(r"^\s*EXPLAIN(\s+ANALYZE)?\s+", re.IGNORECASE)
 _SHOWN_MAX = 100
@@ -46,14 +47,29 @@ def query(
     for name, path in _tables_of(statement, pairs(table), stores).items():
         found = hoodie.open(path, storage_options=stores, spark=False)
         found.to_duckdb(con, as_of).create_view(name)
-    try:
+
+    def answer() -> None:
         result = con.sql(statement)
         if result is not None:
             # As in a subquery, further columns of one name have the names `name_1`, `name_2`, …
             found = result.select("*")
             _print(_with_long_sums(found) if as_json else found.to_arrow_reader(), as_csv, as_json)
+
+    try:
+        _interruptible(con, answer)
     except duckdb.Error as error:
         raise InvalidConfigError(f"DuckDB: {error}") from error
+
+
+def _interruptible(con: Any, answer: Callable[[], None]) -> None:
+    """Call a function that runs a query, on a thread: Ctrl-C ends the query, also while DuckDB does not look for it."""
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(answer)
+        try:
+            running.result()
+        except KeyboardInterrupt:
+            con.interrupt()
+            raise
 
 
 def _with_long_sums(result: Any) -> pa.RecordBatchReader:

@@ -6,13 +6,19 @@ import re
 import shlex
 from typing import Final
 
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C: 128 plus the number of the signal, as in shells."""
 _QUOTED: Final = r"""['"]?(\w*)['"]?"""
 _WORDS: Final = tuple(
     (re.compile(call), said)
     for call, said in (
         (r"add it with Arrow data, schema='add_columns' or ", "add it with a Parquet file or --option "),
         (r"add it with Arrow data", "add it with a Parquet file"),
-        (r"null: hoodie\.write\.set", "null: --option hoodie.write.set"),
+        (
+            r", or upsert with partial=True, which keeps the stored values\. (hoodie\.write\.set\S+=true) in the "
+            r"properties of the call, or of the table \(t\.alter\.set_property\), sets",
+            r". --option \1 sets",
+        ),
         (r"exist_ok=True", "--exist-ok"),
         (r"storage_options", "--storage-option"),
         (r"as_of=", "--as-of "),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,3 +80,16 @@ def test_a_wrong_query_is_refused_in_one_line(run: Run, statement: str, says: st
     code, out, err = run("query", statement, *(("--table", "k=other") if " k" in statement else ()))
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert says in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize(
+    "statement", ["SELECT count(*) FROM range(100000000000)", "SELECT a.n FROM trips a, range(1000000000) ORDER BY 1"]
+)
+def test_ctrl_c_ends_a_long_query(statement: str) -> None:
+    command = [sys.executable, "-m", "hoodie", "query", statement]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    time.sleep(2.5)  # in the query, or in imports on a slow machine: both end in the same way
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert (process.returncode, told.startswith("hoodie: interrupted"), told.count("\n")) == (130, True, 1)
