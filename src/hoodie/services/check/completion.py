@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 import pyarrow.compute as pc
 
@@ -37,6 +38,8 @@ from hoodie.view.lost_instants import LostInstant, lost_writes, recorded_commits
 from hoodie.view.slices import list_existing_slices
 from hoodie.view.table_view import TableView
 
+SET_ASIDE: Final = f"{HOODIE_FOLDER}/.aux/damaged"
+"""Where damaged completed files are kept after they were replaced."""
 _SERVICES = {
     Action.COMPACTION: WriteOperation.COMPACT,
     Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT,
@@ -70,14 +73,25 @@ def complete_anew(view: TableView, lost: LostInstant, damaged: Mapping[str, Inst
     old = damaged.get(lost.requested_time)
     completion_time = _completion_time(view, lost) if old is None else old.completion_time or lost.requested_time
     if old is not None:
-        view.held_lock.ensure_held()
-        delete_instant_files(view.store, view.layout, old.requested_time, old.action, State.COMPLETED)
+        _set_aside(view, old)
     complete_again(view, instant, content.to_bytes(view.config.version), completion_time)
     time = "" if lost.recorded_at or old is not None else f"; its completion time {completion_time} is a guess"
+    if old is not None:
+        time = f"; the damaged file is kept in {view.store.uri(SET_ASIDE)}"
     return (
         f"{instant.requested_time} has a new completed file: the extra metadata of its writer (also the batch of a "
         f"stream) is lost, and the numbers of inserts, updates and deletes are estimates{time}"
     )
+
+
+def _set_aside(view: TableView, damaged: Instant) -> None:
+    """Move the damaged completed file to `SET_ASIDE`: a person may read from it what the new file cannot have."""
+    for name in view.layout.names(damaged, State.COMPLETED):
+        path = f"{view.layout.instant_folder()}/{name}"
+        if view.store.head(path) is not None:
+            view.store.replace(f"{SET_ASIDE}/{name}", view.store.read(path))
+    view.held_lock.ensure_held()
+    delete_instant_files(view.store, view.layout, damaged.requested_time, damaged.action, State.COMPLETED)
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ INSTANT_EMPTY: Final = _error(
 )
 INSTANT_DAMAGED: Final = _error(
     "instant-damaged",
-    "the file of a savepoint does not parse",
-    "restore the file from a copy; without a copy, give the savepoint up: hoodie savepoint delete TABLE INSTANT",
+    "the file of a savepoint does not parse, or that of a commit cannot be read",
+    "restore the file from a copy; a savepoint without a copy is given up: hoodie savepoint delete TABLE INSTANT",
 )
 INSTANT_DOUBLED: Final = _error(
     "instant-doubled", "two actions, or two completed files, have the same requested time", _BY_HAND

@@ -56,7 +56,7 @@ def timeline_problems(survey: Survey) -> Iterator[Problem]:
         yield from _problems_of_contents(survey, files)
     yield from _doubled(instants)
     yield from (
-        Problem(kinds.COMPLETION_LOST, instant.requested_time, f"the content of a {instant.action}", text)
+        Problem(_kind_of_damage(survey, instant), instant.requested_time, f"the content of a {instant.action}", text)
         for instant, text in survey.damaged.items()
         if not _is_empty(instants[_key(instant)])
     )
@@ -88,7 +88,7 @@ def damaged_writes(survey: Survey) -> list[LostInstant]:
     instants = _files_by_instant(survey)
     again, recorded, found = unreadable_completed(survey), recorded_commits(survey.view), []
     for instant in survey.damaged:
-        if instant not in again:
+        if instant not in again and _kind_of_damage(survey, instant) is kinds.COMPLETION_LOST:
             requested = instants[_key(instant)].get(State.REQUESTED, [])
             pending = requested[0][0] if requested else replace(instant, action=_begun_as(survey, instant))
             pending = replace(pending, state=State.INFLIGHT, completion_time=None)
@@ -110,6 +110,17 @@ def _can_be_pending(survey: Survey, instant: Instant, newest: str) -> bool:
     if instant.action.writes_data:
         return survey.view.order_time(instant) >= newest
     return instant.action in (Action.ROLLBACK, Action.CLEAN)
+
+
+def _kind_of_damage(survey: Survey, instant: Instant) -> kinds.FindingKind:
+    """Return the finding of a write that cannot be read: only content that does not parse is written anew."""
+    try:
+        survey.view.commit_metadata(instant)
+    except CorruptFileError:
+        return kinds.COMPLETION_LOST
+    except HoodieError:
+        pass  # the storage failed, or another release wrote it
+    return kinds.INSTANT_DAMAGED
 
 
 def _begun_as(survey: Survey, instant: Instant) -> Action:
