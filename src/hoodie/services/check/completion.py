@@ -18,7 +18,7 @@ from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.logs.log_scan import logs_of_instant
 from hoodie.files.slices import BaseFile, FileSlice, LogFile, join_path
-from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file
+from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file, name_of
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.storage import Store
@@ -27,7 +27,6 @@ from hoodie.timeline import (
     Action,
     Instant,
     State,
-    delete_instant_files,
     instant_time_of_ms,
     is_live,
     ms_of_instant_time,
@@ -69,29 +68,30 @@ def complete_anew(view: TableView, lost: LostInstant, damaged: Mapping[str, Inst
         raise UnsupportedError(f"{lost.requested_time}: no file of the instant is left; restore them from a copy")
     left_out = {*damaged, lost.requested_time}
     before = replace(view, timeline=view.timeline.filter(lambda found: found.requested_time not in left_out))
-    content = _Content(before, instant, lost.recorded_at).metadata()
-    old = damaged.get(lost.requested_time)
-    completion_time = _completion_time(view, lost) if old is None else old.completion_time or lost.requested_time
-    if old is not None:
-        _set_aside(view, old)
-    complete_again(view, instant, content.to_bytes(view.config.version), completion_time)
-    time = "" if lost.recorded_at or old is not None else f"; its completion time {completion_time} is a guess"
-    if old is not None:
+    content = _Content(before, instant, lost.recorded_at).metadata().to_bytes(view.config.version)
+    if lost.requested_time in damaged:
+        _replace(view, damaged[lost.requested_time], content)
         time = f"; the damaged file is kept in {view.store.uri(SET_ASIDE)}"
+    else:
+        completion_time = _completion_time(view, lost)
+        complete_again(view, instant, content, completion_time)
+        time = "" if lost.recorded_at else f"; its completion time {completion_time} is a guess"
     return (
         f"{instant.requested_time} has a new completed file: the extra metadata of its writer (also the batch of a "
         f"stream) is lost, and the numbers of inserts, updates and deletes are estimates{time}"
     )
 
 
-def _set_aside(view: TableView, damaged: Instant) -> None:
-    """Move the damaged completed file to `SET_ASIDE`: a person may read from it what the new file cannot have."""
-    for name in view.layout.names(damaged, State.COMPLETED):
-        path = f"{view.layout.instant_folder()}/{name}"
-        if view.store.head(path) is not None:
-            view.store.replace(f"{SET_ASIDE}/{name}", view.store.read(path))
+def _replace(view: TableView, damaged: Instant, content: bytes) -> None:
+    """Replace a damaged completed file in one step: without one, the newest write would be taken for dead.
+
+    The damaged file is copied to `SET_ASIDE`: a person may read from it what the new file cannot have.
+    """
+    paths = [f"{view.layout.instant_folder()}/{name}" for name in view.layout.names(damaged, State.COMPLETED)]
+    path = next(path for path in paths if view.store.head(path) is not None)
+    view.store.replace(f"{SET_ASIDE}/{name_of(path)}", view.store.read(path))
     view.held_lock.ensure_held()
-    delete_instant_files(view.store, view.layout, damaged.requested_time, damaged.action, State.COMPLETED)
+    view.store.replace(path, content)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 
 from hoodie.services.check.kinds import KINDS
 from hoodie.table import Table
-from tests.support.deaths import check_tidy, run_until
+from tests.support.deaths import check_tidy, deaths, run_until
 from tests.support.tables import Rows, contents, copy_of, rows_of, trips
 from tests.unit.services.check.wounds import (
     SECOND,
@@ -112,3 +112,34 @@ def test_a_restore_that_may_run_is_kept() -> None:
     assert "restore" in table.repair(dry_run=False, min_age_seconds=0).counts
     assert rows_of(store) == START
     assert table.verify(full=True).ok
+
+
+MENDED_AGAIN = ("a torn completed file", "a torn completed clean", "a compaction with half a plan")
+
+
+@pytest.mark.parametrize("name", MENDED_AGAIN)
+def test_a_repair_that_dies_is_done_again(name: str) -> None:
+    wound = next(one for one in WOUNDS if one.name == name)
+    for death in deaths(wound.make(), lambda table: table.repair(dry_run=False)):
+        aged(death.store)
+        again = Table(death.store)
+        again.repair(dry_run=False)
+        aged(death.store)
+        again.repair(dry_run=False)
+        assert not {*again.verify(full=True).problems}, death
+        assert rows_of(death.store) == wound.rows, death
+
+
+def test_an_accepted_loss_that_dies_is_accepted_again() -> None:
+    wound = next(one for one in WOUNDS if one.name == "all instant files of a commit are missing")
+    store = wound.make()
+    path = next(finding.key for finding in Table(store).verify().findings)
+    for death in deaths(store, lambda table: table.repair(dry_run=False, accept_loss=path)):
+        aged(death.store)
+        report = Table(death.store).verify()
+        if "instant-lost" in report.problems:
+            Table(death.store).repair(dry_run=False, accept_loss=report.findings[0].key)
+        else:
+            Table(death.store).repair(dry_run=False)
+        assert Table(death.store).verify(full=True).ok, death
+        assert rows_of(death.store) == START, death
