@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tests.interop.steps.script import Page, Script
+from tests.interop.steps.script import Page, Script, dashed
 
 PAGE = Page("Reading data: query types, time travel, incremental, change data")
 COLUMNS = "id int, ts bigint, v string, p string"
@@ -21,11 +21,6 @@ BEGIN, END = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read
 INCREMENTAL = {TYPE: "incremental"}
 CDC = {TYPE: "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
 DELETE = {"hoodie.datasource.write.operation": "delete"}
-
-
-def _dashed(instant: str) -> str:
-    day, time = instant[:8], instant[8:]
-    return f"{day[:4]}-{day[4:6]}-{day[6:]} {time[:2]}:{time[2:4]}:{time[4:6]}.{time[6:]}"
 
 
 def _fill(it: Script, options: dict[str, str]) -> None:
@@ -58,7 +53,7 @@ def _reads(kind: str) -> None:
     add("query type read_optimized", lambda it: {TYPE: "read_optimized"})
     add("as.of.instant with a requested time", lambda it: {"as.of.instant": requested(it, 1)})
     add("as.of.instant with a completion time", lambda it: {"as.of.instant": completed(it, 1)})
-    add("as.of.instant with dashes", lambda it: {"as.of.instant": _dashed(requested(it, 1))})
+    add("as.of.instant with dashes", lambda it: {"as.of.instant": dashed(requested(it, 1))})
     add("as.of.instant in seconds", lambda it: {"as.of.instant": requested(it, 1)[:14]})
     add("as.of.instant in seconds since 1970", lambda it: {"as.of.instant": "4102444800"})
     add("as.of.instant with a day in the future", lambda it: {"as.of.instant": "2100-01-01"})
