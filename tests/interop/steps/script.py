@@ -26,6 +26,16 @@ QUICK: Final = {
     "hoodie.delete.shuffle.parallelism": "2",
 }
 """Options of an ordinary script; they have no effect on rows."""
+COLUMNS: Final = "id int, ts bigint, v string, p string"
+KEYED: Final = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.partitionpath.field": "p",
+}
+MERGE_ON_READ: Final = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+OPERATION: Final = "hoodie.datasource.write.operation"
+FIRST: Final = ((1, 1, "a", "x"), (2, 1, "b", "x"), (3, 1, "c", "y"))
+"""Rows of `COLUMNS`."""
 
 
 @dataclass(slots=True)
@@ -55,6 +65,16 @@ class Page:
             return call
 
         return add
+
+    def add(self, name: str, call: Callable[[Script], Any], *, table: str = "") -> None:
+        """Add a step of one expression; `table`: it goes on with this table."""
+
+        def run(it: Script) -> Any:
+            if table:
+                it.use(table)
+            return call(it)
+
+        self.step(name)(run)
 
 
 class Script:
