@@ -55,6 +55,7 @@ QUICK_OPTIONS = {
     "hoodie.global.simple.index.parallelism": "2",
     "hoodie.global.index.reconcile.parallelism": "2",
 }
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 NEWEST_TABLE_VERSION = {"1.2.0": 9, "1.0.2": 8, "0.15.0": 6}
 """The newest table version that each release of the JVM writes."""
 SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
@@ -116,6 +117,10 @@ class Jvm:
         writer = frame.write.format("hudi").options(**{**settings, **(options or {})})
         writer.mode("append").save(str(path))
 
+    def write_trips(self, data: pa.Table | DataFrame, path: str | Path, **named: Any) -> None:
+        """`write` to a table with the key `id`, the partition column `city` and the ordering column `ts`."""
+        self.write(data, path, table_name="trips", key="id", partition="city", ordering="ts", **named)
+
     def read(
         self, path: str | Path, columns: Sequence[str] | None = None, *, options: dict[str, str] | None = None
     ) -> pa.Table:
@@ -125,10 +130,7 @@ class Jvm:
 
     def read_incremental(self, path: str | Path, begin: str, end: str | None = None) -> pa.Table:
         """Latest state of the rows committed in `(begin, end]`; version 8 and later compare completion times."""
-        options = {
-            "hoodie.datasource.query.type": "incremental",
-            "hoodie.datasource.read.begin.instanttime": begin,
-        }
+        options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
         if end is not None:
             options["hoodie.datasource.read.end.instanttime"] = end
         return self.read(path, options=options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import hoodie
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
-HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 STATISTICS = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.partition.stats.enable": "true",
@@ -54,10 +53,7 @@ def jvm_write(
     operation: str = "upsert",
     options: Mapping[str, str] | None = None,
 ) -> None:
-    jvm.write(
-        rows, path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-        table_type=table_type.upper(), options={**HIVE, **(options or {})},
-    )  # fmt: skip
+    jvm.write_trips(rows, path, operation=operation, table_type=table_type.upper(), options={**HIVE, **(options or {})})
 
 
 def check_both(jvm: Jvm, path: Path, expected: pa.Table, *, has_index: bool = True) -> None:

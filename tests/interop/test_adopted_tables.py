@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
 from tests.support.rows import META_COLUMNS, assert_same_rows
 
 ROWS = pa.table(
@@ -78,7 +78,7 @@ def test_the_jvm_reads_and_continues(jvm: Jvm, tmp_path: Path, partition: str, k
         ordering="ts",
         table_type={"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}[kind],
         options={
-            "hoodie.datasource.write.hive_style_partitioning": "true",
+            **HIVE,
             "hoodie.datasource.write.keygenerator.class": (
                 f"org.apache.hudi.keygen.{PARTITIONS[partition]}KeyGenerator"
             ),
@@ -122,7 +122,7 @@ def test_older_versions_and_merged_duplicates(jvm: Jvm, tmp_path: Path, version:
         partition="city",
         ordering="ts",
         table_version=version,
-        options={"hoodie.datasource.write.hive_style_partitioning": "true"},
+        options=HIVE,
     )
     check(jvm, path, [ROWS.slice(0, 2), NEW, ROWS.slice(3)])
     table = hoodie.open(path, spark=False)

@@ -11,7 +11,7 @@ import pytest
 
 import hoodie
 from hoodie.storage import LocalStore
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
 from tests.support.deaths import check_tidy
 from tests.support.rows import assert_same_rows
@@ -87,7 +87,7 @@ class Alternation:
             operation=operation,
             table_version=self.version,
             options={
-                "hoodie.datasource.write.hive_style_partitioning": "true",
+                **HIVE,
                 "hoodie.write.record.merge.mode": mode,
                 **self.named,
             },

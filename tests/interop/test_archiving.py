@@ -13,7 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.storage import LocalStore
-from tests.interop.judges import Jvm, read_with_hudi_rs, to_arrow
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs, to_arrow
 from tests.support.archived import OFTEN, active_times, archived_times
 from tests.support.deaths import run_until
 
@@ -42,7 +42,7 @@ class Both:
 
     def __init__(self, jvm: Jvm, path: Path, table_type: str, version: int = 9) -> None:
         self.jvm, self.path, self.table_type, self.version = jvm, path, table_type, version
-        self.jvm_options = {**JVM_LIMITS, "hoodie.datasource.write.hive_style_partitioning": "true"}
+        self.jvm_options = {**JVM_LIMITS, **HIVE}
         self.instants: list[str] = []
         self.past: list[Rows] = []
         self.rows: Rows = {}
@@ -52,13 +52,9 @@ class Both:
         number = len(self.instants)
         change: Rows = {f"k{number % 5}": (number, "sf"), f"n{number % 9}": (number, "sf")}
         if by == "jvm":
-            self.jvm.write(
+            self.jvm.write_trips(
                 batch(change),
                 self.path,
-                table_name="trips",
-                key="id",
-                partition="city",
-                ordering="ts",
                 table_type=self.table_type,
                 table_version=self.version,
                 options=self.jvm_options,

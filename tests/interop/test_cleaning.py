@@ -15,7 +15,7 @@ from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, InstantClock, State, read_instant
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
 from tests.interop.jvm_services import clean_by_jvm, schedule_by_jvm
 from tests.support.cleaned_tables import NO_CLEAN, check_listing
 from tests.support.deaths import run_until
@@ -157,18 +157,9 @@ class Shared:
             **FEW,
             "hoodie.index.type": "RECORD_INDEX",
             "hoodie.metadata.record.index.enable": "true",
-            "hoodie.datasource.write.hive_style_partitioning": "true",
+            **HIVE,
         }
-        self.jvm.write(
-            batch(changed),
-            self.path,
-            table_name="trips",
-            key="id",
-            partition="city",
-            ordering="ts",
-            table_type=self.table_type.upper(),
-            options=settings,
-        )
+        self.jvm.write_trips(batch(changed), self.path, table_type=self.table_type.upper(), options=settings)
         self.rows.update(changed)
         self.agree()
 

@@ -14,7 +14,7 @@ from hoodie.read.local import read_table
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all
-from tests.interop.judges import QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
 from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
@@ -48,11 +48,12 @@ class Shared:
 
     def jvm_write(self, rows: pa.Table, **options: str) -> None:
         named = {"hoodie." + name.replace("__", "."): value for name, value in options.items()}
-        self.jvm.write(
-            rows, self.path, table_name="trips", key="id", partition="city", ordering="ts",
+        self.jvm.write_trips(
+            rows,
+            self.path,
             table_type=self.table_type.upper(),
-            options={"hoodie.datasource.write.hive_style_partitioning": "true", **named},
-        )  # fmt: skip
+            options={**HIVE, **named},
+        )
 
     def jvm_cluster(self, op: str, **more: str) -> None:
         """Run the JVM's procedure: `schedule`, `execute`, or `scheduleAndExecute`."""

@@ -17,7 +17,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import MissingFileError, UnsupportedError
-from tests.interop.judges import QUICK_OPTIONS, Jvm, to_arrow
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, to_arrow
 from tests.support.rows import META_COLUMNS, assert_same_rows
 
 _SQL_CONFS = {
@@ -320,7 +320,7 @@ def test_bootstrapped_tables(jvm: Jvm, tmp_path: Path, partition: str, kind: str
         "hoodie.bootstrap.mode.selector": (
             "org.apache.hudi.client.bootstrap.selector.MetadataOnlyBootstrapModeSelector"
         ),
-        "hoodie.datasource.write.hive_style_partitioning": "true",
+        **HIVE,
         "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
     }
 

@@ -66,7 +66,7 @@ def assert_all_read(jvm: Jvm, path: Path, rows: Rows) -> None:
 
 
 def jvm_upsert(jvm: Jvm, path: Path, rows: pa.Table) -> None:
-    jvm.write(rows, path, table_name="trips", key="id", partition="city", ordering="ts")
+    jvm.write_trips(rows, path)
 
 
 @pytest.mark.matrix(keep=2)
@@ -119,13 +119,9 @@ def check_both_go_on(jvm: Jvm, path: Path, cell: Cell) -> None:
     rows = rows_of(store)
     assert rows in cell.possible_rows
     assert_jvm_reads(jvm, path, rows)
-    jvm.write(
+    jvm.write_trips(
         trips({"next": (1, "rome")}),
         path,
-        table_name="trips",
-        key="id",
-        partition="city",
-        ordering="ts",
         table_type=cell.kind.table_type.upper(),
         table_version=cell.kind.version,
         options=_STATISTICS if "column_stats" in Table(store).view().config.metadata_partitions else None,

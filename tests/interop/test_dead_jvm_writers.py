@@ -17,10 +17,7 @@ from tests.support.rows import assert_same_rows
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 MARKERS = {
     "direct": {"hoodie.write.markers.type": "DIRECT"},
-    "timeline server": {
-        "hoodie.write.markers.type": "TIMELINE_SERVER_BASED",
-        "hoodie.embed.timeline.server": "true",
-    },
+    "timeline server": {"hoodie.write.markers.type": "TIMELINE_SERVER_BASED", "hoodie.embed.timeline.server": "true"},
 }
 
 
@@ -29,7 +26,7 @@ def _trips(*rows: tuple[str, int | None, str]) -> pa.Table:
 
 
 def _jvm_upsert(jvm: Jvm, path: Path, rows: pa.Table, options: dict[str, str] | None = None) -> None:
-    jvm.write(rows, path, table_name="trips", key="id", partition="city", ordering="ts", options=options)
+    jvm.write_trips(rows, path, options=options)
 
 
 def _assert_all_read(jvm: Jvm, path: Path, expected: pa.Table) -> None:

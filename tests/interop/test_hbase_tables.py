@@ -9,7 +9,7 @@ import pytest
 
 import hoodie
 from hoodie.files.table_properties import update_table_config
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
@@ -33,13 +33,9 @@ def test_the_jvm_reads_such_a_table_and_does_not_write_to_it(jvm: Jvm, tmp_path:
 
 
 def jvm_writes(jvm: Jvm, path: Path, **options: str) -> None:
-    jvm.write(
+    jvm.write_trips(
         ROWS.slice(0, 1),
         path,
-        table_name="trips",
-        key="id",
-        partition="city",
-        ordering="ts",
         operation="upsert",
-        options={"hoodie.datasource.write.hive_style_partitioning": "true", **options},
+        options={**HIVE, **options},
     )

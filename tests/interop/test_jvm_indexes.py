@@ -8,11 +8,10 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
-HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
 
 
@@ -22,9 +21,7 @@ def _trips(numbers: range, ts: int) -> pa.Table:
 
 
 def _jvm_upsert(jvm: Jvm, path: Path, rows: pa.Table, options: dict[str, str]) -> None:
-    jvm.write(
-        rows, path, table_name="trips", key="id", partition="city", ordering="ts", options={**HIVE, **options}
-    )  # fmt: skip
+    jvm.write_trips(rows, path, options={**HIVE, **options})
 
 
 def _assert_all_read(jvm: Jvm, path: Path, expected: pa.Table) -> None:

@@ -270,7 +270,7 @@ def test_the_jvm_reads_the_provider_from_the_tables_properties(jvm: Jvm, tmp_pat
     quick = {"hoodie.write.lock.client.num_retries": "0", "hoodie.write.lock.wait_time_ms": "500"}
 
     def write(options: dict[str, str]) -> None:
-        jvm.write(ROWS, path, table_name="trips", key="id", partition="city", ordering="ts", options=options)
+        jvm.write_trips(ROWS, path, options=options)
 
     with table.view().state.table_lock(), pytest.raises(Exception, match=r"FAILED_TO_ACQUIRE|acquire lock|HoodieLock"):
         write(quick)

@@ -13,8 +13,8 @@ import pytest
 
 import hoodie
 from hoodie.table.merge import TableMerger
-from tests.interop.judges import QUICK_OPTIONS, Jvm
-from tests.interop.shared_trips import HIVE, SCHEMA, TYPES
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm
+from tests.interop.shared_trips import SCHEMA, TYPES
 from tests.support.rows import assert_same_rows
 
 Trip = tuple[str, int, float | None, str]

@@ -40,10 +40,7 @@ def _trips(numbers: range, ts: int) -> pa.Table:
 def _write(
     jvm: Jvm, path: Path, rows: pa.Table, table_type: str, version: int, operation: str = "upsert", **options: str
 ) -> None:
-    jvm.write(
-        rows, path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-        table_type=table_type, table_version=version, options=options,
-    )  # fmt: skip
+    jvm.write_trips(rows, path, operation=operation, table_type=table_type, table_version=version, options=options)
 
 
 def _made_by_jvm(jvm: Jvm, path: Path, table_type: str, version: int) -> None:

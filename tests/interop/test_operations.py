@@ -12,7 +12,7 @@ import hoodie
 from hoodie.read.changes import plan_changes
 from hoodie.read.local import read_table
 from hoodie.timeline.instant import Action
-from tests.interop.judges import QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
@@ -39,10 +39,12 @@ class Shared:
 
     def jvm_write(self, rows: pa.Table, *, operation: str = "upsert", **options: str) -> None:
         named = {"hoodie." + name.replace("__", "."): value for name, value in options.items()}
-        self.jvm.write(
-            rows, self.path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-            options={"hoodie.datasource.write.hive_style_partitioning": "true", **named},
-        )  # fmt: skip
+        self.jvm.write_trips(
+            rows,
+            self.path,
+            operation=operation,
+            options={**HIVE, **named},
+        )
 
     def agreed(self) -> pa.Table:
         """The rows, after checking that we, hudi-rs and the JVM with and without its metadata table read the same.

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import hoodie
 from hoodie.index.record.state import has_partitioned_index
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
 
@@ -32,15 +32,11 @@ def test_writers_take_turns(jvm: Jvm, tmp_path: Path) -> None:
         spark=False,
     )
     table.upsert(_rows(("a", 1, "sf"), ("b", 1, "sf"), ("c", 1, "sf"), ("a", 1, "n_y"), ("d", 1, "n_y")))
-    jvm.write(
+    jvm.write_trips(
         _rows(("a", 2, "sf"), ("e", 2, "sf"), ("d", 2, "n_y"), ("z", 2, "new")),
         path,
-        table_name="trips",
-        key="id",
-        partition="city",
-        ordering="ts",
         operation="upsert",
-        options={"hoodie.datasource.write.hive_style_partitioning": "true"},
+        options=HIVE,
     )
     assert has_partitioned_index(table.view())
     check_index(table.view())

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import hoodie
 from hoodie.spark import to_arrow
 from hoodie.statements.procedures.registry import NAMES, PROCEDURES
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
 from tests.support.rows import assert_same_rows
 
 ROWS = pa.table({"id": ["a", "b", "c"], "ts": [1, 1, 1], "fare": [1.0, 2.0, 3.0], "city": ["x", "x", "y"]})
@@ -55,7 +55,7 @@ def test_procedures_tell_what_those_of_hudi_tell(jvm: Jvm, tmp_path: Path) -> No
         partition_by="city",
         ordering="ts",
         spark=False,
-        properties={"hoodie.datasource.write.hive_style_partitioning": "true"},
+        properties=HIVE,
     )
     t.insert(ROWS, extra_metadata={"who": "me"})
     t.upsert(ROWS.slice(1).set_column(1, "ts", pa.array([2, 2])))

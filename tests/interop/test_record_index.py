@@ -22,7 +22,7 @@ from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.storage import LocalStore
 from hoodie.timeline import Action
-from tests.interop.judges import Jvm, assert_index_is_data, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, assert_index_is_data, read_with_hudi_rs
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
 from tests.support.deaths import check_tidy
 from tests.support.index_check import check_index
@@ -34,7 +34,7 @@ MIN_BUCKETS = "hoodie.metadata.record.index.min.filegroup.count"
 MAX_BUCKETS = "hoodie.metadata.record.index.max.filegroup.count"
 # Cleaning and archiving of the data table are not what is judged here, and take the JVM a second a commit.
 QUICK = {
-    "hoodie.datasource.write.hive_style_partitioning": "true",
+    **HIVE,
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
 }
@@ -127,16 +127,7 @@ class Turns:
 
     def theirs(self, operation: str, rows: list[Row], **options: str) -> None:
         """The JVM's writer; without options it is told nothing of an index."""
-        self.jvm.write(
-            to_arrow(rows),
-            self.path,
-            table_name="trips",
-            key="id",
-            partition="city",
-            ordering="ts",
-            operation=operation,
-            options={**QUICK, **options},
-        )
+        self.jvm.write_trips(to_arrow(rows), self.path, operation=operation, options={**QUICK, **options})
 
     def named(self, operation: str, rows: list[Row]) -> None:
         """The JVM's writer, told to use the record index."""

@@ -20,7 +20,7 @@ from hoodie.format.metadata_table.record_location import RecordLocation, locatio
 from hoodie.format.table.properties import parse_properties, properties_to_bytes
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
 from hoodie.storage import LocalStore
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 TYPE = "hoodie.index.type"
@@ -37,15 +37,11 @@ def rows(*given: Row) -> pa.Table:
 
 
 def upsert(jvm: Jvm, path: Path, *given: Row, options: dict[str, str] | None = None, operation: str = "upsert") -> None:
-    jvm.write(
+    jvm.write_trips(
         rows(*given),
         path,
-        table_name="trips",
-        key="id",
-        partition="city",
-        ordering="ts",
         operation=operation,
-        options={"hoodie.datasource.write.hive_style_partitioning": "true", **(options or {})},
+        options={**HIVE, **(options or {})},
     )
 
 

@@ -22,8 +22,7 @@ import hoodie
 from hoodie.commit.steps import Step
 from hoodie.table import Table
 from hoodie.timeline import Action
-from tests.interop.judges import Jvm
-from tests.interop.shared_trips import HIVE
+from tests.interop.judges import HIVE, Jvm
 from tests.support.samples import sample_of
 from tests.support.steps import once_at
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
@@ -41,10 +41,7 @@ def test_a_fresh_table_of_the_jvm(jvm: Jvm, tmp_path: Path, version: int) -> Non
     path = tmp_path / "trips"
 
     def write(rows: pa.Table, operation: str) -> None:
-        jvm.write(
-            rows, path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-            table_version=version,
-        )  # fmt: skip
+        jvm.write_trips(rows, path, operation=operation, table_version=version)
 
     write(_trips(range(10), 1), "upsert")
     write(_trips(range(5, 15), 2), "upsert")
@@ -99,11 +96,8 @@ def test_the_jvm_upgrades_a_table_of_ours(jvm: Jvm, tmp_path: Path, table_type: 
     )  # fmt: skip
     hoodie.open(path).upsert(_trips(range(10), 1))
     hoodie.open(path).upsert(_trips(range(5, 15), 2))
-    hive = {"hoodie.datasource.write.hive_style_partitioning": "true"}
-    jvm.write(
-        _trips(range(3), 3), path, table_name="trips", key="id", partition="city", ordering="ts",
-        table_type=table_type.upper(), options=hive,
-    )  # fmt: skip
+    hive = HIVE
+    jvm.write_trips(_trips(range(3), 3), path, table_type=table_type.upper(), options=hive)
     table = hoodie.open(path)
     config = table.view().config
     assert (config.version.value, config.ordering_fields) == (9, ("ts",))

@@ -32,10 +32,7 @@ class Wound:
 
 
 def write(jvm: Jvm, path: Path, table_type: str, rows: Rows) -> None:
-    jvm.write(
-        trips(rows), path, table_name="trips", key="id", partition="city", ordering="ts",
-        table_type=table_type, options=INDEX,
-    )  # fmt: skip
+    jvm.write_trips(trips(rows), path, table_type=table_type, options=INDEX)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step
 from hoodie.storage import LocalStore
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
 from tests.support.deaths import check_tidy
 from tests.support.index_check import check_index
 from tests.support.steps import once_at
@@ -75,7 +75,7 @@ class Pair:
                     key="id",
                     partition="city",
                     table_type=self.table_type.upper(),
-                    options={**OPTIMISTIC, "hoodie.datasource.write.hive_style_partitioning": "true"},
+                    options={**OPTIMISTIC, **HIVE},
                 )
             except Exception as error:
                 if not is_conflict(error):

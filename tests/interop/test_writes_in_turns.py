@@ -16,7 +16,7 @@ import pytest
 
 import hoodie
 from hoodie.table import Table
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
 from tests.support.rows import META_COLUMNS, assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int32()), ("ts", pa.int64()), ("p", pa.string())])
@@ -117,7 +117,7 @@ def test_bootstrapped_tables(jvm: Jvm, tmp_path: Path, is_ours: bool, kind: str,
         "hoodie.bootstrap.mode.selector": (
             "org.apache.hudi.client.bootstrap.selector.MetadataOnlyBootstrapModeSelector"
         ),
-        "hoodie.datasource.write.hive_style_partitioning": "true",
+        **HIVE,
     }
     turns = Turns(jvm, tmp_path / "t", kind, version, options)
     values = {f"{p}{n}": n for p in "abcd" for n in range(2)}

@@ -55,10 +55,7 @@ def test_the_release_reads_and_compacts_wider_columns(in_rows: Jvm, tmp_path: Pa
     assert sorted(expected["x"].to_pylist()) == [2**40 + 5, 2**40 + 6]
     assert_same_rows(older.read(path, columns=names), expected)
     compacts = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
-    older.write(
-        _rows(WIDE, 7, 7), path, table_name="trips", key="id", partition="city", ordering="ts",
-        table_type="MERGE_ON_READ", options=compacts,
-    )  # fmt: skip
+    older.write_trips(_rows(WIDE, 7, 7), path, table_type="MERGE_ON_READ", options=compacts)
     found = hoodie.open(path, spark=False)
     assert found.timeline.writes().completed().instants[-1].action.value == "commit"
     assert sorted(found.to_arrow(names)["x"].to_pylist()) == [7, 2**40 + 6]

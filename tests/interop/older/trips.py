@@ -35,10 +35,13 @@ def write(
     options: Mapping[str, str] | None = None,
 ) -> None:
     """A write of the older release."""
-    older.write(
-        rows, path, table_name="trips", key="id", partition="city", ordering="ts", table_type=table_type,
-        operation=operation, options={"hoodie.compact.inline": "false", **(options or {})},
-    )  # fmt: skip
+    older.write_trips(
+        rows,
+        path,
+        table_type=table_type,
+        operation=operation,
+        options={"hoodie.compact.inline": "false", **(options or {})},
+    )
 
 
 def assert_all_read(older: Jvm, path: Path, expected: dict[str, int], *, with_hudi_rs: bool = True) -> None:
