@@ -7,7 +7,8 @@ keys.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import count
@@ -22,6 +23,7 @@ from hoodie.format.filenames import BaseFileName
 from hoodie.index.record.state import record_index
 from hoodie.timeline.instant import Action, Instant, State
 from tests.support.index_check import Locations, indexed
+from tests.support.rows import META_COLUMNS, assert_same_rows
 from tests.support.sessions import STATIC_CONFS
 
 if TYPE_CHECKING:
@@ -143,6 +145,28 @@ class Jvm:
         """Result of a Spark SQL statement, `CALL` procedures included."""
         return to_arrow(self.spark.sql(statement))
 
+    @contextmanager
+    def configured(self, confs: Mapping[str, str]) -> Iterator[Jvm]:
+        """Set options of the session for a while."""
+        before = {key: self.spark.conf.get(key, None) for key in confs}
+        for key, value in confs.items():
+            self.spark.conf.set(key, value)
+        try:
+            yield self
+        finally:
+            for key, old in before.items():
+                self.spark.conf.unset(key) if old is None else self.spark.conf.set(key, old)
+
+    @contextmanager
+    def named(self, path: str | Path) -> Iterator[str]:
+        """Give the table a name in the catalog for a while; its files stay."""
+        name = f"judged_{next(self._numbers)}"
+        self.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
+        try:
+            yield name
+        finally:
+            self.spark.sql(f"DROP TABLE {name}")
+
     def compact(self, path: str | Path, operation: str = "scheduleAndExecute") -> list[str]:
         """Compact log files, due or not; `schedule` and `run` are halves of that. Instants of the compactions."""
         options = {**QUICK_OPTIONS, "hoodie.compact.inline.max.delta.commits": "1"}
@@ -255,6 +279,18 @@ def read_with_hudi_rs(path: str | Path) -> pa.Table:
 
     table = HudiTableBuilder.from_base_uri(str(path)).build()
     return pa.Table.from_batches([pa.record_batch(batch) for batch in table.read()])
+
+
+def assert_read_alike(jvm: Jvm, path: Path, as_of: str | None = None) -> pa.Table:
+    """Check that our rows, in process and by Spark, are those of the JVM, and return these."""
+    expected = jvm.read(path, options={} if as_of is None else {"as.of.instant": as_of})
+    names = [name for name in expected.column_names if name not in META_COLUMNS]
+    in_process = hoodie.open(path, spark=False).to_arrow(as_of=as_of)
+    assert {*in_process.column_names} - {*META_COLUMNS} == {*names}
+    assert_same_rows(in_process, expected.select(names))
+    frame = hoodie.open(path, spark=jvm.spark).read(columns=names, as_of=as_of)
+    assert_same_rows(to_arrow(frame), expected.select(names))
+    return expected
 
 
 def assert_index_is_data(

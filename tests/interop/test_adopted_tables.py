@@ -36,10 +36,9 @@ PARTITIONS = {"": "Nonpartitioned", "city": "Simple", "n,city": "Complex"}
 
 def source_of(jvm: Jvm, tmp_path: Path, partition: str, times: str = "TIMESTAMP_MICROS") -> Path:
     """The rows in files of Spark."""
-    jvm.spark.conf.set("spark.sql.parquet.outputTimestampType", times)
-    writer = jvm.frame(ROWS).coalesce(1).write
-    (writer.partitionBy(*partition.split(",")) if partition else writer).parquet(str(tmp_path / "raw"))
-    jvm.spark.conf.unset("spark.sql.parquet.outputTimestampType")
+    with jvm.configured({"spark.sql.parquet.outputTimestampType": times}):
+        writer = jvm.frame(ROWS).coalesce(1).write
+        (writer.partitionBy(*partition.split(",")) if partition else writer).parquet(str(tmp_path / "raw"))
     return tmp_path / "raw"
 
 
@@ -96,9 +95,8 @@ def test_older_versions_and_merged_duplicates(jvm: Jvm, tmp_path: Path, version:
     path, files = tmp_path / "t", source_of(jvm, tmp_path, "city")
     expected, duplicates = [ROWS], "error"
     if mode == "rewrite":
-        jvm.spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        jvm.frame(NEW).coalesce(1).write.mode("append").partitionBy("city").parquet(str(files))
-        jvm.spark.conf.unset("spark.sql.parquet.outputTimestampType")
+        with jvm.configured({"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}):
+            jvm.frame(NEW).coalesce(1).write.mode("append").partitionBy("city").parquet(str(files))
         expected, duplicates = [ROWS.slice(0, 2), NEW, ROWS.slice(3)], "merge"
     done = hoodie.adopt(
         files,

@@ -171,13 +171,12 @@ def test_we_archive_and_the_jvm_goes_on(jvm: Jvm, tmp_path: Path) -> None:
     for _ in range(24):
         both.commit("us")
     assert any(name.endswith("_1.parquet") for name in store.names(".hoodie/timeline/history")), "files were merged"
-    jvm.sql(f"CREATE TABLE archived_trips USING hudi LOCATION '{path}'")
     # By default the call shows commits that are between one and ten days old.
     any_time = f"start_ts => '{'0' * 17}', end_ts => '{'9' * 17}'"
-    shown = jvm.sql(f"CALL show_archived_commits(table => 'archived_trips', limit => 100, {any_time})")
-    assert sorted(shown["commit_time"].to_pylist()) == archived_times(store) == sorted(both.jvm_archived())
-    shown = jvm.sql("CALL show_commits(table => 'archived_trips', limit => 100)")["commit_time"].to_pylist()
-    jvm.sql("DROP TABLE archived_trips")
+    with jvm.named(path) as name:
+        shown = jvm.sql(f"CALL show_archived_commits(table => '{name}', limit => 100, {any_time})")
+        assert sorted(shown["commit_time"].to_pylist()) == archived_times(store) == sorted(both.jvm_archived())
+        shown = jvm.sql(f"CALL show_commits(table => '{name}', limit => 100)")["commit_time"].to_pylist()
     assert sorted(shown) == active_times(store)
     archived_by: dict[str, int] = {"us": 0, "jvm": 0}
     for number in range(36):

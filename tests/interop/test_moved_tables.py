@@ -63,13 +63,10 @@ def _made_by_jvm(jvm: Jvm, path: Path, table_type: str, version: int) -> None:
 
 
 def _moved_by_jvm(jvm: Jvm, path: Path, version: int, found: int) -> None:
-    # The name of the catalog is only for this call: the table moves from one path to another.
-    name = f"moved_{path.parent.name}_{path.name}".replace("-", "_").lower()
-    jvm.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{path}'")
     procedure = "upgrade_table" if version > found else "downgrade_table"
-    assert jvm.sql(f"CALL {procedure}(table => '{name}', to_version => '{NAMES[version]}')")["result"].to_pylist() == [
-        True
-    ]
+    with jvm.named(path) as name:
+        done = jvm.sql(f"CALL {procedure}(table => '{name}', to_version => '{NAMES[version]}')")
+    assert done["result"].to_pylist() == [True]
 
 
 def _moved_by_us(path: Path, version: int) -> Table:

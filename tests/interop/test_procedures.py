@@ -61,9 +61,7 @@ def test_procedures_tell_what_those_of_hudi_tell(jvm: Jvm, tmp_path: Path) -> No
     t.upsert(ROWS.slice(1).set_column(1, "ts", pa.array([2, 2])))
     t.savepoint()
     t.delete(["a"])
-    name = f"trips_{tmp_path.name.replace('-', '_')}"
-    jvm.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
-    try:
+    with jvm.named(path) as name:
         for procedure in SAME:
             theirs = jvm.sql(f"CALL {procedure}(table => '{name}')")
             ours = to_arrow(hoodie.sql(jvm.spark, f"CALL {procedure}(table => '{name}')"))
@@ -72,5 +70,3 @@ def test_procedures_tell_what_those_of_hudi_tell(jvm: Jvm, tmp_path: Path) -> No
         deleted: Any = hoodie.sql(jvm.spark, f"DELETE FROM {name} WHERE fare > 2.5")
         assert deleted.deleted == 1
         assert sorted(jvm.read(path, ["id"])["id"].to_pylist()) == ["b"]
-    finally:
-        jvm.spark.sql(f"DROP TABLE {name}")

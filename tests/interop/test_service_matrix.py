@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count, product
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,7 +49,6 @@ STATISTICS: Final = {
 }
 Rows = dict[str, int]
 """Id -> ordering value."""
-_NAMES = count()
 
 
 @dataclass(frozen=True)
@@ -137,23 +136,13 @@ class Case:
         """A new handle of ours."""
         return hoodie.open(self.path, spark=False)
 
-    @contextmanager
-    def named(self) -> Iterator[str]:
-        """A name of the table in the JVM's catalog, for a while."""
-        name = f"services_{next(_NAMES)}"
-        self.jvm.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{self.path}'")
-        try:
-            yield name
-        finally:
-            self.jvm.spark.sql(f"DROP TABLE {name}")
-
     def call(self, procedure: str, **arguments: Any) -> pa.Table:
         """CALL a procedure of the JVM by the table's path."""
         return self._call(procedure, {"path": str(self.path), **arguments})
 
     def call_by_name(self, procedure: str, **arguments: Any) -> pa.Table:
         """CALL a procedure of the JVM that takes only the table's name, or fails with its path."""
-        with self.named() as name:
+        with self.jvm.named(self.path) as name:
             return self._call(procedure, {"table": name, **arguments})
 
     def _call(self, procedure: str, arguments: Mapping[str, Any]) -> pa.Table:
@@ -172,7 +161,7 @@ class Case:
             getattr(self.table, operation)(data, properties=given)
         elif self.kind.keys == "automatic" and not is_new:
             ts, ids = next(iter(rows.values())), ", ".join(map(repr, rows))
-            with self.named() as name:
+            with self.jvm.named(self.path) as name:
                 self.jvm.spark.sql(f"UPDATE {name} SET ts = {ts} WHERE id IN ({ids})")
         else:
             self._jvm_write(data, operation, options)
@@ -187,7 +176,7 @@ class Case:
                 properties={} if "hoodie.index.type" in self.raw else self._bucket,
             )
         elif self.kind.keys == "automatic":
-            with self.named() as name:
+            with self.jvm.named(self.path) as name:
                 self.jvm.spark.sql(f"DELETE FROM {name} WHERE id = '{key}'")
         else:
             self._jvm_write(gone, "delete", None)
@@ -514,16 +503,10 @@ def _cases(services: tuple[Service, ...], keep: int, name: str) -> list[Any]:
 def _kept_version(jvm: Jvm, kind: Kind) -> Iterator[None]:
     """Let procedures of the JVM keep the version of older tables; in these we drop the statistics that it builds."""
     options = {"hoodie.write.auto.upgrade": "false", "hoodie.write.table.version": str(kind.version)}
-    for key, value in options.items():
-        jvm.spark.conf.set(key, value)
-    try:
-        with warnings.catch_warnings():
-            if kind.version != 9:
-                warnings.filterwarnings("ignore", "the metadata partitions column_stats", hoodie.HoodieWarning)
-            yield
-    finally:
-        for key in options:
-            jvm.spark.conf.unset(key)
+    with jvm.configured(options), warnings.catch_warnings():
+        if kind.version != 9:
+            warnings.filterwarnings("ignore", "the metadata partitions column_stats", hoodie.HoodieWarning)
+        yield
 
 
 def _serve(case: Case, service: Service) -> None:

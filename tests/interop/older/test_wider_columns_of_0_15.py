@@ -35,9 +35,8 @@ def _rows(schema: pa.Schema, ts: int, value: int) -> pa.Table:
 @pytest.fixture
 def in_rows(older: Jvm) -> Iterator[Jvm]:
     """The release without the vectorised reader, which refuses nested columns whose type changed."""
-    older.spark.conf.set(VECTORS, "false")
-    yield older
-    older.spark.conf.unset(VECTORS)
+    with older.configured({VECTORS: "false"}):
+        yield older
 
 
 def test_the_release_reads_and_compacts_wider_columns(in_rows: Jvm, tmp_path: Path) -> None:
