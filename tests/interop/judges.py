@@ -265,6 +265,11 @@ class Jvm:
         return self.spark.read.parquet(str(file))
 
 
+def create_trips(path: str | Path, schema: pa.Schema, **options: Any) -> hoodie.Table:
+    """Create a table of ours with the key `id`, the partition column `city` and the ordering column `ts`."""
+    return hoodie.create(path, schema, record_key="id", partition_by="city", ordering="ts", name="trips", **options)
+
+
 def to_arrow(frame: DataFrame) -> pa.Table:
     """Collect a DataFrame as Arrow, on PySpark 3.5 too."""
     from pyspark.sql.pandas.types import to_arrow_schema

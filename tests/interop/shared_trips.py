@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import hoodie
-from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, create_trips, read_with_hudi_rs
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
 
@@ -38,10 +38,7 @@ def newest_of(changes: dict[int, range]) -> pa.Table:
 
 
 def new_table(path: Path, table_type: str, properties: Mapping[str, str] | None = None) -> hoodie.Table:
-    return hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", type=table_type, spark=False,
-        properties={**FEW_BUCKETS, **(properties or {})},
-    )  # fmt: skip
+    return create_trips(path, SCHEMA, type=table_type, spark=False, properties={**FEW_BUCKETS, **(properties or {})})
 
 
 def jvm_write(

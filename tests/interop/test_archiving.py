@@ -13,7 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.storage import LocalStore
-from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs, to_arrow
+from tests.interop.judges import HIVE, Jvm, create_trips, read_with_hudi_rs, to_arrow
 from tests.support.archived import OFTEN, active_times, archived_times
 from tests.support.deaths import run_until
 
@@ -128,9 +128,7 @@ def test_the_jvm_archives_and_we_go_on(jvm: Jvm, tmp_path: Path) -> None:
 def test_the_jvm_goes_on_where_our_archiving_died(jvm: Jvm, tmp_path: Path, pattern: str, nth: int) -> None:
     path = tmp_path / "trips"
     properties = {**OURS, "hoodie.archive.automatic": "false"}
-    hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", properties=OFTEN, spark=False
-    )
+    create_trips(path, SCHEMA, properties=OFTEN, spark=False)
     both = Both(jvm, path, "COPY_ON_WRITE")
     for _ in range(8):
         both.commit("us", properties)
@@ -155,17 +153,7 @@ def test_the_jvm_goes_on_where_our_archiving_died(jvm: Jvm, tmp_path: Path, patt
 
 def test_we_archive_and_the_jvm_goes_on(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
-    hoodie.create(
-        path,
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        name="trips",
-        type="merge_on_read",
-        properties=OFTEN,
-        spark=False,
-    )
+    create_trips(path, SCHEMA, type="merge_on_read", properties=OFTEN, spark=False)
     both = Both(jvm, path, "MERGE_ON_READ")
     store = hoodie.open(path, spark=False).view().store
     for _ in range(24):
@@ -207,7 +195,7 @@ def test_the_archive_of_version_6(jvm: Jvm, tmp_path: Path) -> None:
 def test_overlapping_writers(jvm: Jvm, tmp_path: Path) -> None:
     """The JVM's time travel goes by requested time: a commit that completed late appears in a past state."""
     path = tmp_path / "trips"
-    table = hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", spark=False)
+    table = create_trips(path, SCHEMA, spark=False)
     table.upsert(batch({"x": (0, "oslo")}))
     first, second = table.insert(batch({"a": (1, "sf")})).instant, table.insert(batch({"b": (1, "nyc")})).instant
     folder = path / ".hoodie" / "timeline"
@@ -236,7 +224,7 @@ def test_overlapping_writers(jvm: Jvm, tmp_path: Path) -> None:
 def test_the_frames_of_a_session(jvm: Jvm, tmp_path: Path) -> None:
     """`changes_since` returns a DataFrame in a Spark session."""
     path = tmp_path / "trips"
-    table = hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips")
+    table = create_trips(path, SCHEMA)
     table.upsert(batch({"x": (0, "oslo")}))
     place = table.changes_since().until
     table.upsert(batch({"y": (1, "oslo")}))
@@ -248,7 +236,7 @@ def test_the_frames_of_a_session(jvm: Jvm, tmp_path: Path) -> None:
 def test_rollbacks_of_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
     """A consumer is told of a commit that the JVM took back, and not of a dead write that it removed by markers."""
     path = tmp_path / "trips"
-    hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", type="merge_on_read")
+    create_trips(path, SCHEMA, type="merge_on_read")
     both = Both(jvm, path, "MERGE_ON_READ")
     both.commit("us")
     both.commit("jvm")

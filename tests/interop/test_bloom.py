@@ -14,7 +14,7 @@ import pytest
 import hoodie
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, FilterBuilder
 from hoodie.metadata.kinds.bloom_filters import filter_options
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import Jvm, create_trips, read_with_hudi_rs
 from tests.interop.shared_trips import SCHEMA, jvm_write, newest_of, trips
 from tests.support.rows import assert_same_rows
 
@@ -54,10 +54,7 @@ def test_both_write_our_table_and_every_file_has_the_same_filter(
     """The JVM takes index and options of the filter from the table's properties, unasked."""
     path = tmp_path / "trips"
     options = {**FILTERS, **SMALL, "hoodie.bloom.index.filter.type": kind}
-    hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", type=table_type, index=index,
-        properties=options, spark=False,
-    )  # fmt: skip
+    create_trips(path, SCHEMA, type=table_type, index=index, properties=options, spark=False)
     table = hoodie.open(path, spark=False)
     table.bulk_insert(trips(range(0, 40), 1))
     table.upsert(trips(range(30, 60), 2))

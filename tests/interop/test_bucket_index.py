@@ -16,7 +16,7 @@ from hoodie.format.filenames import bucket_of_file_id
 from hoodie.storage import LocalStore
 from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
-from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, create_trips, read_with_hudi_rs
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
 
@@ -118,9 +118,7 @@ def test_a_table_of_the_jvm_is_continued(jvm: Jvm, tmp_path: Path, table_type: s
 def test_the_jvm_goes_on_after_a_switch(jvm: Jvm, tmp_path: Path) -> None:
     """It takes the new index from the properties: one of the whole table moves a record, one of partitions does not."""
     path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="simple", spark=False
-    )
+    table = create_trips(path, SCHEMA, index="simple", spark=False)
     table.upsert(_simple_rows(range(8), 1))
 
     def jvm_write(number: int, ts: int, city: str) -> pa.Table:
@@ -144,10 +142,7 @@ def test_the_jvm_goes_on_after_a_switch(jvm: Jvm, tmp_path: Path) -> None:
 def test_numbers_of_buckets_by_partition(jvm: Jvm, tmp_path: Path) -> None:
     """The JVM takes them from the table's file too, whatever the properties say; both put a key into one bucket."""
     path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="bucket", spark=False,
-        properties={"hoodie.bucket.index.num.buckets": "3"},
-    )  # fmt: skip
+    table = create_trips(path, SCHEMA, index="bucket", spark=False, properties={"hoodie.bucket.index.num.buckets": "3"})
     alone = {"hoodie.upsert.shuffle.parallelism": "1", **HIVE}
 
     def jvm_write(rows: pa.Table) -> None:
@@ -207,10 +202,7 @@ def test_consistent_hashing_of_the_jvm_is_read_and_not_written(jvm: Jvm, tmp_pat
 def test_what_the_jvm_does_with_all_rows_of_a_partition(jvm: Jvm, tmp_path: Path) -> None:
     """An insert overwrite makes new file groups, which both continue; a clustering is refused."""
     path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="bucket", spark=False,
-        properties={"hoodie.bucket.index.num.buckets": "2"},
-    )  # fmt: skip
+    table = create_trips(path, SCHEMA, index="bucket", spark=False, properties={"hoodie.bucket.index.num.buckets": "2"})
     table.upsert(_simple_rows(range(12), 1))
     before = {found.file_id for found in list_slices(table.view())}
 

@@ -13,7 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.read.cdc_plan import logged_rows, plan_cdc
-from tests.interop.judges import HIVE, Jvm, to_arrow
+from tests.interop.judges import HIVE, Jvm, create_trips, to_arrow
 from tests.support.mixing_tables import MODEL, PARTIAL, Row, create, rows_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
@@ -98,10 +98,7 @@ def test_the_jvm_reads_the_changes_that_we_log_and_continues_the_table(
 ) -> None:
     path = tmp_path / "trips"
     cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode}
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, name="trips",
-        properties=cdc, spark=False,
-    )  # fmt: skip
+    table = create_trips(path, SCHEMA, type=table_type, properties=cdc, spark=False)
     table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "sf"), ("c", 1, None, "sf"), ("d", 1, 4.0, "la")))
     table.upsert(trips(("a", 2, 1.5, "sf"), ("e", 2, 5.0, "sf"), ("d", 0, 9.0, "la")))
     table.delete(["b", "d"])

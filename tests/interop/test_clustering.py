@@ -14,7 +14,7 @@ from hoodie.read.local import read_table
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all
-from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, assert_index_is_data, create_trips, read_with_hudi_rs
 from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
@@ -38,22 +38,20 @@ class Shared:
         self.path = path
         self.table_type = table_type
         self.index = index
-        self.table = hoodie.create(
-            path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", type=table_type,
-            index=index, properties={"hoodie.metadata.record.index.min.filegroup.count": "2"},
-        )  # fmt: skip
+        self.table = create_trips(
+            path,
+            SCHEMA,
+            type=table_type,
+            index=index,
+            properties={"hoodie.metadata.record.index.min.filegroup.count": "2"},
+        )
         for first in range(0, 48, 16):
             self.table.bulk_insert(trips(range(first, first + 16)))
         self.table.upsert(trips(range(4, 12), ts=2))
 
     def jvm_write(self, rows: pa.Table, **options: str) -> None:
         named = {"hoodie." + name.replace("__", "."): value for name, value in options.items()}
-        self.jvm.write_trips(
-            rows,
-            self.path,
-            table_type=self.table_type.upper(),
-            options={**HIVE, **named},
-        )
+        self.jvm.write_trips(rows, self.path, table_type=self.table_type.upper(), options={**HIVE, **named})
 
     def jvm_cluster(self, op: str, **more: str) -> None:
         """Run the JVM's procedure: `schedule`, `execute`, or `scheduleAndExecute`."""

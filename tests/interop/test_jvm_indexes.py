@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, create_trips, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
@@ -47,7 +47,7 @@ def test_a_bloom_index_of_the_jvm_finds_every_row_in_our_files(jvm: Jvm, tmp_pat
     """A table of ours with files of both, and of ours over the JVM's; several files to a partition."""
     path = tmp_path / "trips"
     small = {"hoodie.parquet.small.file.limit": "0"}
-    hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="simple")
+    create_trips(path, SCHEMA, index="simple")
     _jvm_upsert(jvm, path, _trips(range(0, 5), 1), small)
     table = hoodie.open(path)
     table.bulk_insert(_trips(range(5, 30), 1))
@@ -65,9 +65,7 @@ def test_a_bloom_index_of_the_jvm_finds_every_row_in_our_files(jvm: Jvm, tmp_pat
 def test_the_index_that_we_store_in_a_table_binds_writers_of_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
     """Unasked, the JVM takes our global index and moves a record; asked for another index, it refuses the write."""
     path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="global_simple"
-    )
+    table = create_trips(path, SCHEMA, index="global_simple")
     table.upsert(_trips(range(4), 1))
     moved = pa.Table.from_pylist([{"id": "k000", "ts": 2, "fare": 0.0, "city": "nyc"}], schema=SCHEMA)
     _jvm_upsert(jvm, path, moved, {})

@@ -13,7 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.timeline.instant import Action, State
-from tests.interop.judges import HIVE, Jvm, assert_index_is_data, read_with_hudi_rs, to_arrow
+from tests.interop.judges import HIVE, Jvm, assert_index_is_data, create_trips, read_with_hudi_rs, to_arrow
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
@@ -106,9 +106,7 @@ def test_deltas_of_both_and_compactions_across(jvm: Jvm, tmp_path: Path, index: 
     path = tmp_path / "trips"
     run = Shared(jvm, path, index=index)
     if index == "record":
-        hoodie.create(
-            path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type="merge_on_read", name="trips"
-        )
+        create_trips(path, SCHEMA, type="merge_on_read")
         run.ours(range(20))
     else:
         run.theirs(range(20))

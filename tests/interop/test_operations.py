@@ -7,11 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-import hoodie
 from hoodie.read.changes import plan_changes
 from hoodie.read.local import read_table
 from hoodie.timeline.instant import Action
-from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, assert_index_is_data, create_trips, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
@@ -32,18 +31,11 @@ class Shared:
     def __init__(self, jvm: Jvm, path: Path, **options: Any) -> None:
         self.jvm = jvm
         self.path = path
-        self.table = hoodie.create(
-            path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", **options
-        )
+        self.table = create_trips(path, SCHEMA, **options)
 
     def jvm_write(self, rows: pa.Table, *, operation: str = "upsert", **options: str) -> None:
         named = {"hoodie." + name.replace("__", "."): value for name, value in options.items()}
-        self.jvm.write_trips(
-            rows,
-            self.path,
-            operation=operation,
-            options={**HIVE, **named},
-        )
+        self.jvm.write_trips(rows, self.path, operation=operation, options={**HIVE, **named})
 
     def agreed(self) -> pa.Table:
         """The rows, after checking that we, hudi-rs and the JVM with and without its metadata table read the same.

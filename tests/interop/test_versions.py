@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, create_trips, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
@@ -90,10 +90,7 @@ def test_the_jvm_upgrades_a_table_of_ours(jvm: Jvm, tmp_path: Path, table_type: 
     jvm.write(
         _trips(range(2), 1), other, table_name="other", key="id", partition="city", ordering="ts", table_version=8
     )
-    hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, index="simple",
-        name="trips", table_version=8,
-    )  # fmt: skip
+    create_trips(path, SCHEMA, type=table_type, index="simple", table_version=8)
     hoodie.open(path).upsert(_trips(range(10), 1))
     hoodie.open(path).upsert(_trips(range(5, 15), 2))
     hive = HIVE

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm
+from tests.interop.judges import Jvm, create_trips
 from tests.support.rows import assert_same_rows
 
 RELEASES = ("0.15.0",)
@@ -41,10 +41,7 @@ def in_rows(older: Jvm) -> Iterator[Jvm]:
 
 def test_the_release_reads_and_compacts_wider_columns(in_rows: Jvm, tmp_path: Path) -> None:
     older, path = in_rows, tmp_path / "t"
-    table = hoodie.create(
-        path, NARROW, record_key="id", partition_by="city", ordering="ts", type="merge_on_read", index="simple",
-        name="trips", table_version=6, spark=False,
-    )  # fmt: skip
+    table = create_trips(path, NARROW, type="merge_on_read", index="simple", table_version=6, spark=False)
     for ts in (1, 2, 3, 4):
         table.upsert(_rows(NARROW, ts, ts))
     for ts in (5, 6):

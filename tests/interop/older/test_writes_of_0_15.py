@@ -12,7 +12,7 @@ from hoodie.format.filenames import bucket_of_file_id
 from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
 from tests.interop import test_change_data as change_data
-from tests.interop.judges import HIVE, Jvm
+from tests.interop.judges import HIVE, Jvm, create_trips
 from tests.interop.key_cases import CASES, KEYGEN, META, TEXTS, TIME, check_our_table, check_their_table, rows_of
 from tests.interop.older.life import TABLE_TYPES, Life
 from tests.interop.older.trips import trips
@@ -184,10 +184,9 @@ def _check_custom(jvm: Jvm, path: Path, expected: pa.Table) -> None:
 def test_change_data_in_turns(older: Jvm, tmp_path: Path, table_type: str, mode: str) -> None:
     path = tmp_path / "trips"
     cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode.lower()}
-    table = hoodie.create(
-        path, change_data.SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type.lower(),
-        name="trips", index="simple", table_version=6, properties=cdc, spark=False,
-    )  # fmt: skip
+    table = create_trips(
+        path, change_data.SCHEMA, type=table_type.lower(), index="simple", table_version=6, properties=cdc, spark=False
+    )
 
     def theirs(*rows: tuple[str, int, float | None, str], operation: str = "upsert") -> None:
         older.write_trips(
