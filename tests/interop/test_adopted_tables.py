@@ -99,29 +99,15 @@ def test_older_versions_and_merged_duplicates(jvm: Jvm, tmp_path: Path, version:
             jvm.frame(NEW).coalesce(1).write.mode("append").partitionBy("city").parquet(str(files))
         expected, duplicates = [ROWS.slice(0, 2), NEW, ROWS.slice(3)], "merge"
     done = hoodie.adopt(
-        files,
-        path,
-        record_key="id",
-        ordering="ts",
-        index="simple",
-        table_version=version,
-        mode=mode,
-        duplicates=duplicates,
-        dry_run=False,
-    )
+        files, path, record_key="id", ordering="ts", index="simple", table_version=version, mode=mode,
+        duplicates=duplicates, dry_run=False,
+    )  # fmt: skip
     assert done.write is not None
     assert done.write.duplicates == (mode == "rewrite")
     check(jvm, path, expected)
     jvm.write(
-        NEW,
-        path,
-        table_name="t",
-        key="id",
-        partition="city",
-        ordering="ts",
-        table_version=version,
-        options=HIVE,
-    )
+        NEW, path, table_name="t", key="id", partition="city", ordering="ts", table_version=version, options=HIVE,
+    )  # fmt: skip
     check(jvm, path, [ROWS.slice(0, 2), NEW, ROWS.slice(3)])
     table = hoodie.open(path, spark=False)
     assert table.view().config.version.value == version

@@ -53,16 +53,9 @@ def _row(number: int, ts: int = 1) -> dict[str, Any]:
 
 def _table(path: Path, table_type: str) -> Table:
     t = hoodie.create(
-        path,
-        _SCHEMA,
-        record_key="id",
-        partition_by="p",
-        ordering="ts",
-        type=table_type,
-        index="simple",
-        properties={"hoodie.clean.automatic": "false"},
-        spark=False,
-    )
+        path, _SCHEMA, record_key="id", partition_by="p", ordering="ts", type=table_type, index="simple",
+        properties={"hoodie.clean.automatic": "false"}, spark=False,
+    )  # fmt: skip
     for rows in ([_row(0), _row(1)], [_row(2)], [_row(0, 2) | {"b": "b0u"}]):
         t.upsert(pa.Table.from_pylist(rows, _SCHEMA))
     return t

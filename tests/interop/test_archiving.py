@@ -53,12 +53,9 @@ class Both:
         change: Rows = {f"k{number % 5}": (number, "sf"), f"n{number % 9}": (number, "sf")}
         if by == "jvm":
             self.jvm.write_trips(
-                batch(change),
-                self.path,
-                table_type=self.table_type,
-                table_version=self.version,
+                batch(change), self.path, table_type=self.table_type, table_version=self.version,
                 options=self.jvm_options,
-            )
+            )  # fmt: skip
         else:
             hoodie.open(self.path, spark=False).upsert(batch(change), properties=dict(properties))
         self.rows |= change

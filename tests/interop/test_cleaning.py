@@ -45,12 +45,9 @@ def version(number: int, keys: str) -> Rows:
 
 def new_table(path: Path, table_type: str) -> Table:
     return create_trips(
-        path,
-        SCHEMA,
-        type=table_type,
-        properties={**NO_CLEAN, "hoodie.metadata.record.index.min.filegroup.count": "2"},
-        spark=False,
-    )
+        path, SCHEMA, type=table_type,
+        properties={**NO_CLEAN, "hoodie.metadata.record.index.min.filegroup.count": "2"}, spark=False,
+    )  # fmt: skip
 
 
 def planned(path: Path) -> tuple[str, set[tuple[str, str]], set[str]]:

@@ -39,12 +39,9 @@ class Shared:
         self.table_type = table_type
         self.index = index
         self.table = create_trips(
-            path,
-            SCHEMA,
-            type=table_type,
-            index=index,
+            path, SCHEMA, type=table_type, index=index,
             properties={"hoodie.metadata.record.index.min.filegroup.count": "2"},
-        )
+        )  # fmt: skip
         for first in range(0, 48, 16):
             self.table.bulk_insert(trips(range(first, first + 16)))
         self.table.upsert(trips(range(4, 12), ts=2))

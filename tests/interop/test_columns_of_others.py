@@ -259,17 +259,9 @@ def test_merged_rows_without_stored_keys(jvm: Jvm, tmp_path: Path, key: str, tab
 
     def write(rows: pa.Table, operation: str) -> None:
         jvm.write(
-            rows,
-            path,
-            table_name="t",
-            key=fields,
-            partition="d",
-            ordering="ts",
-            operation=operation,
-            table_type="MERGE_ON_READ",
-            table_version=table_version,
-            options=options,
-        )
+            rows, path, table_name="t", key=fields, partition="d", ordering="ts", operation=operation,
+            table_type="MERGE_ON_READ", table_version=table_version, options=options,
+        )  # fmt: skip
         assert_read_alike(jvm, path)
 
     write(_ROWS, "bulk_insert")
@@ -311,17 +303,9 @@ def test_bootstrapped_tables(jvm: Jvm, tmp_path: Path, partition: str, kind: str
 
     def write(data: pa.Table, operation: str) -> None:
         jvm.write(
-            data,
-            path,
-            table_name="t",
-            key="id",
-            partition=partition,
-            ordering="ts",
-            operation=operation,
-            table_type=TABLE_TYPES[kind],
-            table_version=table_version,
-            options=options,
-        )
+            data, path, table_name="t", key="id", partition=partition, ordering="ts", operation=operation,
+            table_type=TABLE_TYPES[kind], table_version=table_version, options=options,
+        )  # fmt: skip
         assert_read_alike(jvm, path)
 
     write(rows.slice(0, 0), "bootstrap")

@@ -120,12 +120,9 @@ def check_both_go_on(jvm: Jvm, path: Path, cell: Cell) -> None:
     assert rows in cell.possible_rows
     assert_jvm_reads(jvm, path, rows)
     jvm.write_trips(
-        trips({"next": (1, "rome")}),
-        path,
-        table_type=cell.kind.table_type.upper(),
-        table_version=cell.kind.version,
+        trips({"next": (1, "rome")}), path, table_type=cell.kind.table_type.upper(), table_version=cell.kind.version,
         options=_STATISTICS if "column_stats" in Table(store).view().config.metadata_partitions else None,
-    )
+    )  # fmt: skip
     after = rows_of(store)
     allowed = cell.possible_rows if cell.action.method == "rollback" else [rows]
     assert after in [{**some, "next": (1, "rome")} for some in allowed]

@@ -49,14 +49,8 @@ def test_each_procedure_of_hudi_is_there_or_refused_by_name(jvm: Jvm) -> None:
 def test_procedures_tell_what_those_of_hudi_tell(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
     t = hoodie.create(
-        path,
-        ROWS,
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        spark=False,
-        properties=HIVE,
-    )
+        path, ROWS, record_key="id", partition_by="city", ordering="ts", spark=False, properties=HIVE,
+    )  # fmt: skip
     t.insert(ROWS, extra_metadata={"who": "me"})
     t.upsert(ROWS.slice(1).set_column(1, "ts", pa.array([2, 2])))
     t.savepoint()

@@ -38,11 +38,8 @@ def rows(*given: Row) -> pa.Table:
 
 def upsert(jvm: Jvm, path: Path, *given: Row, options: dict[str, str] | None = None, operation: str = "upsert") -> None:
     jvm.write_trips(
-        rows(*given),
-        path,
-        operation=operation,
-        options={**HIVE, **(options or {})},
-    )
+        rows(*given), path, operation=operation, options={**HIVE, **(options or {})},
+    )  # fmt: skip
 
 
 def snapshot(jvm: Jvm, path: Path) -> list[Row]:

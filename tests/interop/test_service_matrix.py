@@ -115,17 +115,11 @@ class Case:
         case = cls(jvm, kind, path, is_ours)
         if is_ours:
             hoodie.create(
-                path,
-                SCHEMA,
-                record_key=KEYS[kind.keys] or None,
-                partition_by="city" if kind.is_partitioned else (),
-                ordering="ts" if kind.keys != "automatic" else None,
-                type=kind.table_type,
-                index=None if kind.keys == "automatic" else kind.index,
-                name="t",
-                table_version=kind.version,
+                path, SCHEMA, record_key=KEYS[kind.keys] or None, partition_by="city" if kind.is_partitioned else (),
+                ordering="ts" if kind.keys != "automatic" else None, type=kind.table_type,
+                index=None if kind.keys == "automatic" else kind.index, name="t", table_version=kind.version,
                 properties=kind.options,
-            )
+            )  # fmt: skip
         case.put(dict.fromkeys("abcdef", 1), is_ours=is_ours)
         case.put(dict.fromkeys("abc", 2), is_ours=is_ours)
         case.delete("a", is_ours=is_ours)

@@ -69,14 +69,9 @@ class Pair:
         for _ in range(TRIES_MAX):
             try:
                 self.jvm.write(
-                    batch("jvm", self.written["jvm"] + 1),
-                    self.path,
-                    table_name="trips",
-                    key="id",
-                    partition="city",
-                    table_type=self.table_type.upper(),
-                    options={**OPTIMISTIC, **HIVE},
-                )
+                    batch("jvm", self.written["jvm"] + 1), self.path, table_name="trips", key="id", partition="city",
+                    table_type=self.table_type.upper(), options={**OPTIMISTIC, **HIVE},
+                )  # fmt: skip
             except Exception as error:
                 if not is_conflict(error):
                     raise

@@ -43,17 +43,10 @@ class Turns:
     def theirs(self, operation: str, rows: pa.Table, **changes: int | None) -> None:
         """A write of the JVM."""
         self.jvm.write(
-            rows,
-            self.path,
-            table_name="t",
-            key="id",
-            partition="p",
-            ordering="ts",
-            operation=operation,
-            table_type=TABLE_TYPES[self.kind],
-            table_version=self.version,
+            rows, self.path, table_name="t", key="id", partition="p", ordering="ts", operation=operation,
+            table_type=TABLE_TYPES[self.kind], table_version=self.version,
             options={"hoodie.compact.inline": "false", **self.options},
-        )
+        )  # fmt: skip
         self.check(**changes)
 
     def ours(self, operation: str, rows: pa.Table, **changes: int | None) -> None:

@@ -517,13 +517,9 @@ def make_table(store: Store, kind: Kind, properties: Mapping[str, str]) -> None:
     No service runs by itself: each is an action of its own.
     """
     create_in(
-        store,
-        table_type=kind.table_type,
-        index=kind.index,
-        ordering=kind.ordering,
-        table_version=kind.version,
+        store, table_type=kind.table_type, index=kind.index, ordering=kind.ordering, table_version=kind.version,
         properties={**OFF, "hoodie.parquet.small.file.limit": "0", **kind.properties, **properties},
-    )
+    )  # fmt: skip
     table = Table(store)
     zone, now_ms = table.view().layout.zone, time.time_ns() // 1_000_000
     table._context.state.clock = InstantClock(zone, now_ms=partial(int, now_ms - 30 * DAY_MS))

@@ -51,13 +51,10 @@ class Life:
         """A new table of ours, with the default index of its version."""
         own = {key: value for key, value in self.options.items() if key not in SET_BY_INDEX}
         create_trips(
-            self.path,
-            SCHEMA,
-            type=self.table_type.lower(),
-            index=self.index or ("record" if self.version > 6 else "simple"),
-            table_version=self.version,
+            self.path, SCHEMA, type=self.table_type.lower(),
+            index=self.index or ("record" if self.version > 6 else "simple"), table_version=self.version,
             properties={"hoodie.datasource.write.hive_style_partitioning": "false", **own},
-        )
+        )  # fmt: skip
 
     @property
     def table(self) -> Table:

@@ -190,12 +190,9 @@ def test_change_data_in_turns(older: Jvm, tmp_path: Path, table_type: str, mode:
 
     def theirs(*rows: tuple[str, int, float | None, str], operation: str = "upsert") -> None:
         older.write_trips(
-            change_data.trips(*rows),
-            path,
-            table_type=table_type,
-            operation=operation,
+            change_data.trips(*rows), path, table_type=table_type, operation=operation,
             options={**HIVE, **cdc, "hoodie.compact.inline": "false"},
-        )
+        )  # fmt: skip
 
     table.upsert(change_data.trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "sf"), ("c", 1, None, "sf"), ("d", 1, 4.0, "la")))
     theirs(("a", 2, 1.5, "sf"), ("e", 2, 5.0, "sf"), ("d", 2, 9.0, "la"))

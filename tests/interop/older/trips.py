@@ -36,12 +36,9 @@ def write(
 ) -> None:
     """A write of the older release."""
     older.write_trips(
-        rows,
-        path,
-        table_type=table_type,
-        operation=operation,
+        rows, path, table_type=table_type, operation=operation,
         options={"hoodie.compact.inline": "false", **(options or {})},
-    )
+    )  # fmt: skip
 
 
 def assert_all_read(older: Jvm, path: Path, expected: dict[str, int], *, with_hudi_rs: bool = True) -> None:
