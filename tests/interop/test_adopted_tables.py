@@ -25,10 +25,7 @@ ROWS = pa.table(
     }
 )
 NEW = pa.Table.from_pylist(
-    [
-        {**ROWS.slice(2, 1).to_pylist()[0], "v": 20, "ts": 2},
-        {**ROWS.slice(1, 1).to_pylist()[0], "id": "k9", "v": 9},
-    ],
+    [{**ROWS.slice(2, 1).to_pylist()[0], "v": 20, "ts": 2}, {**ROWS.slice(1, 1).to_pylist()[0], "id": "k9", "v": 9}],
     schema=ROWS.schema,
 )
 PARTITIONS = {"": "Nonpartitioned", "city": "Simple", "n,city": "Complex"}

@@ -18,15 +18,7 @@ from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, forget_all
 from tests.interop.judges import QUICK_OPTIONS, Jvm
-from tests.interop.shared_trips import (
-    STATISTICS,
-    TYPES,
-    check_both,
-    jvm_write,
-    new_table,
-    newest_of,
-    trips,
-)
+from tests.interop.shared_trips import STATISTICS, TYPES, check_both, jvm_write, new_table, newest_of, trips
 from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.samples import sample_of

@@ -345,11 +345,7 @@ def _their_archiving(case: Case) -> None:
 
 def _their_inline_services(case: Case) -> None:
     """A write of the JVM that cleans and archives, and compacts or clusters, in the same call."""
-    options = {
-        "hoodie.clean.commits.retained": "1",
-        "hoodie.keep.min.commits": "2",
-        "hoodie.keep.max.commits": "3",
-    }
+    options = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
     if case.kind.is_merge_on_read:
         options |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
     elif case.kind.index != "bucket":
