@@ -286,6 +286,30 @@ def read_with_hudi_rs(path: str | Path) -> pa.Table:
     return pa.Table.from_batches([pa.record_batch(batch) for batch in table.read()])
 
 
+def assert_all_read(jvm: Jvm, path: Path, expected: pa.Table, spark: Any = False) -> None:
+    """Check that we, the JVM with and without its metadata table, and hudi-rs read these rows of the key `id`."""
+    names = expected.column_names
+    assert_same_rows(hoodie.open(path, spark=spark).to_arrow(names), expected, key="id")
+    for metadata in ("true", "false"):
+        read = jvm.read(path, names, options={"hoodie.metadata.enable": metadata})
+        assert_same_rows(read, expected, key="id")
+    assert_same_rows(read_with_hudi_rs(path).select(names), expected, key="id")
+
+
+def read_by_all(jvm: Jvm, table: hoodie.Table, *, has_index: bool = True) -> pa.Table:
+    """Return the rows of a table of ours with their meta columns.
+
+    Before, check that all judges read the same, and that the record index has the files of the rows.
+    """
+    rows = table.to_arrow()
+    for metadata in ("true", "false"):
+        assert_same_rows(jvm.read(table.path, options={"hoodie.metadata.enable": metadata}), rows, meta=True)
+    assert_same_rows(read_with_hudi_rs(table.path), rows, meta=True)
+    if has_index:
+        assert_index_is_data(jvm, table.path, rows=rows)
+    return rows
+
+
 def assert_read_alike(jvm: Jvm, path: Path, as_of: str | None = None) -> pa.Table:
     """Check that our rows, in process and by Spark, are those of the JVM, and return these."""
     expected = jvm.read(path, options={} if as_of is None else {"as.of.instant": as_of})

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import hoodie
-from tests.interop.judges import HIVE, Jvm, create_trips, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, assert_all_read, create_trips
 from tests.support.index_check import check_index
-from tests.support.rows import assert_same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,11 +54,7 @@ def jvm_write(
 
 def check_both(jvm: Jvm, path: Path, expected: pa.Table, *, has_index: bool = True) -> None:
     """Three readers agree, with and without metadata table, and the JVM's look-up in the record index is the data."""
-    assert_same_rows(hoodie.open(path, spark=False).to_arrow(SCHEMA.names), expected, key="id")
-    for metadata in ("true", "false"):
-        read = jvm.read(path, SCHEMA.names, options={"hoodie.metadata.enable": metadata})
-        assert_same_rows(read, expected, key="id")
-    assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected, key="id")
+    assert_all_read(jvm, path, expected)
     if not has_index:
         return
     table = hoodie.open(path, spark=False)

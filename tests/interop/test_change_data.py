@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,12 @@ import hoodie
 from hoodie.read.cdc_plan import logged_rows, plan_cdc
 from tests.interop.judges import HIVE, Jvm, create_trips, to_arrow
 from tests.support.mixing_tables import MODEL, PARTIAL, Row, create, rows_of
+from tests.support.tables import table_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CDC = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
 MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
-
-
-def trips(*rows: tuple[str, int, float | None, str]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+trips = partial(table_of, SCHEMA)
 
 
 def jvm_changes(jvm: Jvm, path: Path, since: str, names: Sequence[str] = SCHEMA.names) -> Counter[str]:

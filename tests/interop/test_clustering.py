@@ -14,10 +14,11 @@ from hoodie.read.local import read_table
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all
-from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, assert_index_is_data, create_trips, read_with_hudi_rs
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, create_trips, read_by_all
 from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("x", pa.int64()), ("city", pa.string())]
@@ -26,8 +27,7 @@ KEPT = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_h
 
 
 def trips(numbers: range, *, ts: int = 1) -> pa.Table:
-    rows = [(f"k{n:03}", ts, n * 7 % 40 / 4, n * 11 % 37, ("sf", "nyc")[n % 2]) for n in numbers]
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+    return table_of(SCHEMA, *((f"k{n:03}", ts, n * 7 % 40 / 4, n * 11 % 37, ("sf", "nyc")[n % 2]) for n in numbers))
 
 
 class Shared:
@@ -58,14 +58,7 @@ class Shared:
 
     def agreed(self) -> pa.Table:
         """The rows, after checking that all judges read the same, and that the record index has their files."""
-        rows = self.table.to_arrow()
-        for metadata in ("true", "false"):
-            theirs = self.jvm.read(self.path, options={"hoodie.metadata.enable": metadata})
-            assert_same_rows(theirs, rows, meta=True)
-        assert_same_rows(read_with_hudi_rs(self.path), rows, meta=True)
-        if self.index == "record":
-            assert_index_is_data(self.jvm, self.path, rows=rows)
-        return rows.select(KEPT)
+        return read_by_all(self.jvm, self.table, has_index=self.index == "record").select(KEPT)
 
     def assert_only_clustered(self, before: pa.Table, clusterings: int = 1) -> None:
         """The rows and their meta columns are those of before, in new files, by one clustering."""

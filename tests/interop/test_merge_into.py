@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,14 +17,12 @@ from hoodie.table.merge import TableMerger
 from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm
 from tests.interop.shared_trips import SCHEMA, TYPES
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
 Trip = tuple[str, int, float | None, str]
 SESSION = {**QUICK_OPTIONS, "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 ON = "t.id = s.id AND t.city = s.city"
-
-
-def trips(*rows: Trip) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+trips = partial(table_of, SCHEMA)
 
 
 STORED = trips(

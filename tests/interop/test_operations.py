@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,15 @@ import pyarrow as pa
 from hoodie.read.changes import plan_changes
 from hoodie.read.local import read_table
 from hoodie.timeline.instant import Action
-from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, assert_index_is_data, create_trips, read_with_hudi_rs
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, create_trips, read_by_all
+from tests.interop.shared_trips import SCHEMA
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CITIES = ("sf", "nyc", "la")
 
 
-def trips(*rows: tuple[str, int, float | None, str]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+trips = partial(table_of, SCHEMA)
 
 
 def many(numbers: range, *, ts: int = 1) -> pa.Table:
@@ -38,17 +39,8 @@ class Shared:
         self.jvm.write_trips(rows, self.path, operation=operation, options={**HIVE, **named})
 
     def agreed(self) -> pa.Table:
-        """The rows, after checking that we, hudi-rs and the JVM with and without its metadata table read the same.
-
-        And that the record index names the files in which they lie.
-        """
-        rows = self.table.to_arrow()
-        for metadata in ("true", "false"):
-            theirs = self.jvm.read(self.path, options={"hoodie.metadata.enable": metadata})
-            assert_same_rows(theirs, rows, meta=True)
-        assert_same_rows(read_with_hudi_rs(self.path), rows, meta=True)
-        assert_index_is_data(self.jvm, self.path, rows=rows)
-        return rows.select(SCHEMA.names)
+        """The rows, after the checks of `read_by_all`."""
+        return read_by_all(self.jvm, self.table).select(SCHEMA.names)
 
     def assert_agreed(self, expected: pa.Table) -> None:
         assert_same_rows(self.agreed(), expected, key="id")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,12 +11,10 @@ from hoodie.index.record.state import has_partitioned_index
 from tests.interop.judges import HIVE, Jvm, create_trips
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
-
-
-def _rows(*rows: tuple[str, int, str]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+_rows = partial(table_of, SCHEMA)
 
 
 def test_writers_take_turns(jvm: Jvm, tmp_path: Path) -> None:

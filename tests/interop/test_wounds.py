@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.support.rows import assert_same_rows
-from tests.support.tables import SCHEMA, Rows, trips
+from tests.interop.judges import Jvm, assert_all_read
+from tests.support.tables import Rows, trips
 
 FIRST: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 BEFORE: Rows = {**FIRST, "a": (2, "sf"), "d": (2, "nyc")}
@@ -165,15 +164,6 @@ MOR = {
 }
 
 
-def check_all_read(jvm: Jvm, path: Path, rows: Rows) -> None:
-    expected = trips(rows)
-    assert_same_rows(hoodie.open(path, spark=False).to_arrow(SCHEMA.names), expected, key="id")
-    for metadata in ("true", "false"):
-        read = jvm.read(path, SCHEMA.names, options={"hoodie.metadata.enable": metadata})
-        assert_same_rows(read, expected, key="id")
-    assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected, key="id")
-
-
 def names_of(table: hoodie.Table) -> set[str]:
     report = table.verify(full=True)
     return {*report.problems, *report.warnings}
@@ -197,11 +187,11 @@ def test_the_jvm_goes_on_after_the_repair(jvm: Jvm, sources: Path, tmp_path: Pat
     done = table.repair(dry_run=False)
     assert not [note for note in done.notes if note.startswith("failed")]
     assert names_of(hoodie.open(path, spark=False)) == set()
-    check_all_read(jvm, path, wound.rows)
+    assert_all_read(jvm, path, trips(wound.rows))
     write(jvm, path, table_type, {"b": (5, "sf"), "y": (1, "la")})
     after: Rows = {**wound.rows, "b": (5, "sf"), "y": (1, "la")}
     hoodie.open(path, spark=False).upsert(trips({"c": (7, "nyc"), "z": (1, "sf")}))
-    check_all_read(jvm, path, {**after, "c": (7, "nyc"), "z": (1, "sf")})
+    assert_all_read(jvm, path, trips({**after, "c": (7, "nyc"), "z": (1, "sf")}))
     assert names_of(hoodie.open(path, spark=False)) == set()
 
 
@@ -221,12 +211,12 @@ def test_the_jvm_goes_on_after_a_loss_was_accepted(jvm: Jvm, sources: Path, tabl
     assert names_of(table) == {"file-missing"}
     table.repair(dry_run=False, accept_loss=lost)
     assert names_of(hoodie.open(path, spark=False)) == set()
-    check_all_read(jvm, path, left)
+    assert_all_read(jvm, path, trips(left))
     write(jvm, path, table_type, {"b": (5, "sf"), "c": (5, "nyc")})
     after: Rows = {**left, "b": (5, "sf"), "c": (5, "nyc")}
-    check_all_read(jvm, path, after)
+    assert_all_read(jvm, path, trips(after))
     hoodie.open(path, spark=False).upsert(trips({"d": (7, "nyc"), "z": (1, "sf")}))
-    check_all_read(jvm, path, {**after, "d": (7, "nyc"), "z": (1, "sf")})
+    assert_all_read(jvm, path, trips({**after, "d": (7, "nyc"), "z": (1, "sf")}))
     assert names_of(hoodie.open(path, spark=False)) == set()
 
 
@@ -245,9 +235,9 @@ def test_the_jvm_goes_on_after_a_lost_log_file_was_given_up(jvm: Jvm, sources: P
     table.repair(dry_run=False, accept_loss=lost)
     assert names_of(hoodie.open(path, spark=False)) == set()
     left: Rows = {**LAST, "b": FIRST["b"]}
-    check_all_read(jvm, path, left)
+    assert_all_read(jvm, path, trips(left))
     write(jvm, path, "MERGE_ON_READ", {"b": (5, "sf"), "y": (1, "la")})
     after: Rows = {**left, "b": (5, "sf"), "y": (1, "la")}
     hoodie.open(path, spark=False).upsert(trips({"a": (7, "sf"), "z": (1, "sf")}))
-    check_all_read(jvm, path, {**after, "a": (7, "sf"), "z": (1, "sf")})
+    assert_all_read(jvm, path, trips({**after, "a": (7, "sf"), "z": (1, "sf")}))
     assert names_of(hoodie.open(path, spark=False)) == set()
