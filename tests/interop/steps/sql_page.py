@@ -55,6 +55,8 @@ def _step(part: str) -> Step:
         given[key] = f"{given[key]}, {text}" if key in given else text
     texts = "\n".join(line for line in lines if not _LINE.fullmatch(line)).removesuffix(";").split(";\n")
     statements = [" ".join(text.split()) for text in texts if text]
+    asks = any(text.startswith(_QUERIES) for text in statements)
+    assert asks or not given.keys() & {"volatile", "without", "where", "select"}, f"no query in step {name}"
     return Step(name, SqlStep(statements=statements, **given) if statements else None)
 
 
