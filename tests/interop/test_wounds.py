@@ -169,6 +169,17 @@ def names_of(table: hoodie.Table) -> set[str]:
     return {*report.problems, *report.warnings}
 
 
+def both_go_on(jvm: Jvm, path: Path, table_type: str, rows: Rows, theirs: Rows, ours: Rows) -> None:
+    """A repaired table has these rows and no finding; the JVM writes, then we do, and all read both writes."""
+    assert names_of(hoodie.open(path, spark=False)) == set()
+    assert_all_read(jvm, path, trips(rows))
+    write(jvm, path, table_type, theirs)
+    assert_all_read(jvm, path, trips({**rows, **theirs}))
+    hoodie.open(path, spark=False).upsert(trips(ours))
+    assert_all_read(jvm, path, trips({**rows, **theirs, **ours}))
+    assert names_of(hoodie.open(path, spark=False)) == set()
+
+
 @pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("table_type", "name"), [*(("COPY_ON_WRITE", name) for name in COW), *(("MERGE_ON_READ", name) for name in MOR)]
@@ -186,13 +197,8 @@ def test_the_jvm_goes_on_after_the_repair(jvm: Jvm, sources: Path, tmp_path: Pat
     assert names_of(table) == wound.findings
     done = table.repair(dry_run=False)
     assert not [note for note in done.notes if note.startswith("failed")]
-    assert names_of(hoodie.open(path, spark=False)) == set()
-    assert_all_read(jvm, path, trips(wound.rows))
-    write(jvm, path, table_type, {"b": (5, "sf"), "y": (1, "la")})
-    after: Rows = {**wound.rows, "b": (5, "sf"), "y": (1, "la")}
-    hoodie.open(path, spark=False).upsert(trips({"c": (7, "nyc"), "z": (1, "sf")}))
-    assert_all_read(jvm, path, trips({**after, "c": (7, "nyc"), "z": (1, "sf")}))
-    assert names_of(hoodie.open(path, spark=False)) == set()
+    theirs: Rows = {"b": (5, "sf"), "y": (1, "la")}
+    both_go_on(jvm, path, table_type, wound.rows, theirs, {"c": (7, "nyc"), "z": (1, "sf")})
 
 
 @pytest.mark.parametrize("table_type", TYPES)
@@ -210,14 +216,8 @@ def test_the_jvm_goes_on_after_a_loss_was_accepted(jvm: Jvm, sources: Path, tabl
         (path / file).unlink()
     assert names_of(table) == {"file-missing"}
     table.repair(dry_run=False, accept_loss=lost)
-    assert names_of(hoodie.open(path, spark=False)) == set()
-    assert_all_read(jvm, path, trips(left))
-    write(jvm, path, table_type, {"b": (5, "sf"), "c": (5, "nyc")})
-    after: Rows = {**left, "b": (5, "sf"), "c": (5, "nyc")}
-    assert_all_read(jvm, path, trips(after))
-    hoodie.open(path, spark=False).upsert(trips({"d": (7, "nyc"), "z": (1, "sf")}))
-    assert_all_read(jvm, path, trips({**after, "d": (7, "nyc"), "z": (1, "sf")}))
-    assert names_of(hoodie.open(path, spark=False)) == set()
+    theirs: Rows = {"b": (5, "sf"), "c": (5, "nyc")}
+    both_go_on(jvm, path, table_type, left, theirs, {"d": (7, "nyc"), "z": (1, "sf")})
 
 
 def test_the_jvm_goes_on_after_a_lost_log_file_was_given_up(jvm: Jvm, sources: Path) -> None:
@@ -233,11 +233,6 @@ def test_the_jvm_goes_on_after_a_lost_log_file_was_given_up(jvm: Jvm, sources: P
     (path / lost).unlink()
     assert names_of(table) == {"file-missing"}
     table.repair(dry_run=False, accept_loss=lost)
-    assert names_of(hoodie.open(path, spark=False)) == set()
     left: Rows = {**LAST, "b": FIRST["b"]}
-    assert_all_read(jvm, path, trips(left))
-    write(jvm, path, "MERGE_ON_READ", {"b": (5, "sf"), "y": (1, "la")})
-    after: Rows = {**left, "b": (5, "sf"), "y": (1, "la")}
-    hoodie.open(path, spark=False).upsert(trips({"a": (7, "sf"), "z": (1, "sf")}))
-    assert_all_read(jvm, path, trips({**after, "a": (7, "sf"), "z": (1, "sf")}))
-    assert names_of(hoodie.open(path, spark=False)) == set()
+    theirs: Rows = {"b": (5, "sf"), "y": (1, "la")}
+    both_go_on(jvm, path, "MERGE_ON_READ", left, theirs, {"a": (7, "sf"), "z": (1, "sf")})
