@@ -1,3 +1,5 @@
+-- Steps of the page cleaning.py. The lines that begin with -- are explained in sql_page.py.
+
 -- step: CALL run_clean
 -- table: cleaning_sql
 -- result: services and files

@@ -1,3 +1,5 @@
+-- Steps of the page clustering.py. The lines that begin with -- are explained in sql_page.py.
+
 -- step: SQL: CALL run_clustering with an order
 -- table: clustering_sql
 -- result: services and files

@@ -1,3 +1,5 @@
+-- Steps of the page compaction.py. The lines that begin with -- are explained in sql_page.py.
+
 -- step: SQL: a merge-on-read table with inline compaction as table property
 -- table: compaction_sql
 -- result: services and files

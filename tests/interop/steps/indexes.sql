@@ -1,3 +1,5 @@
+-- Steps of the page indexes.py. The lines that begin with -- are explained in sql_page.py.
+
 -- step: SQL: a table without indexes
 -- table: indexes_sql
 SET hoodie.write.lock.provider = org.apache.hudi.client.transaction.lock.InProcessLockProvider;

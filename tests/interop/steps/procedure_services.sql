@@ -1,3 +1,5 @@
+-- Steps of the page procedure_services.py. The lines that begin with -- are explained in sql_page.py.
+
 -- step: a copy-on-write table with partitions
 -- table: serve_cow
 CREATE TABLE serve_cow (id int, v string, ts bigint, p string) USING hudi

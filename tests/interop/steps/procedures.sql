@@ -1,3 +1,5 @@
+-- Steps of the page procedures.py. The lines that begin with -- are explained in sql_page.py.
+
 -- step: a copy-on-write table with partitions: insert, update, delete
 -- table: proc_cow
 CREATE TABLE proc_cow (id int, v string, ts bigint, p string) USING hudi

@@ -1,3 +1,5 @@
+-- Steps of the page sql_ddl.py. The lines that begin with -- are explained in sql_page.py.
+
 -- step: create a table without a key and without partitions
 -- table: ddl_bare
 CREATE TABLE ddl_bare (id int, name string, price double, ts bigint) USING hudi LOCATION '{path}';

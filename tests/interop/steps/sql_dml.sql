@@ -1,3 +1,5 @@
+-- Steps of the page sql_dml.py. The lines that begin with -- are explained in sql_page.py.
+
 -- step: insert with a key and an ordering column
 -- table: dml_keyed
 CREATE TABLE dml_keyed (id int, v string, ts bigint) USING hudi
