@@ -22,13 +22,13 @@ ASYNC = {**AFTER_TWO, "hoodie.datasource.compaction.async.enable": "true"}
 
 
 def write(it: Script, rows: Any, **more: str) -> Any:
-    """Upsert rows into the merge-on-read table, and return what services left."""
+    """Upsert rows into the merge-on-read table, and return the instants."""
     it.save(it.frame(COLUMNS, *rows), "append", {**MERGE_ON_READ, **more})
-    return it.services(files=True)
+    return it.services()
 
 
 def update(it: Script, *turns: int, **more: str) -> Any:
-    """Update the first row in each turn, and return what services left."""
+    """Update the first row in each turn, and return the instants."""
     return [write(it, ((1, turn, f"a{turn}", "x"),), **more) for turn in turns][-1]
 
 
@@ -46,11 +46,19 @@ def read_optimized(it: Script) -> Any:
 @PAGE.step("inserts and an update of a merge-on-read table, without compaction")
 def _(it: Script) -> Any:
     begin(it, "plain")
-    return update(it, 2)
+    update(it, 2)
+    return it.services(files=True)
 
 
 PAGE.add("read_optimized before the compaction", read_optimized)
-PAGE.add("the default: the fifth delta commit compacts", lambda it: update(it, 3, 4, 5))
+
+
+@PAGE.step("the default: the fifth delta commit compacts")
+def _(it: Script) -> Any:
+    update(it, 3, 4, 5)
+    return it.services(files=True)
+
+
 PAGE.add("read_optimized after the compaction", read_optimized)
 PAGE.add(
     "the asynchronous compaction of streams as option: a batch does not compact", lambda it: update(it, 6, 7, **ASYNC)
@@ -73,7 +81,8 @@ PAGE.add(
 def _(it: Script) -> Any:
     scheduled = {"hoodie.compact.inline": "false", "hoodie.compact.schedule.inline": "true", **AFTER_TWO}
     begin(it, "scheduled", **scheduled)
-    return update(it, 2, **scheduled)
+    update(it, 2, **scheduled)
+    return it.services(files=True)
 
 
 PAGE.add("writes go on while the plan is pending", lambda it: write(it, ((1, 3, "a3", "x"), (4, 1, "d", "y"))))
@@ -115,13 +124,16 @@ def _(it: Script) -> Any:
         STRATEGY: PACKAGE + "LogFileNumBasedCompactionStrategy",
         "hoodie.compaction.logfile.num.threshold": "3",
     }
-    return update(it, 4, **INLINE, **AFTER_TWO, **by_number)
+    update(it, 4, **INLINE, **AFTER_TWO, **by_number)
+    return it.services(files=True)
 
 
-PAGE.add(
-    "strategy UnBoundedCompactionStrategy compacts the rest",
-    lambda it: update(it, 5, **INLINE, **{AFTER: "1", STRATEGY: PACKAGE + "UnBoundedCompactionStrategy"}),
-)
+@PAGE.step("strategy UnBoundedCompactionStrategy compacts the rest")
+def _(it: Script) -> Any:
+    update(it, 5, **INLINE, **{AFTER: "1", STRATEGY: PACKAGE + "UnBoundedCompactionStrategy"})
+    return it.services(files=True)
+
+
 PAGE.add(
     "an unknown strategy is refused", lambda it: update(it, 6, **INLINE, **AFTER_TWO, **{STRATEGY: "com.example.Mine"})
 )
