@@ -100,12 +100,7 @@ def test_times_are_compared_in_the_time_zone_of_the_session(lane: Lane) -> None:
     utc = [datetime(2024, 1, 1, hour, tzinfo=UTC) for hour in (0, 3, 4, 12)]
     stamps = pa.array([*utc, None], pa.timestamp("us", "UTC"))
     rows = pa.table(
-        {
-            "id": [*"abcde"],
-            "t": stamps,
-            "day": stamps.cast(pa.date32()),
-            "local": stamps.cast(pa.timestamp("us")),
-        }
+        {"id": [*"abcde"], "t": stamps, "day": stamps.cast(pa.date32()), "local": stamps.cast(pa.timestamp("us"))}
     )
     table = lane.table(rows, rows, schema=rows.schema, type="merge_on_read", partition_by="day")
     whole = table.to_arrow()

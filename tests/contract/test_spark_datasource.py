@@ -23,12 +23,7 @@ from tests.support.rows import assert_same_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.connect,
-    pytest.mark.surface,
-    pytest.mark.usefixtures("has_data_sources"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.surface, pytest.mark.usefixtures("has_data_sources")]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 ROWS = trips(("a", 1, 1.0, "sf"), ("b", 2, 2.5, "it's"), ("c", 3, None, "é [1]*"), ("d", 4, 4.0, None))
 

@@ -72,11 +72,7 @@ WRITES: dict[str, tuple[Write, tuple[int, int, int], pa.Table]] = {
         (1, 0, 0),
         pa.concat_tables([FIRST, trips(("a", 2, 9.0, "sf"))]),
     ),
-    "delete_where": (
-        lambda lane, table: table.delete_where("fare >= 2 AND city = 'sf'"),
-        (0, 0, 1),
-        FIRST.slice(0, 2),
-    ),
+    "delete_where": (lambda lane, table: table.delete_where("fare >= 2 AND city = 'sf'"), (0, 0, 1), FIRST.slice(0, 2)),
     "delete_where of no row": (lambda lane, table: table.delete_where("fare > 100"), (0, 0, 0), FIRST),
     "delete_partitions": (lambda lane, table: table.delete_partitions(["city=sf"]), (0, 0, 2), FIRST.slice(1, 1)),
     "insert_overwrite replaces the partitions it touches": (

@@ -20,7 +20,4 @@ def hbase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 @pytest.fixture
 def options(hbase: int) -> dict[str, str]:
     """The properties of a new table with an HBase index of its own."""
-    return {
-        "hoodie.index.hbase.thrift.port": str(hbase),
-        "hoodie.index.hbase.table": f"t{uuid.uuid4().hex}",
-    }
+    return {"hoodie.index.hbase.thrift.port": str(hbase), "hoodie.index.hbase.table": f"t{uuid.uuid4().hex}"}

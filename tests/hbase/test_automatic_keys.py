@@ -21,13 +21,9 @@ def events(numbers: range, level: str = "info") -> pa.Table:
 
 def table_of(options: dict[str, str], table_type: str, **more: str) -> Table:
     return hoodie.create(
-        f"memory://{options['hoodie.index.hbase.table']}-automatic",
-        events(range(1)).schema,
-        partition_by="level",
-        index="hbase",
-        type=table_type,
-        properties={**QUIET, **options, **more},
-    )
+        f"memory://{options['hoodie.index.hbase.table']}-automatic", events(range(1)).schema, partition_by="level",
+        index="hbase", type=table_type, properties={**QUIET, **options, **more},
+    )  # fmt: skip
 
 
 def stored(table: Table, where: str | None = None) -> pa.Table:

@@ -7,7 +7,8 @@ keys.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import count
@@ -22,6 +23,7 @@ from hoodie.format.filenames import BaseFileName
 from hoodie.index.record.state import record_index
 from hoodie.timeline.instant import Action, Instant, State
 from tests.support.index_check import Locations, indexed
+from tests.support.rows import META_COLUMNS, assert_same_rows
 from tests.support.sessions import STATIC_CONFS
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ QUICK_OPTIONS = {
     "hoodie.global.simple.index.parallelism": "2",
     "hoodie.global.index.reconcile.parallelism": "2",
 }
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 NEWEST_TABLE_VERSION = {"1.2.0": 9, "1.0.2": 8, "0.15.0": 6}
 """The newest table version that each release of the JVM writes."""
 SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
@@ -116,6 +119,10 @@ class Jvm:
         writer = frame.write.format("hudi").options(**{**settings, **(options or {})})
         writer.mode("append").save(str(path))
 
+    def write_trips(self, data: pa.Table | DataFrame, path: str | Path, **named: Any) -> None:
+        """`write` to a table with the key `id`, the partition column `city` and the ordering column `ts`."""
+        self.write(data, path, table_name="trips", key="id", partition="city", ordering="ts", **named)
+
     def read(
         self, path: str | Path, columns: Sequence[str] | None = None, *, options: dict[str, str] | None = None
     ) -> pa.Table:
@@ -125,10 +132,7 @@ class Jvm:
 
     def read_incremental(self, path: str | Path, begin: str, end: str | None = None) -> pa.Table:
         """Latest state of the rows committed in `(begin, end]`; version 8 and later compare completion times."""
-        options = {
-            "hoodie.datasource.query.type": "incremental",
-            "hoodie.datasource.read.begin.instanttime": begin,
-        }
+        options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
         if end is not None:
             options["hoodie.datasource.read.end.instanttime"] = end
         return self.read(path, options=options)
@@ -140,6 +144,28 @@ class Jvm:
     def sql(self, statement: str) -> pa.Table:
         """Result of a Spark SQL statement, `CALL` procedures included."""
         return to_arrow(self.spark.sql(statement))
+
+    @contextmanager
+    def configured(self, confs: Mapping[str, str]) -> Iterator[Jvm]:
+        """Set options of the session for a while."""
+        before = {key: self.spark.conf.get(key, None) for key in confs}
+        for key, value in confs.items():
+            self.spark.conf.set(key, value)
+        try:
+            yield self
+        finally:
+            for key, old in before.items():
+                self.spark.conf.unset(key) if old is None else self.spark.conf.set(key, old)
+
+    @contextmanager
+    def named(self, path: str | Path) -> Iterator[str]:
+        """Give the table a name in the catalog for a while; its files stay."""
+        name = f"judged_{next(self._numbers)}"
+        self.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
+        try:
+            yield name
+        finally:
+            self.spark.sql(f"DROP TABLE {name}")
 
     def compact(self, path: str | Path, operation: str = "scheduleAndExecute") -> list[str]:
         """Compact log files, due or not; `schedule` and `run` are halves of that. Instants of the compactions."""
@@ -239,6 +265,11 @@ class Jvm:
         return self.spark.read.parquet(str(file))
 
 
+def create_trips(path: str | Path, schema: pa.Schema, **options: Any) -> hoodie.Table:
+    """Create a table of ours with the key `id`, the partition column `city` and the ordering column `ts`."""
+    return hoodie.create(path, schema, record_key="id", partition_by="city", ordering="ts", name="trips", **options)
+
+
 def to_arrow(frame: DataFrame) -> pa.Table:
     """Collect a DataFrame as Arrow, on PySpark 3.5 too."""
     from pyspark.sql.pandas.types import to_arrow_schema
@@ -253,6 +284,42 @@ def read_with_hudi_rs(path: str | Path) -> pa.Table:
 
     table = HudiTableBuilder.from_base_uri(str(path)).build()
     return pa.Table.from_batches([pa.record_batch(batch) for batch in table.read()])
+
+
+def assert_all_read(jvm: Jvm, path: Path, expected: pa.Table, spark: Any = False) -> None:
+    """Check that we, the JVM with and without its metadata table, and hudi-rs read these rows of the key `id`."""
+    names = expected.column_names
+    assert_same_rows(hoodie.open(path, spark=spark).to_arrow(names), expected, key="id")
+    for metadata in ("true", "false"):
+        read = jvm.read(path, names, options={"hoodie.metadata.enable": metadata})
+        assert_same_rows(read, expected, key="id")
+    assert_same_rows(read_with_hudi_rs(path).select(names), expected, key="id")
+
+
+def read_by_all(jvm: Jvm, table: hoodie.Table, *, has_index: bool = True) -> pa.Table:
+    """Return the rows of a table of ours with their meta columns.
+
+    Before, check that all judges read the same, and that the record index has the files of the rows.
+    """
+    rows = table.to_arrow()
+    for metadata in ("true", "false"):
+        assert_same_rows(jvm.read(table.path, options={"hoodie.metadata.enable": metadata}), rows, meta=True)
+    assert_same_rows(read_with_hudi_rs(table.path), rows, meta=True)
+    if has_index:
+        assert_index_is_data(jvm, table.path, rows=rows)
+    return rows
+
+
+def assert_read_alike(jvm: Jvm, path: Path, as_of: str | None = None) -> pa.Table:
+    """Check that our rows, in process and by Spark, are those of the JVM, and return these."""
+    expected = jvm.read(path, options={} if as_of is None else {"as.of.instant": as_of})
+    names = [name for name in expected.column_names if name not in META_COLUMNS]
+    in_process = hoodie.open(path, spark=False).to_arrow(as_of=as_of)
+    assert {*in_process.column_names} - {*META_COLUMNS} == {*names}
+    assert_same_rows(in_process, expected.select(names))
+    frame = hoodie.open(path, spark=jvm.spark).read(columns=names, as_of=as_of)
+    assert_same_rows(to_arrow(frame), expected.select(names))
+    return expected
 
 
 def assert_index_is_data(

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import hoodie
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, assert_all_read, create_trips
 from tests.support.index_check import check_index
-from tests.support.rows import assert_same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
-HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 STATISTICS = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.partition.stats.enable": "true",
@@ -39,10 +37,7 @@ def newest_of(changes: dict[int, range]) -> pa.Table:
 
 
 def new_table(path: Path, table_type: str, properties: Mapping[str, str] | None = None) -> hoodie.Table:
-    return hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", type=table_type, spark=False,
-        properties={**FEW_BUCKETS, **(properties or {})},
-    )  # fmt: skip
+    return create_trips(path, SCHEMA, type=table_type, spark=False, properties={**FEW_BUCKETS, **(properties or {})})
 
 
 def jvm_write(
@@ -54,19 +49,12 @@ def jvm_write(
     operation: str = "upsert",
     options: Mapping[str, str] | None = None,
 ) -> None:
-    jvm.write(
-        rows, path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-        table_type=table_type.upper(), options={**HIVE, **(options or {})},
-    )  # fmt: skip
+    jvm.write_trips(rows, path, operation=operation, table_type=table_type.upper(), options={**HIVE, **(options or {})})
 
 
 def check_both(jvm: Jvm, path: Path, expected: pa.Table, *, has_index: bool = True) -> None:
     """Three readers agree, with and without metadata table, and the JVM's look-up in the record index is the data."""
-    assert_same_rows(hoodie.open(path, spark=False).to_arrow(SCHEMA.names), expected, key="id")
-    for metadata in ("true", "false"):
-        read = jvm.read(path, SCHEMA.names, options={"hoodie.metadata.enable": metadata})
-        assert_same_rows(read, expected, key="id")
-    assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected, key="id")
+    assert_all_read(jvm, path, expected)
     if not has_index:
         return
     table = hoodie.open(path, spark=False)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
 from tests.support.rows import META_COLUMNS, assert_same_rows
 
 ROWS = pa.table(
@@ -25,10 +25,7 @@ ROWS = pa.table(
     }
 )
 NEW = pa.Table.from_pylist(
-    [
-        {**ROWS.slice(2, 1).to_pylist()[0], "v": 20, "ts": 2},
-        {**ROWS.slice(1, 1).to_pylist()[0], "id": "k9", "v": 9},
-    ],
+    [{**ROWS.slice(2, 1).to_pylist()[0], "v": 20, "ts": 2}, {**ROWS.slice(1, 1).to_pylist()[0], "id": "k9", "v": 9}],
     schema=ROWS.schema,
 )
 PARTITIONS = {"": "Nonpartitioned", "city": "Simple", "n,city": "Complex"}
@@ -36,10 +33,9 @@ PARTITIONS = {"": "Nonpartitioned", "city": "Simple", "n,city": "Complex"}
 
 def source_of(jvm: Jvm, tmp_path: Path, partition: str, times: str = "TIMESTAMP_MICROS") -> Path:
     """The rows in files of Spark."""
-    jvm.spark.conf.set("spark.sql.parquet.outputTimestampType", times)
-    writer = jvm.frame(ROWS).coalesce(1).write
-    (writer.partitionBy(*partition.split(",")) if partition else writer).parquet(str(tmp_path / "raw"))
-    jvm.spark.conf.unset("spark.sql.parquet.outputTimestampType")
+    with jvm.configured({"spark.sql.parquet.outputTimestampType": times}):
+        writer = jvm.frame(ROWS).coalesce(1).write
+        (writer.partitionBy(*partition.split(",")) if partition else writer).parquet(str(tmp_path / "raw"))
     return tmp_path / "raw"
 
 
@@ -78,7 +74,7 @@ def test_the_jvm_reads_and_continues(jvm: Jvm, tmp_path: Path, partition: str, k
         ordering="ts",
         table_type={"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}[kind],
         options={
-            "hoodie.datasource.write.hive_style_partitioning": "true",
+            **HIVE,
             "hoodie.datasource.write.keygenerator.class": (
                 f"org.apache.hudi.keygen.{PARTITIONS[partition]}KeyGenerator"
             ),
@@ -96,34 +92,19 @@ def test_older_versions_and_merged_duplicates(jvm: Jvm, tmp_path: Path, version:
     path, files = tmp_path / "t", source_of(jvm, tmp_path, "city")
     expected, duplicates = [ROWS], "error"
     if mode == "rewrite":
-        jvm.spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        jvm.frame(NEW).coalesce(1).write.mode("append").partitionBy("city").parquet(str(files))
-        jvm.spark.conf.unset("spark.sql.parquet.outputTimestampType")
+        with jvm.configured({"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}):
+            jvm.frame(NEW).coalesce(1).write.mode("append").partitionBy("city").parquet(str(files))
         expected, duplicates = [ROWS.slice(0, 2), NEW, ROWS.slice(3)], "merge"
     done = hoodie.adopt(
-        files,
-        path,
-        record_key="id",
-        ordering="ts",
-        index="simple",
-        table_version=version,
-        mode=mode,
-        duplicates=duplicates,
-        dry_run=False,
-    )
+        files, path, record_key="id", ordering="ts", index="simple", table_version=version, mode=mode,
+        duplicates=duplicates, dry_run=False,
+    )  # fmt: skip
     assert done.write is not None
     assert done.write.duplicates == (mode == "rewrite")
     check(jvm, path, expected)
     jvm.write(
-        NEW,
-        path,
-        table_name="t",
-        key="id",
-        partition="city",
-        ordering="ts",
-        table_version=version,
-        options={"hoodie.datasource.write.hive_style_partitioning": "true"},
-    )
+        NEW, path, table_name="t", key="id", partition="city", ordering="ts", table_version=version, options=HIVE,
+    )  # fmt: skip
     check(jvm, path, [ROWS.slice(0, 2), NEW, ROWS.slice(3)])
     table = hoodie.open(path, spark=False)
     assert table.view().config.version.value == version

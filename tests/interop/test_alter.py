@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ from hoodie.records.sql.types import type_named
 from hoodie.table import Table
 from hoodie.table.alter import TableAlter
 from hoodie.write.result import AlterResult
-from tests.interop.judges import QUICK_OPTIONS, Jvm, read_with_hudi_rs, to_arrow
-from tests.support.rows import META_COLUMNS, assert_same_rows
+from tests.interop.judges import QUICK_OPTIONS, Jvm, assert_read_alike, read_with_hudi_rs
 
 _QUICK = {**QUICK_OPTIONS, "hoodie.clean.automatic": "false"}
 _EVOLUTION = {
@@ -55,56 +53,26 @@ def _row(number: int, ts: int = 1) -> dict[str, Any]:
 
 def _table(path: Path, table_type: str) -> Table:
     t = hoodie.create(
-        path,
-        _SCHEMA,
-        record_key="id",
-        partition_by="p",
-        ordering="ts",
-        type=table_type,
-        index="simple",
-        properties={"hoodie.clean.automatic": "false"},
-        spark=False,
-    )
+        path, _SCHEMA, record_key="id", partition_by="p", ordering="ts", type=table_type, index="simple",
+        properties={"hoodie.clean.automatic": "false"}, spark=False,
+    )  # fmt: skip
     for rows in ([_row(0), _row(1)], [_row(2)], [_row(0, 2) | {"b": "b0u"}]):
         t.upsert(pa.Table.from_pylist(rows, _SCHEMA))
     return t
 
 
-@contextmanager
-def _confs(jvm: Jvm, confs: Mapping[str, str]) -> Iterator[Jvm]:
-    before = {key: jvm.spark.conf.get(key, None) for key in confs}
-    for key, value in confs.items():
-        jvm.spark.conf.set(key, value)
-    yield jvm
-    for key, old in before.items():
-        jvm.spark.conf.unset(key) if old is None else jvm.spark.conf.set(key, old)
-
-
 @pytest.fixture
 def quick(jvm: Jvm) -> Iterator[Jvm]:
     """The JVM as it is by default."""
-    with _confs(jvm, _QUICK) as made:
+    with jvm.configured(_QUICK) as made:
         yield made
 
 
 @pytest.fixture
 def evolving(jvm: Jvm) -> Iterator[Jvm]:
     """The JVM with schema evolution on read."""
-    with _confs(jvm, {**_QUICK, **_EVOLUTION}) as made:
+    with jvm.configured({**_QUICK, **_EVOLUTION}) as made:
         yield made
-
-
-def _assert_same(jvm: Jvm, path: Path, as_of: str | None = None) -> pa.Table:
-    """Our rows, in process and by Spark, are those of the JVM."""
-    expected = jvm.read(path, options={} if as_of is None else {"as.of.instant": as_of})
-    names = [name for name in expected.column_names if name not in META_COLUMNS]
-    in_process = hoodie.open(path, spark=False).to_arrow(as_of=as_of)
-    assert {*in_process.column_names} - {*META_COLUMNS} == {*names}
-    assert_same_rows(in_process, expected.select(names))
-    assert_same_rows(
-        to_arrow(hoodie.open(path, spark=jvm.spark).read(columns=names, as_of=as_of)), expected.select(names)
-    )
-    return expected
 
 
 _CHANGES = (
@@ -131,33 +99,33 @@ def test_the_jvm_continues_after_each_change(evolving: Jvm, tmp_path: Path, tabl
     for name, *arguments in _CHANGES:
         result = getattr(t.alter, name)(*arguments)
         instants.append(result.instant)
-        _assert_same(evolving, path)
+        assert_read_alike(evolving, path)
     for instant in instants:
-        _assert_same(evolving, path, instant)
+        assert_read_alike(evolving, path, instant)
     # names of a renamed and of a dropped column
     t.alter.add_column("b", "string", comment="new", after="id")
     t.alter.add_column("a", "int")
-    _assert_same(evolving, path)
+    assert_read_alike(evolving, path)
     name = f"altered_{table_type}"
     evolving.sql(f"create table {name} using hudi location '{path}'")
     evolving.sql(f"update {name} set d = 'by jvm', ts = 7, c = '5' where id = 'k1'")
-    _assert_same(evolving, path)
+    assert_read_alike(evolving, path)
     rows = [row | {"d": "by us", "ts": 8} for row in t.to_arrow(where="id = 'k2'").select(t.schema.names).to_pylist()]
     t.upsert(pa.Table.from_pylist(rows, t.schema))
-    _assert_same(evolving, path)
+    assert_read_alike(evolving, path)
     evolving.sql(f"alter table {name} rename column d to e")
-    _assert_same(evolving, path)
+    assert_read_alike(evolving, path)
     t.alter.drop_column("c")
-    _assert_same(evolving, path)
+    assert_read_alike(evolving, path)
     if table_type == "mor":
         t.schedule_compaction(strategy=None)
         t.compact()
-        _assert_same(evolving, path)
+        assert_read_alike(evolving, path)
     t.cluster("ts")
-    _assert_same(evolving, path)
+    assert_read_alike(evolving, path)
     assert t.verify(full=True).ok
     for instant in instants:
-        _assert_same(evolving, path, instant)
+        assert_read_alike(evolving, path, instant)
 
 
 def test_ids_are_those_that_the_jvm_gives(evolving: Jvm, tmp_path: Path) -> None:
@@ -247,20 +215,20 @@ def test_columns_stay_without_ids_as_long_as_names_do(quick: Jvm, tmp_path: Path
     )
     for number, call in enumerate(calls):
         assert call().notes == ()
-        _assert_same(quick, path)
+        assert_read_alike(quick, path)
         if number == 0:
             _assert_read_by_hudi_rs(path)
     for column, wider in (("a", "bigint"), ("n", "decimal(12,2)")):
         assert t.alter.change_type(column, wider).notes == ()
-        _assert_same(quick, path)
+        assert_read_alike(quick, path)
     name = f"added_{table_type}"
     quick.sql(f"create table {name} using hudi location '{path}'")
     comments = {row["col_name"]: row["comment"] for row in quick.sql(f"describe {name}").to_pylist()}
     assert comments["c"] == "new"
     quick.sql(f"update {name} set c = 5, ts = 5 where id = 'k1'")
-    _assert_same(quick, path)
+    assert_read_alike(quick, path)
     quick.sql(f"alter table {name} add columns (more int)")
     rows = [row | {"more": 7, "ts": 8} for row in t.to_arrow(where="id = 'k2'").select(t.schema.names).to_pylist()]
     t.upsert(pa.Table.from_pylist(rows, t.schema))
     assert t.schema.field("c").metadata == {b"doc": b"new"}
-    _assert_same(quick, path)
+    assert_read_alike(quick, path)

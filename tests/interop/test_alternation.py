@@ -11,7 +11,7 @@ import pytest
 
 import hoodie
 from hoodie.storage import LocalStore
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
 from tests.support.deaths import check_tidy
 from tests.support.rows import assert_same_rows
@@ -78,20 +78,10 @@ class Alternation:
     def theirs(self, operation: str, rows: list[Row]) -> None:
         mode = "EVENT_TIME_ORDERING" if self.rules.event_time else "COMMIT_TIME_ORDERING"
         self.jvm.write(
-            to_arrow(rows),
-            self.path,
-            table_name="trips",
-            key="id",
-            partition="city",
-            ordering="ts" if self.rules.event_time else None,
-            operation=operation,
-            table_version=self.version,
-            options={
-                "hoodie.datasource.write.hive_style_partitioning": "true",
-                "hoodie.write.record.merge.mode": mode,
-                **self.named,
-            },
-        )
+            to_arrow(rows), self.path, table_name="trips", key="id", partition="city",
+            ordering="ts" if self.rules.event_time else None, operation=operation, table_version=self.version,
+            options={**HIVE, "hoodie.write.record.merge.mode": mode, **self.named},
+        )  # fmt: skip
 
     def step(self, operation: str, write: Write) -> None:
         rng = self.rng

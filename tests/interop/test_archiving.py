@@ -13,7 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.storage import LocalStore
-from tests.interop.judges import Jvm, read_with_hudi_rs, to_arrow
+from tests.interop.judges import HIVE, Jvm, create_trips, read_with_hudi_rs, to_arrow
 from tests.support.archived import OFTEN, active_times, archived_times
 from tests.support.deaths import run_until
 
@@ -42,7 +42,7 @@ class Both:
 
     def __init__(self, jvm: Jvm, path: Path, table_type: str, version: int = 9) -> None:
         self.jvm, self.path, self.table_type, self.version = jvm, path, table_type, version
-        self.jvm_options = {**JVM_LIMITS, "hoodie.datasource.write.hive_style_partitioning": "true"}
+        self.jvm_options = {**JVM_LIMITS, **HIVE}
         self.instants: list[str] = []
         self.past: list[Rows] = []
         self.rows: Rows = {}
@@ -52,17 +52,10 @@ class Both:
         number = len(self.instants)
         change: Rows = {f"k{number % 5}": (number, "sf"), f"n{number % 9}": (number, "sf")}
         if by == "jvm":
-            self.jvm.write(
-                batch(change),
-                self.path,
-                table_name="trips",
-                key="id",
-                partition="city",
-                ordering="ts",
-                table_type=self.table_type,
-                table_version=self.version,
+            self.jvm.write_trips(
+                batch(change), self.path, table_type=self.table_type, table_version=self.version,
                 options=self.jvm_options,
-            )
+            )  # fmt: skip
         else:
             hoodie.open(self.path, spark=False).upsert(batch(change), properties=dict(properties))
         self.rows |= change
@@ -132,9 +125,7 @@ def test_the_jvm_archives_and_we_go_on(jvm: Jvm, tmp_path: Path) -> None:
 def test_the_jvm_goes_on_where_our_archiving_died(jvm: Jvm, tmp_path: Path, pattern: str, nth: int) -> None:
     path = tmp_path / "trips"
     properties = {**OURS, "hoodie.archive.automatic": "false"}
-    hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", properties=OFTEN, spark=False
-    )
+    create_trips(path, SCHEMA, properties=OFTEN, spark=False)
     both = Both(jvm, path, "COPY_ON_WRITE")
     for _ in range(8):
         both.commit("us", properties)
@@ -159,29 +150,18 @@ def test_the_jvm_goes_on_where_our_archiving_died(jvm: Jvm, tmp_path: Path, patt
 
 def test_we_archive_and_the_jvm_goes_on(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
-    hoodie.create(
-        path,
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        name="trips",
-        type="merge_on_read",
-        properties=OFTEN,
-        spark=False,
-    )
+    create_trips(path, SCHEMA, type="merge_on_read", properties=OFTEN, spark=False)
     both = Both(jvm, path, "MERGE_ON_READ")
     store = hoodie.open(path, spark=False).view().store
     for _ in range(24):
         both.commit("us")
     assert any(name.endswith("_1.parquet") for name in store.names(".hoodie/timeline/history")), "files were merged"
-    jvm.sql(f"CREATE TABLE archived_trips USING hudi LOCATION '{path}'")
     # By default the call shows commits that are between one and ten days old.
     any_time = f"start_ts => '{'0' * 17}', end_ts => '{'9' * 17}'"
-    shown = jvm.sql(f"CALL show_archived_commits(table => 'archived_trips', limit => 100, {any_time})")
-    assert sorted(shown["commit_time"].to_pylist()) == archived_times(store) == sorted(both.jvm_archived())
-    shown = jvm.sql("CALL show_commits(table => 'archived_trips', limit => 100)")["commit_time"].to_pylist()
-    jvm.sql("DROP TABLE archived_trips")
+    with jvm.named(path) as name:
+        shown = jvm.sql(f"CALL show_archived_commits(table => '{name}', limit => 100, {any_time})")
+        assert sorted(shown["commit_time"].to_pylist()) == archived_times(store) == sorted(both.jvm_archived())
+        shown = jvm.sql(f"CALL show_commits(table => '{name}', limit => 100)")["commit_time"].to_pylist()
     assert sorted(shown) == active_times(store)
     archived_by: dict[str, int] = {"us": 0, "jvm": 0}
     for number in range(36):
@@ -212,7 +192,7 @@ def test_the_archive_of_version_6(jvm: Jvm, tmp_path: Path) -> None:
 def test_overlapping_writers(jvm: Jvm, tmp_path: Path) -> None:
     """The JVM's time travel goes by requested time: a commit that completed late appears in a past state."""
     path = tmp_path / "trips"
-    table = hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", spark=False)
+    table = create_trips(path, SCHEMA, spark=False)
     table.upsert(batch({"x": (0, "oslo")}))
     first, second = table.insert(batch({"a": (1, "sf")})).instant, table.insert(batch({"b": (1, "nyc")})).instant
     folder = path / ".hoodie" / "timeline"
@@ -241,7 +221,7 @@ def test_overlapping_writers(jvm: Jvm, tmp_path: Path) -> None:
 def test_the_frames_of_a_session(jvm: Jvm, tmp_path: Path) -> None:
     """`changes_since` returns a DataFrame in a Spark session."""
     path = tmp_path / "trips"
-    table = hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips")
+    table = create_trips(path, SCHEMA)
     table.upsert(batch({"x": (0, "oslo")}))
     place = table.changes_since().until
     table.upsert(batch({"y": (1, "oslo")}))
@@ -253,7 +233,7 @@ def test_the_frames_of_a_session(jvm: Jvm, tmp_path: Path) -> None:
 def test_rollbacks_of_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
     """A consumer is told of a commit that the JVM took back, and not of a dead write that it removed by markers."""
     path = tmp_path / "trips"
-    hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", type="merge_on_read")
+    create_trips(path, SCHEMA, type="merge_on_read")
     both = Both(jvm, path, "MERGE_ON_READ")
     both.commit("us")
     both.commit("jvm")

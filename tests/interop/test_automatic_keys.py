@@ -14,8 +14,8 @@ import pytest
 import hoodie
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
-from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.interop.shared_trips import HIVE, TYPES
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
+from tests.interop.shared_trips import TYPES
 from tests.support.rows import assert_same_rows
 from tests.support.seeds import seeded
 

@@ -14,7 +14,7 @@ import pytest
 import hoodie
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, FilterBuilder
 from hoodie.metadata.kinds.bloom_filters import filter_options
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import Jvm, assert_all_read, create_trips
 from tests.interop.shared_trips import SCHEMA, jvm_write, newest_of, trips
 from tests.support.rows import assert_same_rows
 
@@ -41,10 +41,7 @@ def check_filters(path: Path, options: dict[str, str]) -> int:
 
 
 def check(jvm: Jvm, path: Path, changes: dict[int, range]) -> None:
-    expected = newest_of(changes)
-    assert_same_rows(hoodie.open(path, spark=False).to_arrow(SCHEMA.names), expected, key="id")
-    assert_same_rows(jvm.read(path, SCHEMA.names), expected, key="id")
-    assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected, key="id")
+    assert_all_read(jvm, path, newest_of(changes))
 
 
 @pytest.mark.parametrize(("index", "table_type", "kind"), [("bloom", "copy_on_write", "SIMPLE"), ("global_bloom", "merge_on_read", "DYNAMIC_V0")])  # fmt: skip  # noqa: E501
@@ -54,10 +51,7 @@ def test_both_write_our_table_and_every_file_has_the_same_filter(
     """The JVM takes index and options of the filter from the table's properties, unasked."""
     path = tmp_path / "trips"
     options = {**FILTERS, **SMALL, "hoodie.bloom.index.filter.type": kind}
-    hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", type=table_type, index=index,
-        properties=options, spark=False,
-    )  # fmt: skip
+    create_trips(path, SCHEMA, type=table_type, index=index, properties=options, spark=False)
     table = hoodie.open(path, spark=False)
     table.bulk_insert(trips(range(0, 40), 1))
     table.upsert(trips(range(30, 60), 2))
@@ -65,7 +59,9 @@ def test_both_write_our_table_and_every_file_has_the_same_filter(
     result = table.upsert(trips(range(70, 90), 4))
     assert (result.inserted, result.updated) == (10, 10)
     jvm_write(jvm, path, table_type, trips(range(85, 95), 5), options=SMALL)
-    check(jvm, path, {1: range(40), 2: range(30, 60), 3: range(20, 80), 4: range(70, 90), 5: range(85, 95)})
+    assert_all_read(
+        jvm, path, newest_of({1: range(40), 2: range(30, 60), 3: range(20, 80), 4: range(70, 90), 5: range(85, 95)})
+    )
     assert check_filters(path, options) > 8
 
 
@@ -121,4 +117,6 @@ def test_the_filters_in_the_metadata_table_are_kept_up_to_date_by_both(jvm: Jvm,
     table.upsert(trips(range(65, 80), 4), properties=METADATA)
     jvm_write(jvm, path, "copy_on_write", trips(range(10, 90, 3), 5), options=METADATA)
     assert table.index.verify("bloom_filters").ok
-    check(jvm, path, {1: range(40), 2: range(30, 60), 3: range(20, 70), 4: range(65, 80), 5: range(10, 90, 3)})
+    assert_all_read(
+        jvm, path, newest_of({1: range(40), 2: range(30, 60), 3: range(20, 70), 4: range(65, 80), 5: range(10, 90, 3)})
+    )

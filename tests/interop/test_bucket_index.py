@@ -16,12 +16,11 @@ from hoodie.format.filenames import bucket_of_file_id
 from hoodie.storage import LocalStore
 from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, create_trips, read_with_hudi_rs
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
-HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 TEXTS = ("a", "k é", "漢字", "😀😀", "x,y", "1:2", "2014-10-22 13:50:42", "", "a,b c", "__null__x")
 # Where the last column of the key is no hash field, a colon in its value sends the JVM into an endless loop.
 PARTS = ("a", "k é", "漢字", "x,y", "", "a,b c", "😀")
@@ -97,10 +96,7 @@ def test_a_table_of_the_jvm_is_continued(jvm: Jvm, tmp_path: Path, table_type: s
     path = tmp_path / "trips"
 
     def jvm_write(rows: pa.Table, **options: str) -> None:
-        jvm.write(
-            rows, path, table_name="trips", key="id", partition="city", ordering="ts", table_type=table_type.upper(),
-            options={**HIVE, **options},
-        )  # fmt: skip
+        jvm.write_trips(rows, path, table_type=table_type.upper(), options={**HIVE, **options})
 
     jvm_write(_simple_rows(range(0, 12), 1), **BUCKETED)
     table = hoodie.open(path)
@@ -122,14 +118,12 @@ def test_a_table_of_the_jvm_is_continued(jvm: Jvm, tmp_path: Path, table_type: s
 def test_the_jvm_goes_on_after_a_switch(jvm: Jvm, tmp_path: Path) -> None:
     """It takes the new index from the properties: one of the whole table moves a record, one of partitions does not."""
     path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="simple", spark=False
-    )
+    table = create_trips(path, SCHEMA, index="simple", spark=False)
     table.upsert(_simple_rows(range(8), 1))
 
     def jvm_write(number: int, ts: int, city: str) -> pa.Table:
         row = pa.Table.from_pylist([{"id": f"k{number}", "part": "moved", "ts": ts, "city": city}], schema=SCHEMA)
-        jvm.write(row, path, table_name="trips", key="id", partition="city", ordering="ts", options=HIVE)
+        jvm.write_trips(row, path, options=HIVE)
         return row
 
     table.index.switch("global_simple")
@@ -148,16 +142,13 @@ def test_the_jvm_goes_on_after_a_switch(jvm: Jvm, tmp_path: Path) -> None:
 def test_numbers_of_buckets_by_partition(jvm: Jvm, tmp_path: Path) -> None:
     """The JVM takes them from the table's file too, whatever the properties say; both put a key into one bucket."""
     path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="bucket", spark=False,
-        properties={"hoodie.bucket.index.num.buckets": "3"},
-    )  # fmt: skip
+    table = create_trips(path, SCHEMA, index="bucket", spark=False, properties={"hoodie.bucket.index.num.buckets": "3"})
     alone = {"hoodie.upsert.shuffle.parallelism": "1", **HIVE}
 
     def jvm_write(rows: pa.Table) -> None:
         # In one task: two tasks that parse the patterns first can fail with a ConcurrentModificationException.
         frame = jvm.frame(rows).coalesce(1)
-        jvm.write(frame, path, table_name="trips", key="id", partition="city", ordering="ts", options=alone)
+        jvm.write_trips(frame, path, options=alone)
 
     content = {
         "expressions": "=sf$,5", "defaultBucketNumber": 2, "rule": "regex", "version": 1, "instant": "00000000000000",
@@ -183,10 +174,7 @@ CONSISTENT = {
 def test_consistent_hashing_of_the_jvm_is_read_and_not_written(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
     for ts, numbers in ((1, range(20)), (2, range(10, 25))):
-        jvm.write(
-            _simple_rows(numbers, ts), path, table_name="trips", key="id", partition="city", ordering="ts",
-            table_type="MERGE_ON_READ", options={**HIVE, **CONSISTENT},
-        )  # fmt: skip
+        jvm.write_trips(_simple_rows(numbers, ts), path, table_type="MERGE_ON_READ", options={**HIVE, **CONSISTENT})
     expected = pa.concat_tables([_simple_rows(range(10), 1), _simple_rows(range(10, 25), 2)])
     # hudi-rs finds no rows: it does not know file groups without a base file.
     assert_same_rows(hoodie.open(path).to_arrow(SCHEMA.names), expected, key=["id"])
@@ -214,18 +202,12 @@ def test_consistent_hashing_of_the_jvm_is_read_and_not_written(jvm: Jvm, tmp_pat
 def test_what_the_jvm_does_with_all_rows_of_a_partition(jvm: Jvm, tmp_path: Path) -> None:
     """An insert overwrite makes new file groups, which both continue; a clustering is refused."""
     path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="bucket", spark=False,
-        properties={"hoodie.bucket.index.num.buckets": "2"},
-    )  # fmt: skip
+    table = create_trips(path, SCHEMA, index="bucket", spark=False, properties={"hoodie.bucket.index.num.buckets": "2"})
     table.upsert(_simple_rows(range(12), 1))
     before = {found.file_id for found in list_slices(table.view())}
 
     def jvm_write(rows: pa.Table, operation: str = "upsert", **options: str) -> None:
-        jvm.write(
-            rows, path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-            options={**HIVE, **options},
-        )  # fmt: skip
+        jvm.write_trips(rows, path, operation=operation, options={**HIVE, **options})
 
     jvm_write(_simple_rows(range(8), 2), "insert_overwrite")
     assert not before & {found.file_id for found in list_slices(hoodie.open(path).view())}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,14 @@ import pytest
 
 import hoodie
 from hoodie.read.cdc_plan import logged_rows, plan_cdc
-from tests.interop.judges import Jvm, to_arrow
+from tests.interop.judges import HIVE, Jvm, create_trips, to_arrow
 from tests.support.mixing_tables import MODEL, PARTIAL, Row, create, rows_of
+from tests.support.tables import table_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CDC = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
-HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
-
-
-def trips(*rows: tuple[str, int, float | None, str]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+trips = partial(table_of, SCHEMA)
 
 
 def jvm_changes(jvm: Jvm, path: Path, since: str, names: Sequence[str] = SCHEMA.names) -> Counter[str]:
@@ -71,10 +69,7 @@ def test_the_changes_of_a_table_of_the_jvm_are_what_the_jvm_reads(
     }
 
     def write(rows: pa.Table, operation: str = "upsert") -> None:
-        jvm.write(
-            rows, path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-            table_type=table_type, options=logs,
-        )  # fmt: skip
+        jvm.write_trips(rows, path, operation=operation, table_type=table_type, options=logs)
 
     write(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "sf"), ("c", 1, None, "sf"), ("d", 1, 4.0, "la")))
     write(trips(("a", 2, 1.5, "sf"), ("e", 2, 5.0, "sf"), ("d", 0, 9.0, "la")))
@@ -102,10 +97,7 @@ def test_the_jvm_reads_the_changes_that_we_log_and_continues_the_table(
 ) -> None:
     path = tmp_path / "trips"
     cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode}
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, name="trips",
-        properties=cdc, spark=False,
-    )  # fmt: skip
+    table = create_trips(path, SCHEMA, type=table_type, properties=cdc, spark=False)
     table.upsert(trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "sf"), ("c", 1, None, "sf"), ("d", 1, 4.0, "la")))
     table.upsert(trips(("a", 2, 1.5, "sf"), ("e", 2, 5.0, "sf"), ("d", 0, 9.0, "la")))
     table.delete(["b", "d"])
@@ -117,10 +109,12 @@ def test_the_jvm_reads_the_changes_that_we_log_and_continues_the_table(
     table.insert_overwrite(trips(("g", 4, 7.0, "la")))
     assert our_changes(path, None) == jvm_changes(jvm, path, "000")
     done = [found.completion_time or "" for found in table.timeline.completed().instants]
-    jvm.write(
-        trips(("c", 4, 8.0, "nyc"), ("h", 1, 1.0, "nyc")), path, table_name="trips", key="id", partition="city",
-        ordering="ts", table_type=table_type.upper(), options={"hoodie.compact.inline": "false", **HIVE},
-    )  # fmt: skip
+    jvm.write_trips(
+        trips(("c", 4, 8.0, "nyc"), ("h", 1, 1.0, "nyc")),
+        path,
+        table_type=table_type.upper(),
+        options={"hoodie.compact.inline": "false", **HIVE},
+    )
     table.upsert(trips(("c", 5, 9.0, "nyc"), ("h", 5, None, "nyc")))
     assert our_changes(path, done[-1]) == jvm_changes(jvm, path, done[-1])
     assert sorted(our_changes(path, done[-1]).elements())[0].startswith('["i"')

@@ -15,7 +15,7 @@ from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, InstantClock, State, read_instant
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm, create_trips
 from tests.interop.jvm_services import clean_by_jvm, schedule_by_jvm
 from tests.support.cleaned_tables import NO_CLEAN, check_listing
 from tests.support.deaths import run_until
@@ -44,17 +44,10 @@ def version(number: int, keys: str) -> Rows:
 
 
 def new_table(path: Path, table_type: str) -> Table:
-    return hoodie.create(
-        path,
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        type=table_type,
-        name="trips",
-        properties={**NO_CLEAN, "hoodie.metadata.record.index.min.filegroup.count": "2"},
-        spark=False,
-    )
+    return create_trips(
+        path, SCHEMA, type=table_type,
+        properties={**NO_CLEAN, "hoodie.metadata.record.index.min.filegroup.count": "2"}, spark=False,
+    )  # fmt: skip
 
 
 def planned(path: Path) -> tuple[str, set[tuple[str, str]], set[str]]:
@@ -153,22 +146,8 @@ class Shared:
 
     def jvm_writes(self, changed: Rows) -> None:
         """The JVM upserts, and cleans after its commit."""
-        settings = {
-            **FEW,
-            "hoodie.index.type": "RECORD_INDEX",
-            "hoodie.metadata.record.index.enable": "true",
-            "hoodie.datasource.write.hive_style_partitioning": "true",
-        }
-        self.jvm.write(
-            batch(changed),
-            self.path,
-            table_name="trips",
-            key="id",
-            partition="city",
-            ordering="ts",
-            table_type=self.table_type.upper(),
-            options=settings,
-        )
+        settings = {**FEW, "hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true", **HIVE}
+        self.jvm.write_trips(batch(changed), self.path, table_type=self.table_type.upper(), options=settings)
         self.rows.update(changed)
         self.agree()
 

@@ -14,10 +14,11 @@ from hoodie.read.local import read_table
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all
-from tests.interop.judges import QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, create_trips, read_by_all
 from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("x", pa.int64()), ("city", pa.string())]
@@ -26,8 +27,7 @@ KEPT = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_h
 
 
 def trips(numbers: range, *, ts: int = 1) -> pa.Table:
-    rows = [(f"k{n:03}", ts, n * 7 % 40 / 4, n * 11 % 37, ("sf", "nyc")[n % 2]) for n in numbers]
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+    return table_of(SCHEMA, *((f"k{n:03}", ts, n * 7 % 40 / 4, n * 11 % 37, ("sf", "nyc")[n % 2]) for n in numbers))
 
 
 class Shared:
@@ -38,9 +38,9 @@ class Shared:
         self.path = path
         self.table_type = table_type
         self.index = index
-        self.table = hoodie.create(
-            path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", type=table_type,
-            index=index, properties={"hoodie.metadata.record.index.min.filegroup.count": "2"},
+        self.table = create_trips(
+            path, SCHEMA, type=table_type, index=index,
+            properties={"hoodie.metadata.record.index.min.filegroup.count": "2"},
         )  # fmt: skip
         for first in range(0, 48, 16):
             self.table.bulk_insert(trips(range(first, first + 16)))
@@ -48,11 +48,7 @@ class Shared:
 
     def jvm_write(self, rows: pa.Table, **options: str) -> None:
         named = {"hoodie." + name.replace("__", "."): value for name, value in options.items()}
-        self.jvm.write(
-            rows, self.path, table_name="trips", key="id", partition="city", ordering="ts",
-            table_type=self.table_type.upper(),
-            options={"hoodie.datasource.write.hive_style_partitioning": "true", **named},
-        )  # fmt: skip
+        self.jvm.write_trips(rows, self.path, table_type=self.table_type.upper(), options={**HIVE, **named})
 
     def jvm_cluster(self, op: str, **more: str) -> None:
         """Run the JVM's procedure: `schedule`, `execute`, or `scheduleAndExecute`."""
@@ -62,14 +58,7 @@ class Shared:
 
     def agreed(self) -> pa.Table:
         """The rows, after checking that all judges read the same, and that the record index has their files."""
-        rows = self.table.to_arrow()
-        for metadata in ("true", "false"):
-            theirs = self.jvm.read(self.path, options={"hoodie.metadata.enable": metadata})
-            assert_same_rows(theirs, rows, meta=True)
-        assert_same_rows(read_with_hudi_rs(self.path), rows, meta=True)
-        if self.index == "record":
-            assert_index_is_data(self.jvm, self.path, rows=rows)
-        return rows.select(KEPT)
+        return read_by_all(self.jvm, self.table, has_index=self.index == "record").select(KEPT)
 
     def assert_only_clustered(self, before: pa.Table, clusterings: int = 1) -> None:
         """The rows and their meta columns are those of before, in new files, by one clustering."""

@@ -112,30 +112,16 @@ def test_both_skip_files_by_statistics_of_both(jvm: Jvm, tmp_path: Path, kind: s
     path = tmp_path / "t"
     few = {**ON, "hoodie.parquet.small.file.limit": "0"}
     table = hoodie.create(
-        str(path),
-        rows([0], "a").schema,
-        record_key="id",
-        partition_by="p",
-        ordering="ts",
-        index="simple",
-        type=kind.lower(),
-        properties=few,
-        table_version=version,
-    )
+        str(path), rows([0], "a").schema, record_key="id", partition_by="p", ordering="ts", index="simple",
+        type=kind.lower(), properties=few, table_version=version,
+    )  # fmt: skip
     for number in range(4):
         table.upsert(rows([10 * number + one for one in range(3)], "a" if number < 2 else "b"))
     expect_skipping(jvm, path, {11: "k11", 31: "k31"})
     jvm.write(
-        rows([10, 11], "a", add=500),
-        path,
-        table_name="t",
-        key="id",
-        partition="p",
-        ordering="ts",
-        table_type=kind,
-        table_version=version,
-        options={**few, "hoodie.index.type": "SIMPLE"},
-    )
+        rows([10, 11], "a", add=500), path, table_name="t", key="id", partition="p", ordering="ts", table_type=kind,
+        table_version=version, options={**few, "hoodie.index.type": "SIMPLE"},
+    )  # fmt: skip
     table.upsert(rows([20], "b", add=700))
     table.upsert(rows([50, 51], "b"))
     table.delete(pa.table({"id": ["k30"], "p": ["b"]}))
@@ -185,15 +171,9 @@ def test_a_widened_column_keeps_statistics_that_the_jvm_merges(jvm: Jvm, tmp_pat
 def test_statistics_that_were_built_serve_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = hoodie.create(
-        str(path),
-        rows([0], "a").schema,
-        record_key="id",
-        partition_by="p",
-        ordering="ts",
-        index="simple",
-        type="merge_on_read",
-        properties={"hoodie.parquet.small.file.limit": "0"},
-    )
+        str(path), rows([0], "a").schema, record_key="id", partition_by="p", ordering="ts", index="simple",
+        type="merge_on_read", properties={"hoodie.parquet.small.file.limit": "0"},
+    )  # fmt: skip
     for number in range(4):
         table.upsert(rows([10 * number, 10 * number + 1], "a" if number < 2 else "b"))
     table.upsert(rows([10], "a", add=600))

@@ -17,7 +17,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import MissingFileError, UnsupportedError
-from tests.interop.judges import QUICK_OPTIONS, Jvm, to_arrow
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, assert_read_alike
 from tests.support.rows import META_COLUMNS, assert_same_rows
 
 _SQL_CONFS = {
@@ -57,23 +57,8 @@ TABLE_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 @pytest.fixture
 def sql(jvm: Jvm) -> Iterator[Jvm]:
     """The JVM, whose SQL gives columns ids."""
-    before = {key: jvm.spark.conf.get(key, None) for key in _SQL_CONFS}
-    for key, value in _SQL_CONFS.items():
-        jvm.spark.conf.set(key, value)
-    yield jvm
-    for key, old in before.items():
-        jvm.spark.conf.unset(key) if old is None else jvm.spark.conf.set(key, old)
-
-
-def _assert_read_as_by_the_jvm(jvm: Jvm, path: Path, as_of: str | None = None) -> None:
-    """Our rows, in process and by Spark, are those of the JVM."""
-    expected = jvm.read(path, options={} if as_of is None else {"as.of.instant": as_of})
-    names = [name for name in expected.column_names if name not in META_COLUMNS]
-    in_process = hoodie.open(path, spark=False).to_arrow(as_of=as_of)
-    assert {*in_process.column_names} - {*META_COLUMNS} == {*names}
-    assert_same_rows(in_process, expected.select(names))
-    frame = hoodie.open(path, spark=jvm.spark).read(columns=names, as_of=as_of)
-    assert_same_rows(to_arrow(frame), expected.select(names))
+    with jvm.configured(_SQL_CONFS):
+        yield jvm
 
 
 @pytest.mark.matrix(keep=1)
@@ -87,15 +72,15 @@ def test_columns_are_read_by_their_ids(sql: Jvm, tmp_path: Path, kind: str) -> N
     sql.sql(f"update {name} set b = 'b1u', ts = 2 where id = 'k1'")
     for change in _CHANGES:
         sql.sql(f"alter table {name} {change}")
-    _assert_read_as_by_the_jvm(sql, path)
+    assert_read_alike(sql, path)
     sql.sql(f"update {name} set c = 'c2u', ts = 5 where id = 'k2'")
     sql.sql(_INSERT_AFTER.format(name=name))
-    _assert_read_as_by_the_jvm(sql, path)
+    assert_read_alike(sql, path)
     _check_other_reads(sql, path)
     completed = [instant.requested_time for instant in sql.timeline(path) if instant.is_completed]
     # After the second insert, after the first, fourth and seventh change.
     for number in (1, 3, 6, 9):
-        _assert_read_as_by_the_jvm(sql, path, completed[number])
+        assert_read_alike(sql, path, completed[number])
 
 
 @pytest.mark.matrix(keep=1)
@@ -112,15 +97,15 @@ def test_our_writes_keep_the_ids(sql: Jvm, tmp_path: Path, kind: str) -> None:
     columns = [field for field in table.schema if field.name not in META_COLUMNS]
     changed = rows.select([field.name for field in columns]).to_pylist()[0] | {"c": "c2", "b": "b2", "ts": 5}
     table.upsert(pa.Table.from_pylist([changed, changed | {"id": "k3", "a": 3}], schema=pa.schema(columns)))
-    _assert_read_as_by_the_jvm(sql, path)
+    assert_read_alike(sql, path)
     if kind == "mor":
         table.schedule_compaction(strategy=None)
         table.compact()
-        _assert_read_as_by_the_jvm(sql, path)
+        assert_read_alike(sql, path)
     # The JVM goes on with the history that our commits kept.
     sql.sql(f"alter table {name} rename column c to cc")
     sql.sql(f"update {name} set cc = 'c1u', ts = 6 where id = 'k1'")
-    _assert_read_as_by_the_jvm(sql, path)
+    assert_read_alike(sql, path)
     read = {row["id"]: (row["cc"], row["b"], row["t"]["z"]) for row in sql.read(path).to_pylist()}
     assert read == {"k1": ("c1u", None, "y1"), "k2": ("c2", "b2", "y2"), "k3": ("c2", "b2", "y2")}
 
@@ -161,7 +146,7 @@ def test_types_that_sql_changed(sql: Jvm, tmp_path: Path, kind: str) -> None:
     sql.sql(f"update {name} set ts = 2 where id = 'k1'")
     for column, _, after in changes:
         sql.sql(f"alter table {name} alter column {column} type {after}")
-    _assert_read_as_by_the_jvm(sql, path)
+    assert_read_alike(sql, path)
 
 
 def _pairs() -> Iterator[tuple[str, str]]:
@@ -214,7 +199,7 @@ def test_partition_columns_of_the_path(jvm: Jvm, tmp_path: Path, partition: str,
     }
     for rows in (_ROWS, _UPDATE):
         jvm.write(rows, path, table_name="t", key="id", partition=fields, ordering="ts", options=options)
-        _assert_read_as_by_the_jvm(jvm, path)
+        assert_read_alike(jvm, path)
     table = hoodie.open(path, spark=False)
     assert table.to_arrow(columns=[fields[0], "id"], where="id = 'k2'").to_pylist() == [
         {fields[0]: {"p": "b b", "n": "2"}[fields[0]], "id": "k2"}
@@ -228,14 +213,14 @@ def test_partition_columns_of_the_path(jvm: Jvm, tmp_path: Path, partition: str,
     assert table.upsert(again).updated == 1
     assert table.insert(new).inserted == 1
     assert table.delete(_ROWS.slice(2)).deleted == 1
-    _assert_read_as_by_the_jvm(jvm, path)
+    assert_read_alike(jvm, path)
     for rows, operation in ((new, "delete"), (_ROWS.slice(2), "upsert"), (again, "insert_overwrite")):
         jvm.write(
             rows, path, table_name="t", key="id", partition=fields, ordering="ts", operation=operation, options=options
         )
-        _assert_read_as_by_the_jvm(jvm, path)
+        assert_read_alike(jvm, path)
     table.bulk_insert(new)
-    _assert_read_as_by_the_jvm(jvm, path)
+    assert_read_alike(jvm, path)
     assert table.verify(full=True).ok
 
 
@@ -252,12 +237,12 @@ def test_our_table_of_partition_columns_in_the_path(jvm: Jvm, tmp_path: Path, pa
         path, _ROWS.schema, record_key=["id", "ts"], partition_by=fields, properties=options, index="simple"
     )
     table.insert(_ROWS)
-    _assert_read_as_by_the_jvm(jvm, path)
+    assert_read_alike(jvm, path)
     for number, rows in enumerate((_UPDATE, _ROWS.slice(2))):
         jvm.write(rows, path, table_name="t", key=["id", "ts"], partition=fields, options=options)
-        _assert_read_as_by_the_jvm(jvm, path)
+        assert_read_alike(jvm, path)
         table.upsert(_ROWS.slice(number, 1))
-        _assert_read_as_by_the_jvm(jvm, path)
+        assert_read_alike(jvm, path)
     assert table.verify(full=True).ok
 
 
@@ -274,18 +259,10 @@ def test_merged_rows_without_stored_keys(jvm: Jvm, tmp_path: Path, key: str, tab
 
     def write(rows: pa.Table, operation: str) -> None:
         jvm.write(
-            rows,
-            path,
-            table_name="t",
-            key=fields,
-            partition="d",
-            ordering="ts",
-            operation=operation,
-            table_type="MERGE_ON_READ",
-            table_version=table_version,
-            options=options,
-        )
-        _assert_read_as_by_the_jvm(jvm, path)
+            rows, path, table_name="t", key=fields, partition="d", ordering="ts", operation=operation,
+            table_type="MERGE_ON_READ", table_version=table_version, options=options,
+        )  # fmt: skip
+        assert_read_alike(jvm, path)
 
     write(_ROWS, "bulk_insert")
     write(_UPDATE, "upsert")
@@ -320,24 +297,16 @@ def test_bootstrapped_tables(jvm: Jvm, tmp_path: Path, partition: str, kind: str
         "hoodie.bootstrap.mode.selector": (
             "org.apache.hudi.client.bootstrap.selector.MetadataOnlyBootstrapModeSelector"
         ),
-        "hoodie.datasource.write.hive_style_partitioning": "true",
+        **HIVE,
         "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
     }
 
     def write(data: pa.Table, operation: str) -> None:
         jvm.write(
-            data,
-            path,
-            table_name="t",
-            key="id",
-            partition=partition,
-            ordering="ts",
-            operation=operation,
-            table_type=TABLE_TYPES[kind],
-            table_version=table_version,
-            options=options,
-        )
-        _assert_read_as_by_the_jvm(jvm, path)
+            data, path, table_name="t", key="id", partition=partition, ordering="ts", operation=operation,
+            table_type=TABLE_TYPES[kind], table_version=table_version, options=options,
+        )  # fmt: skip
+        assert_read_alike(jvm, path)
 
     write(rows.slice(0, 0), "bootstrap")
     write(_UPDATE.select(rows.column_names), "upsert")

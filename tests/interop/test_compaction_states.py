@@ -23,15 +23,9 @@ def trips(rows: Rows) -> pa.Table:
 def test_every_state(tmp_path: Path, index: str) -> None:
     rows: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
     table = hoodie.create(
-        tmp_path / "t",
-        trips(rows).schema,
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        type="merge_on_read",
-        index=index,
-        spark=False,
-    )
+        tmp_path / "t", trips(rows).schema, record_key="id", partition_by="city", ordering="ts", type="merge_on_read",
+        index=index, spark=False,
+    )  # fmt: skip
 
     def check() -> None:
         found = read_with_hudi_rs(tmp_path / "t").select(["id", "ts", "city"]).to_pylist()

@@ -37,7 +37,7 @@ def test_the_jvm_continues_our_table_and_we_go_on(jvm: Jvm, tmp_path: Path) -> N
     assert_all_read(jvm, path, trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 3.0, "sf")))
 
     changes = trips(("a", 2, 9.0, "sf"), ("b", 0, 9.0, "nyc"), ("d", 1, 4.0, "la"))
-    jvm.write(changes, path, table_name="trips", key="id", partition="city", ordering="ts")
+    jvm.write_trips(changes, path)
     after_jvm = trips(("a", 2, 9.0, "sf"), ("b", 1, 2.0, "nyc"), ("c", 1, 3.0, "sf"), ("d", 1, 4.0, "la"))
     assert_all_read(jvm, path, after_jvm)
 
@@ -50,9 +50,9 @@ def test_the_jvm_continues_our_table_and_we_go_on(jvm: Jvm, tmp_path: Path) -> N
 def test_we_continue_a_table_of_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
     first = trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "nyc"))
-    jvm.write(first, path, table_name="trips", key="id", partition="city", ordering="ts")
+    jvm.write_trips(first, path)
     table = hoodie.open(path)
     table.upsert(trips(("b", 2, 8.0, "nyc"), ("c", 1, 3.0, "la")))
     assert_all_read(jvm, path, trips(("a", 1, 1.0, "sf"), ("b", 2, 8.0, "nyc"), ("c", 1, 3.0, "la")))
-    jvm.write(trips(("c", 3, 6.0, "la")), path, table_name="trips", key="id", partition="city", ordering="ts")
+    jvm.write_trips(trips(("c", 3, 6.0, "la")), path)
     assert_all_read(jvm, path, trips(("a", 1, 1.0, "sf"), ("b", 2, 8.0, "nyc"), ("c", 3, 6.0, "la")))

@@ -14,7 +14,7 @@ import hoodie
 from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import forget_all
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import Jvm, assert_all_read
 from tests.support.actions import Cell, is_restoring, one_kind_each, whole_run
 from tests.support.deaths import check_tidy, die_at, run_until
 from tests.support.fault_store import CrashPoint
@@ -56,29 +56,20 @@ def crashed_table(tmp_path: Path, where: str) -> Path:
     return path
 
 
-def assert_all_read(jvm: Jvm, path: Path, rows: Rows) -> None:
-    expected = trips(rows)
-    assert_same_rows(hoodie.open(path).to_arrow(columns=SCHEMA.names), expected, key="id")
-    for metadata in ("true", "false"):
-        read = jvm.read(path, SCHEMA.names, options={"hoodie.metadata.enable": metadata})
-        assert_same_rows(read, expected, key="id")
-    assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected, key="id")
-
-
 def jvm_upsert(jvm: Jvm, path: Path, rows: pa.Table) -> None:
-    jvm.write(rows, path, table_name="trips", key="id", partition="city", ordering="ts")
+    jvm.write_trips(rows, path)
 
 
 @pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("where", [*DEATHS, *ROLLBACK_DEATHS])
 def test_the_jvm_takes_over_from_a_dead_writer_of_ours(jvm: Jvm, tmp_path: Path, where: str) -> None:
     path = crashed_table(tmp_path, where)
-    assert_all_read(jvm, path, START)
+    assert_all_read(jvm, path, trips(START), spark=None)
     jvm_upsert(jvm, path, trips({"b": (5, "sf"), "y": (1, "la")}))
     after_jvm = {**START, "b": (5, "sf"), "y": (1, "la")}
-    assert_all_read(jvm, path, after_jvm)
+    assert_all_read(jvm, path, trips(after_jvm), spark=None)
     hoodie.open(path).upsert(trips({"c": (7, "nyc"), "z": (1, "sf")}))
-    assert_all_read(jvm, path, {**after_jvm, "c": (7, "nyc"), "z": (1, "sf")})
+    assert_all_read(jvm, path, trips({**after_jvm, "c": (7, "nyc"), "z": (1, "sf")}), spark=None)
     check_tidy(LocalStore(str(path)))
 
 
@@ -119,17 +110,10 @@ def check_both_go_on(jvm: Jvm, path: Path, cell: Cell) -> None:
     rows = rows_of(store)
     assert rows in cell.possible_rows
     assert_jvm_reads(jvm, path, rows)
-    jvm.write(
-        trips({"next": (1, "rome")}),
-        path,
-        table_name="trips",
-        key="id",
-        partition="city",
-        ordering="ts",
-        table_type=cell.kind.table_type.upper(),
-        table_version=cell.kind.version,
+    jvm.write_trips(
+        trips({"next": (1, "rome")}), path, table_type=cell.kind.table_type.upper(), table_version=cell.kind.version,
         options=_STATISTICS if "column_stats" in Table(store).view().config.metadata_partitions else None,
-    )
+    )  # fmt: skip
     after = rows_of(store)
     allowed = cell.possible_rows if cell.action.method == "rollback" else [rows]
     assert after in [{**some, "next": (1, "rome")} for some in allowed]

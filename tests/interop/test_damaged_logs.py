@@ -25,10 +25,7 @@ OPTIONS = {
 
 def _write(jvm: Jvm, path: Path, ts: int, count: int, version: int, options: dict[str, str]) -> None:
     rows = pa.table({"id": [f"k{n}" for n in range(count)], "ts": [ts] * count, "city": ["sf"] * count}, schema=SCHEMA)
-    jvm.write(
-        rows, path, table_name="trips", key="id", partition="city", ordering="ts", table_type="MERGE_ON_READ",
-        table_version=version, options={**OPTIONS, **options},
-    )  # fmt: skip
+    jvm.write_trips(rows, path, table_type="MERGE_ON_READ", table_version=version, options={**OPTIONS, **options})
 
 
 def _logs(path: Path) -> list[Path]:

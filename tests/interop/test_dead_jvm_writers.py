@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,23 +14,18 @@ from hoodie.format.instants.commit_metadata import NULL_COMMIT
 from hoodie.timeline.instant import Action, Instant
 from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 MARKERS = {
     "direct": {"hoodie.write.markers.type": "DIRECT"},
-    "timeline server": {
-        "hoodie.write.markers.type": "TIMELINE_SERVER_BASED",
-        "hoodie.embed.timeline.server": "true",
-    },
+    "timeline server": {"hoodie.write.markers.type": "TIMELINE_SERVER_BASED", "hoodie.embed.timeline.server": "true"},
 }
-
-
-def _trips(*rows: tuple[str, int | None, str]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+_trips = partial(table_of, SCHEMA)
 
 
 def _jvm_upsert(jvm: Jvm, path: Path, rows: pa.Table, options: dict[str, str] | None = None) -> None:
-    jvm.write(rows, path, table_name="trips", key="id", partition="city", ordering="ts", options=options)
+    jvm.write_trips(rows, path, options=options)
 
 
 def _assert_all_read(jvm: Jvm, path: Path, expected: pa.Table) -> None:

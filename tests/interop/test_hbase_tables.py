@@ -7,9 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import hoodie
 from hoodie.files.table_properties import update_table_config
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm, create_trips
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
@@ -19,9 +18,7 @@ HBASE = {"hoodie.index.type": "HBASE", "hoodie.index.hbase.table": "t", "hoodie.
 
 def test_the_jvm_reads_such_a_table_and_does_not_write_to_it(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", index="simple", name="trips", spark=False
-    )
+    table = create_trips(path, SCHEMA, index="simple", spark=False)
     table.upsert(ROWS)
     update_table_config(table.view().store, {**HBASE})
     assert_same_rows(jvm.read(path).select(SCHEMA.names), ROWS, key=["id"])
@@ -33,13 +30,4 @@ def test_the_jvm_reads_such_a_table_and_does_not_write_to_it(jvm: Jvm, tmp_path:
 
 
 def jvm_writes(jvm: Jvm, path: Path, **options: str) -> None:
-    jvm.write(
-        ROWS.slice(0, 1),
-        path,
-        table_name="trips",
-        key="id",
-        partition="city",
-        ordering="ts",
-        operation="upsert",
-        options={"hoodie.datasource.write.hive_style_partitioning": "true", **options},
-    )
+    jvm.write_trips(ROWS.slice(0, 1), path, operation="upsert", options={**HIVE, **options})

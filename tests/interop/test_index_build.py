@@ -14,7 +14,7 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.index.record.state import record_index
 from hoodie.table import Table
 from hoodie.timeline import Action
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 from tests.support.steps import once_at
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
-HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 BY_INDEX = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
 Model = dict[str, tuple[int, str]]
 
@@ -33,16 +32,7 @@ def _rows(model: Model) -> pa.Table:
 
 
 def _jvm(jvm: Jvm, path: Path, rows: Model, operation: str = "upsert") -> None:
-    jvm.write(
-        _rows(rows),
-        path,
-        table_name="trips",
-        key="id",
-        partition="city",
-        ordering="ts",
-        operation=operation,
-        options=HIVE,
-    )
+    jvm.write_trips(_rows(rows), path, operation=operation, options=HIVE)
 
 
 def _check(jvm: Jvm, table: Table, path: Path, model: Model, buckets: int) -> None:

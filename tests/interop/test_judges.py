@@ -65,9 +65,7 @@ def written(request: pytest.FixtureRequest, jvm: Jvm, tmp_path_factory: pytest.T
     path = tmp_path_factory.mktemp("judges") / "trips"
     first, second = _trips(range(6), ts=1), _trips(range(4, 8), ts=2)
     for batch in (first, second):
-        jvm.write(
-            batch, path, table_name="trips", key="id", partition="city", ordering="ts", table_version=request.param
-        )
+        jvm.write_trips(batch, path, table_version=request.param)
     return WrittenTable(request.param, path, pa.concat_tables([first.slice(0, 4), second]))
 
 

@@ -8,29 +8,14 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.support.rows import assert_same_rows
+from tests.interop.judges import HIVE, Jvm, assert_all_read, create_trips
+from tests.interop.shared_trips import SCHEMA, trips
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
-HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
 
 
-def _trips(numbers: range, ts: int) -> pa.Table:
-    rows = [{"id": f"k{n:03}", "ts": ts, "fare": n + ts / 8, "city": ("sf", "nyc")[n % 2]} for n in numbers]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
-
-
 def _jvm_upsert(jvm: Jvm, path: Path, rows: pa.Table, options: dict[str, str]) -> None:
-    jvm.write(
-        rows, path, table_name="trips", key="id", partition="city", ordering="ts", options={**HIVE, **options}
-    )  # fmt: skip
-
-
-def _assert_all_read(jvm: Jvm, path: Path, expected: pa.Table) -> None:
-    assert_same_rows(hoodie.open(path).to_arrow(SCHEMA.names), expected, key="id")
-    assert_same_rows(jvm.read(path, SCHEMA.names), expected, key="id")
-    assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected, key="id")
+    jvm.write_trips(rows, path, options={**HIVE, **options})
 
 
 BLOOM = {
@@ -50,35 +35,33 @@ def test_a_bloom_index_of_the_jvm_finds_every_row_in_our_files(jvm: Jvm, tmp_pat
     """A table of ours with files of both, and of ours over the JVM's; several files to a partition."""
     path = tmp_path / "trips"
     small = {"hoodie.parquet.small.file.limit": "0"}
-    hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="simple")
-    _jvm_upsert(jvm, path, _trips(range(0, 5), 1), small)
+    create_trips(path, SCHEMA, index="simple")
+    _jvm_upsert(jvm, path, trips(range(0, 5), 1), small)
     table = hoodie.open(path)
-    table.bulk_insert(_trips(range(5, 30), 1))
-    table.upsert(_trips(range(20, 60), 2), properties=small)
-    _jvm_upsert(jvm, path, _trips(range(10, 70), 3), {**BLOOM[name], **small})
-    table.upsert(_trips(range(50, 80), 4))
-    table.upsert(_trips(range(65, 90), 5))
-    _jvm_upsert(jvm, path, _trips(range(0, 95, 5), 6), BLOOM[name])
+    table.bulk_insert(trips(range(5, 30), 1))
+    table.upsert(trips(range(20, 60), 2), properties=small)
+    _jvm_upsert(jvm, path, trips(range(10, 70), 3), {**BLOOM[name], **small})
+    table.upsert(trips(range(50, 80), 4))
+    table.upsert(trips(range(65, 90), 5))
+    _jvm_upsert(jvm, path, trips(range(0, 95, 5), 6), BLOOM[name])
     newest = {n: 1 for n in range(10)} | dict.fromkeys(range(10, 70), 3) | dict.fromkeys(range(50, 80), 4)
     newest |= dict.fromkeys(range(65, 90), 5) | dict.fromkeys(range(0, 95, 5), 6)
-    expected = pa.concat_tables([_trips(range(n, n + 1), ts) for n, ts in newest.items()])
-    _assert_all_read(jvm, path, expected)
+    expected = pa.concat_tables([trips(range(n, n + 1), ts) for n, ts in newest.items()])
+    assert_all_read(jvm, path, expected, spark=None)
 
 
 def test_the_index_that_we_store_in_a_table_binds_writers_of_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
     """Unasked, the JVM takes our global index and moves a record; asked for another index, it refuses the write."""
     path = tmp_path / "trips"
-    table = hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", index="global_simple"
-    )
-    table.upsert(_trips(range(4), 1))
+    table = create_trips(path, SCHEMA, index="global_simple")
+    table.upsert(trips(range(4), 1))
     moved = pa.Table.from_pylist([{"id": "k000", "ts": 2, "fare": 0.0, "city": "nyc"}], schema=SCHEMA)
     _jvm_upsert(jvm, path, moved, {})
-    expected = pa.concat_tables([moved, _trips(range(1, 4), 1)])
-    _assert_all_read(jvm, path, expected)
+    expected = pa.concat_tables([moved, trips(range(1, 4), 1)])
+    assert_all_read(jvm, path, expected, spark=None)
     with pytest.raises(Exception, match=r"Config conflict.*\s+.*hoodie.index.type"):
         _jvm_upsert(jvm, path, moved, {"hoodie.index.type": "BLOOM"})
-    _assert_all_read(jvm, path, expected)
+    assert_all_read(jvm, path, expected, spark=None)
 
 
 INDEXED = {
@@ -91,27 +74,27 @@ INDEXED = {
 
 def test_statistics_of_the_jvm_are_kept_up_to_date_by_our_commits(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
-    _jvm_upsert(jvm, path, _trips(range(0, 40), 1), INDEXED)
+    _jvm_upsert(jvm, path, trips(range(0, 40), 1), INDEXED)
     table = hoodie.open(path)
     indexes = {"column_stats", "partition_stats", "record_index"}
     assert indexes <= set(table.view().config.metadata_partitions)
 
     # k005 leaves the range of fares that the JVM's statistics know, k007 goes, k100 they never saw.
     table.upsert(pa.Table.from_pylist([{"id": "k005", "ts": 2, "fare": 900.0, "city": "nyc"}], schema=SCHEMA))
-    table.upsert(_trips(range(100, 101), 2))
+    table.upsert(trips(range(100, 101), 2))
     table.delete(pa.table({"id": ["k007"], "city": ["nyc"]}))
     assert set(table.view().config.metadata_partitions) == {"files", *indexes}
     assert table.index.verify("column_stats").ok
     rows = table.to_arrow(SCHEMA.names)
     assert rows.num_rows == 40
-    _assert_all_read(jvm, path, rows)
+    assert_all_read(jvm, path, rows, spark=None)
     _assert_skipping_is_right(jvm, path)
 
-    _jvm_upsert(jvm, path, _trips(range(100, 102), 3), INDEXED)
+    _jvm_upsert(jvm, path, trips(range(100, 102), 3), INDEXED)
     assert indexes <= set(table.view().config.metadata_partitions)
-    expected = pa.concat_tables([table.to_arrow(SCHEMA.names, where="id < 'k100'"), _trips(range(100, 102), 3)])
+    expected = pa.concat_tables([table.to_arrow(SCHEMA.names, where="id < 'k100'"), trips(range(100, 102), 3)])
     assert expected.num_rows == 41
-    _assert_all_read(jvm, path, expected)
+    assert_all_read(jvm, path, expected, spark=None)
     _assert_skipping_is_right(jvm, path)
 
 

@@ -19,13 +19,12 @@ import pytest
 from kazoo.client import KazooClient
 from moto.server import ThreadedMotoServer
 
-import hoodie
 from hoodie.errors import CommitConflictError, LockTimeoutError
 from hoodie.storage import LocalStore, MemoryStore, Store, open_store
 from hoodie.timeline import LockOptions, TableLock
 from hoodie.timeline.locks import file_system, storage_based, zookeeper
 from hoodie.timeline.locks.zookeeper import ZooKeeperLock
-from tests.interop.judges import Jvm
+from tests.interop.judges import Jvm, create_trips
 from tests.support.zookeeper_server import running_zookeeper
 
 HERE = Path(__file__).parent
@@ -263,14 +262,12 @@ def test_the_jvm_reads_the_provider_from_the_tables_properties(jvm: Jvm, tmp_pat
         "hoodie.write.lock.zookeeper.base_path": "/stored",
         "hoodie.write.lock.zookeeper.lock_key": "trips",
     }
-    table = hoodie.create(
-        path, ROWS.schema, record_key="id", partition_by="city", ordering="ts", name="trips", properties=stored
-    )
+    table = create_trips(path, ROWS.schema, properties=stored)
     table.upsert(ROWS)
     quick = {"hoodie.write.lock.client.num_retries": "0", "hoodie.write.lock.wait_time_ms": "500"}
 
     def write(options: dict[str, str]) -> None:
-        jvm.write(ROWS, path, table_name="trips", key="id", partition="city", ordering="ts", options=options)
+        jvm.write_trips(ROWS, path, options=options)
 
     with table.view().state.table_lock(), pytest.raises(Exception, match=r"FAILED_TO_ACQUIRE|acquire lock|HoodieLock"):
         write(quick)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,17 +14,15 @@ import pytest
 
 import hoodie
 from hoodie.table.merge import TableMerger
-from tests.interop.judges import QUICK_OPTIONS, Jvm
-from tests.interop.shared_trips import HIVE, SCHEMA, TYPES
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm
+from tests.interop.shared_trips import SCHEMA, TYPES
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
 Trip = tuple[str, int, float | None, str]
 SESSION = {**QUICK_OPTIONS, "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 ON = "t.id = s.id AND t.city = s.city"
-
-
-def trips(*rows: Trip) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+trips = partial(table_of, SCHEMA)
 
 
 STORED = trips(
@@ -66,13 +65,13 @@ class Twins:
             name="twin", spark=False,
         )  # fmt: skip
         self.ours.upsert(STORED)
-        self.theirs = folder / "theirs"
+        self.theirs, self.name = folder / "theirs", ""
         shutil.copytree(self.path, self.theirs)
 
     def merge(self, source: pa.Table, clauses: str, build: Callable[[TableMerger], TableMerger]) -> None:
         """Merge the source into both tables."""
         self.jvm.frame(source).createOrReplaceTempView("merge_source")
-        self.jvm.sql(f"MERGE INTO twin t USING merge_source s ON {ON} {clauses}")
+        self.jvm.sql(f"MERGE INTO {self.name} t USING merge_source s ON {ON} {clauses}")
         build(self.ours.merge(source, ON)).execute()
 
     def upsert_partial(self, rows: pa.Table) -> None:
@@ -87,7 +86,7 @@ class Twins:
         self.jvm.frame(rows).createOrReplaceTempView("merge_source")
         columns = rows.schema.names
         self.jvm.sql(
-            f"MERGE INTO twin t USING merge_source s ON {ON} "
+            f"MERGE INTO {self.name} t USING merge_source s ON {ON} "
             f"WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = s.{name}' for name in columns)} "
             + ("" if only_known else f"WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) ")
             + ("" if only_known else f"VALUES ({', '.join(f's.{name}' for name in columns)})")
@@ -106,17 +105,9 @@ class Twins:
 
 @contextmanager
 def _twins(jvm: Jvm, folder: Path, table_type: str, ordering: str | None) -> Iterator[Twins]:
-    for key, value in SESSION.items():
-        jvm.spark.conf.set(key, value)
     twins = Twins(jvm, folder, table_type, ordering)
-    jvm.sql(f"CREATE TABLE twin USING hudi LOCATION '{twins.theirs}'")
-    try:
+    with jvm.configured(SESSION), jvm.named(twins.theirs) as twins.name:
         yield twins
-    finally:
-        # The files stay: a table with a location of its own is not the catalog's.
-        jvm.sql("DROP TABLE twin")
-        for key in SESSION:
-            jvm.spark.conf.unset(key)
 
 
 def jvm_write(jvm: Jvm, path: Path, table_type: str, rows: pa.Table, ordering: str | None) -> None:

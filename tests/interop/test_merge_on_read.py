@@ -13,13 +13,13 @@ import pytest
 
 import hoodie
 from hoodie.timeline.instant import Action, State
-from tests.interop.judges import Jvm, assert_index_is_data, read_with_hudi_rs, to_arrow
+from tests.interop.judges import HIVE, Jvm, assert_index_is_data, create_trips, read_with_hudi_rs, to_arrow
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CITIES = ("sf", "nyc")
 JVM_OPTIONS = {
-    "hoodie.datasource.write.hive_style_partitioning": "true",
+    **HIVE,
     "hoodie.compact.inline": "false",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
@@ -92,10 +92,7 @@ class Shared:
         return pa.Table.from_pylist(rows, schema=SCHEMA)
 
     def _write_theirs(self, rows: pa.Table, operation: str) -> None:
-        self.jvm.write(
-            rows, self.path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-            table_type="MERGE_ON_READ", options=JVM_OPTIONS,
-        )  # fmt: skip
+        self.jvm.write_trips(rows, self.path, operation=operation, table_type="MERGE_ON_READ", options=JVM_OPTIONS)
 
 
 def _assert_compacted(path: Path, instant_time: str) -> None:
@@ -109,9 +106,7 @@ def test_deltas_of_both_and_compactions_across(jvm: Jvm, tmp_path: Path, index: 
     path = tmp_path / "trips"
     run = Shared(jvm, path, index=index)
     if index == "record":
-        hoodie.create(
-            path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type="merge_on_read", name="trips"
-        )
+        create_trips(path, SCHEMA, type="merge_on_read")
         run.ours(range(20))
     else:
         run.theirs(range(20))

@@ -21,11 +21,7 @@ from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("step", pa.int32()), ("ord", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
 COLUMNS = ["id", "step", "ord"]
-PLAIN_JVM = {
-    "hoodie.compact.inline": "false",
-    "hoodie.clean.automatic": "false",
-    "hoodie.archive.automatic": "false",
-}
+PLAIN_JVM = {"hoodie.compact.inline": "false", "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 STORED = "row 20"
 FIRST = ("delete", "gone 10", "gone 20", "gone 30", "row 10", "row 20", "row 30")
 THEN = ("", *FIRST)

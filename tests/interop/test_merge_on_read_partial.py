@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,19 +28,6 @@ State = dict[str, tuple[int, str, int]]
 def _rows(state: State) -> pa.Table:
     rows = [{"id": key, "a": a, "b": b, "ord": ordering} for key, (a, b, ordering) in state.items()]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
-
-
-@contextmanager
-def _merging(jvm: Jvm, path: Path) -> Iterator[str]:
-    """The table's name in SQL; the session writes as the other tests do."""
-    for key, value in SESSION.items():
-        jvm.spark.conf.set(key, value)
-    jvm.sql(f"CREATE TABLE partly USING hudi LOCATION '{path}'")
-    yield "partly"
-    # The files stay: a table with a location of its own is not the catalog's.
-    jvm.sql("DROP TABLE partly")
-    for key in SESSION:
-        jvm.spark.conf.unset(key)
 
 
 def _partial_blocks(path: Path) -> list[bool]:
@@ -81,7 +67,7 @@ def test_columns_updated_by_both(jvm: Jvm, tmp_path: Path) -> None:
         assert_same_rows(rows, table.to_arrow(), key="id", meta=True)
         assert_same_rows(read_with_hudi_rs(path), rows, key="id", meta=True)
 
-    with _merging(jvm, path) as name:
+    with jvm.configured(SESSION), jvm.named(path) as name:
         theirs("a", 1, 30, ["k0", "k1", "k2", "k3", "k4"])
         ours("b", "'2'", "k2", "k3", "k4", "k5", "k6")
         check({f"k{n}": (int(n <= 4), "2" if n >= 2 else "0", 30 if n <= 4 else 20) for n in range(7)})

@@ -12,11 +12,7 @@ from tests.interop.judges import Jvm, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("step", pa.int32()), ("ord", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
-PLAIN = {
-    "hoodie.compact.inline": "false",
-    "hoodie.clean.automatic": "false",
-    "hoodie.archive.automatic": "false",
-}
+PLAIN = {"hoodie.compact.inline": "false", "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 LOG_COMPACTION = {
     "hoodie.log.compaction.enable": "true",
     "hoodie.log.compaction.inline": "true",

@@ -12,7 +12,7 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.paths import METADATA_HISTORY
 from hoodie.storage import LocalStore
 from hoodie.timeline import Action, Timeline, TimelineArchive
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, create_trips, read_with_hudi_rs
 from tests.support.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
@@ -52,14 +52,14 @@ def _jvm_upsert(jvm: Jvm, path: Path, rows: Rows, *, column_stats: bool) -> None
         **WITH_INDEX,
         "hoodie.index.type": "RECORD_INDEX",
         "hoodie.metadata.index.column.stats.enable": str(column_stats).lower(),
-        "hoodie.datasource.write.hive_style_partitioning": "true",
+        **HIVE,
     }
-    jvm.write(_batch(rows), path, table_name="trips", key="id", partition="city", ordering="ts", options=options)
+    jvm.write_trips(_batch(rows), path, options=options)
 
 
 def test_services_by_us_and_by_the_jvm(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
-    table = hoodie.create(path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips")
+    table = create_trips(path, SCHEMA)
     rows: Rows = {}
     for number in range(COMMITS):
         batch = {f"k{number % 5}": (number, "sf")}

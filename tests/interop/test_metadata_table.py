@@ -14,7 +14,7 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.timeline import Action
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, read_with_hudi_rs
 from tests.support.fake_commits import FakeTable
 from tests.support.rows import assert_same_rows
 
@@ -78,7 +78,7 @@ def _jvm_commit(jvm: Jvm, table: FakeTable, path: Path, key: str, *, indexed: bo
         table_version=config.version.value,
         options={
             **WITH_METADATA,
-            "hoodie.datasource.write.hive_style_partitioning": "true",
+            **HIVE,
             "hoodie.metadata.index.bloom.filter.enable": "false",
             "hoodie.metadata.record.index.enable": str(indexed).lower(),
             "hoodie.metadata.index.column.stats.enable": str(indexed).lower(),

@@ -16,9 +16,9 @@ from hoodie.table import Table
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
 from tests.interop.judges import Jvm
+from tests.interop.shared_trips import SCHEMA, trips
 from tests.support.rows import assert_same_rows
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 NAMES = {6: "SIX", 8: "EIGHT", 9: "NINE"}
 OF_METADATA = ("hoodie.table.metadata.partitions", "hoodie.table.index.defs.path", "hoodie.metadata.")
 OF_JVM = {
@@ -32,18 +32,10 @@ ORDERING = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 """Both names are read. The JVM keeps the name that it found when it moves a table up."""
 
 
-def _trips(numbers: range, ts: int) -> pa.Table:
-    rows = [{"id": f"k{n}", "ts": ts, "fare": n + ts / 8, "city": ("sf", "nyc")[n % 2]} for n in numbers]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
-
-
 def _write(
     jvm: Jvm, path: Path, rows: pa.Table, table_type: str, version: int, operation: str = "upsert", **options: str
 ) -> None:
-    jvm.write(
-        rows, path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-        table_type=table_type, table_version=version, options=options,
-    )  # fmt: skip
+    jvm.write_trips(rows, path, operation=operation, table_type=table_type, table_version=version, options=options)
 
 
 def _made_by_jvm(jvm: Jvm, path: Path, table_type: str, version: int) -> None:
@@ -58,21 +50,18 @@ def _made_by_jvm(jvm: Jvm, path: Path, table_type: str, version: int) -> None:
         "hoodie.archive.async": "false",
     }
     for ts in range(7):
-        _write(jvm, path, _trips(range(ts, ts + 12), ts), table_type, version, **often)
-    _write(jvm, path, _trips(range(6), 10), table_type, version, "delete")
-    _write(jvm, path, _trips(range(30, 40, 2), 11), table_type, version, "insert_overwrite")
+        _write(jvm, path, trips(range(ts, ts + 12), ts), table_type, version, **often)
+    _write(jvm, path, trips(range(6), 10), table_type, version, "delete")
+    _write(jvm, path, trips(range(30, 40, 2), 11), table_type, version, "insert_overwrite")
     for ts in (12, 13):
-        _write(jvm, path, _trips(range(ts, ts + 12), ts), table_type, version)
+        _write(jvm, path, trips(range(ts, ts + 12), ts), table_type, version)
 
 
 def _moved_by_jvm(jvm: Jvm, path: Path, version: int, found: int) -> None:
-    # The name of the catalog is only for this call: the table moves from one path to another.
-    name = f"moved_{path.parent.name}_{path.name}".replace("-", "_").lower()
-    jvm.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{path}'")
     procedure = "upgrade_table" if version > found else "downgrade_table"
-    assert jvm.sql(f"CALL {procedure}(table => '{name}', to_version => '{NAMES[version]}')")["result"].to_pylist() == [
-        True
-    ]
+    with jvm.named(path) as name:
+        done = jvm.sql(f"CALL {procedure}(table => '{name}', to_version => '{NAMES[version]}')")
+    assert done["result"].to_pylist() == [True]
 
 
 def _moved_by_us(path: Path, version: int) -> Table:
@@ -149,12 +138,12 @@ def test_our_move_and_that_of_the_jvm(jvm: Jvm, tmp_path: Path, table_type: str,
     # The JVM cannot move its own result up again (`Failed to upgrade to LSM timeline`), if it has archived instants.
     _moved_by_us(ours, 9)
     assert before <= _timeline(hoodie.open(ours, spark=False)).keys()
-    _write(jvm, ours, _trips(range(5, 16), 20), table_type, 9)
-    _write(jvm, ours, _trips(range(7, 9), 21), table_type, 9, "delete")
+    _write(jvm, ours, trips(range(5, 16), 20), table_type, 9)
+    _write(jvm, ours, trips(range(7, 9), 21), table_type, 9, "delete")
     table = hoodie.open(ours, spark=False)
     assert_same_rows(table.to_arrow(), jvm.read(ours), meta=True)
     table.drop_old_timeline(dry_run=False)
-    table.upsert(_trips(range(8, 18), 22))
+    table.upsert(trips(range(8, 18), 22))
     assert_same_rows(table.to_arrow(), jvm.read(ours), meta=True)
     report = table.verify(full=True)
     assert report.ok, report
@@ -164,15 +153,15 @@ def test_a_commit_of_version_6_that_is_taken_back_after_our_upgrade(jvm: Jvm, tm
     """The JVM sees the blocks that the rollback undoes as undone, also in a table of version 8."""
     path = tmp_path / "t"
     for ts in (1, 2, 3):
-        _write(jvm, path, _trips(range(ts, ts + 6), ts), "MERGE_ON_READ", 6, **{"hoodie.compact.inline": "false"})
+        _write(jvm, path, trips(range(ts, ts + 6), ts), "MERGE_ON_READ", 6, **{"hoodie.compact.inline": "false"})
     expected = hoodie.open(path, spark=False).to_arrow(as_of=_write_times(path)[1], columns=SCHEMA.names)
     gone = _write_times(path)[2]
     hoodie.open(path, spark=False).upgrade(8, dry_run=False)
     hoodie.open(path, spark=False).rollback(gone, chain=True)
     assert_same_rows(hoodie.open(path, spark=False).to_arrow(columns=SCHEMA.names), expected)
     assert_same_rows(jvm.read(path, columns=SCHEMA.names), expected)
-    _write(jvm, path, _trips(range(40, 41), 4), "MERGE_ON_READ", 8, **{"hoodie.compact.inline.max.delta.commits": "1"})
-    more = pa.concat_tables([expected, _trips(range(40, 41), 4)])
+    _write(jvm, path, trips(range(40, 41), 4), "MERGE_ON_READ", 8, **{"hoodie.compact.inline.max.delta.commits": "1"})
+    more = pa.concat_tables([expected, trips(range(40, 41), 4)])
     assert_same_rows(hoodie.open(path, spark=False).to_arrow(columns=SCHEMA.names), more)
 
 

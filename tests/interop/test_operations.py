@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
-import hoodie
 from hoodie.read.changes import plan_changes
 from hoodie.read.local import read_table
 from hoodie.timeline.instant import Action
-from tests.interop.judges import QUICK_OPTIONS, Jvm, assert_index_is_data, read_with_hudi_rs
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, create_trips, read_by_all
+from tests.interop.shared_trips import SCHEMA
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
 CITIES = ("sf", "nyc", "la")
 
 
-def trips(*rows: tuple[str, int, float | None, str]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+trips = partial(table_of, SCHEMA)
 
 
 def many(numbers: range, *, ts: int = 1) -> pa.Table:
@@ -33,29 +32,15 @@ class Shared:
     def __init__(self, jvm: Jvm, path: Path, **options: Any) -> None:
         self.jvm = jvm
         self.path = path
-        self.table = hoodie.create(
-            path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips", **options
-        )
+        self.table = create_trips(path, SCHEMA, **options)
 
     def jvm_write(self, rows: pa.Table, *, operation: str = "upsert", **options: str) -> None:
         named = {"hoodie." + name.replace("__", "."): value for name, value in options.items()}
-        self.jvm.write(
-            rows, self.path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-            options={"hoodie.datasource.write.hive_style_partitioning": "true", **named},
-        )  # fmt: skip
+        self.jvm.write_trips(rows, self.path, operation=operation, options={**HIVE, **named})
 
     def agreed(self) -> pa.Table:
-        """The rows, after checking that we, hudi-rs and the JVM with and without its metadata table read the same.
-
-        And that the record index names the files in which they lie.
-        """
-        rows = self.table.to_arrow()
-        for metadata in ("true", "false"):
-            theirs = self.jvm.read(self.path, options={"hoodie.metadata.enable": metadata})
-            assert_same_rows(theirs, rows, meta=True)
-        assert_same_rows(read_with_hudi_rs(self.path), rows, meta=True)
-        assert_index_is_data(self.jvm, self.path, rows=rows)
-        return rows.select(SCHEMA.names)
+        """The rows, after the checks of `read_by_all`."""
+        return read_by_all(self.jvm, self.table).select(SCHEMA.names)
 
     def assert_agreed(self, expected: pa.Table) -> None:
         assert_same_rows(self.agreed(), expected, key="id")
@@ -173,37 +158,26 @@ def test_the_jvm_clusters_our_table_and_we_go_on(jvm: Jvm, tmp_path: Path) -> No
     shared.assert_agreed(pa.concat_tables([expected.slice(0, 30), many(range(30, 36), ts=10)]))
 
 
-@pytest.fixture
-def registered(jvm: Jvm, tmp_path: Path) -> Any:
+def test_spark_sql_changes_our_table(jvm: Jvm, tmp_path: Path) -> None:
     shared = Shared(jvm, tmp_path / "trips")
     shared.table.upsert(many(range(9)))
-    for key, value in QUICK_OPTIONS.items():
-        jvm.spark.conf.set(key, value)
-    jvm.sql(f"create table trips_of_ours using hudi location '{shared.path}'")
-    yield shared
-    jvm.sql("drop table trips_of_ours")
-    for key in QUICK_OPTIONS:
-        jvm.spark.conf.unset(key)
-
-
-def test_spark_sql_changes_our_table(jvm: Jvm, registered: Shared) -> None:
-    assert_same_rows(jvm.sql("select * from trips_of_ours"), registered.table.to_arrow(), meta=True)
-    jvm.sql("update trips_of_ours set fare = -1.0, ts = 2 where id in ('k001', 'k002')")
-    jvm.sql("delete from trips_of_ours where id = 'k003'")
-    jvm.sql(
-        "merge into trips_of_ours t using (select 'k004' as id, 3L as ts, 44.0D as fare, 'nyc' as city "
-        "union all select 'm1', 1L, 1.0D, 'la' union all select 'k005', 3L, 0D, 'la') s on t.id = s.id "
-        "when matched and s.id = 'k005' then delete when matched and s.id <> 'k005' then update set * "
-        "when not matched then insert *"
-    )
-    jvm.sql("insert into trips_of_ours select 'i1' as id, 1L as ts, 2.0D as fare, 'sf' as city")
+    with jvm.configured(QUICK_OPTIONS), jvm.named(shared.path) as name:
+        assert_same_rows(jvm.sql(f"select * from {name}"), shared.table.to_arrow(), meta=True)
+        jvm.sql(f"update {name} set fare = -1.0, ts = 2 where id in ('k001', 'k002')")
+        jvm.sql(f"delete from {name} where id = 'k003'")
+        jvm.sql(
+            f"merge into {name} t using (select 'k004' as id, 3L as ts, 44.0D as fare, 'nyc' as city "
+            "union all select 'm1', 1L, 1.0D, 'la' union all select 'k005', 3L, 0D, 'la') s on t.id = s.id "
+            "when matched and s.id = 'k005' then delete when matched and s.id <> 'k005' then update set * "
+            "when not matched then insert *"
+        )
+        jvm.sql(f"insert into {name} select 'i1' as id, 1L as ts, 2.0D as fare, 'sf' as city")
     changed = {
         "k001": ("k001", 2, -1.0, "nyc"), "k002": ("k002", 2, -1.0, "la"), "k003": None,
         "k004": ("k004", 3, 44.0, "nyc"), "k005": None, "m1": ("m1", 1, 1.0, "la"), "i1": ("i1", 1, 2.0, "sf"),
     }  # fmt: skip
     rows = {row["id"]: tuple(row.values()) for row in many(range(9)).to_pylist()} | changed
-    expected = trips(*(row for row in rows.values() if row is not None))
-    registered.assert_agreed(expected)
-    registered.table.upsert(trips(("m1", 2, 7.0, "la"), ("i1", 0, 7.0, "sf")))
+    shared.assert_agreed(trips(*(row for row in rows.values() if row is not None)))
+    shared.table.upsert(trips(("m1", 2, 7.0, "la"), ("i1", 0, 7.0, "sf")))
     rows["m1"] = ("m1", 2, 7.0, "la")
-    registered.assert_agreed(trips(*(row for row in rows.values() if row is not None)))
+    shared.assert_agreed(trips(*(row for row in rows.values() if row is not None)))

@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
-import hoodie
 from hoodie.index.record.state import has_partitioned_index
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm, create_trips
 from tests.support.index_check import check_index
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
-
-
-def _rows(*rows: tuple[str, int, str]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+_rows = partial(table_of, SCHEMA)
 
 
 def test_writers_take_turns(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
-    table = hoodie.create(
-        path,
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        index="partitioned_record",
-        name="trips",
-        spark=False,
-    )
+    table = create_trips(path, SCHEMA, index="partitioned_record", spark=False)
     table.upsert(_rows(("a", 1, "sf"), ("b", 1, "sf"), ("c", 1, "sf"), ("a", 1, "n_y"), ("d", 1, "n_y")))
-    jvm.write(
-        _rows(("a", 2, "sf"), ("e", 2, "sf"), ("d", 2, "n_y"), ("z", 2, "new")),
-        path,
-        table_name="trips",
-        key="id",
-        partition="city",
-        ordering="ts",
-        operation="upsert",
-        options={"hoodie.datasource.write.hive_style_partitioning": "true"},
+    jvm.write_trips(
+        _rows(("a", 2, "sf"), ("e", 2, "sf"), ("d", 2, "n_y"), ("z", 2, "new")), path, operation="upsert", options=HIVE
     )
     assert has_partitioned_index(table.view())
     check_index(table.view())

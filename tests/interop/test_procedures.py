@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import hoodie
 from hoodie.spark import to_arrow
 from hoodie.statements.procedures.registry import NAMES, PROCEDURES
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
 from tests.support.rows import assert_same_rows
 
 ROWS = pa.table({"id": ["a", "b", "c"], "ts": [1, 1, 1], "fare": [1.0, 2.0, 3.0], "city": ["x", "x", "y"]})
@@ -49,21 +49,13 @@ def test_each_procedure_of_hudi_is_there_or_refused_by_name(jvm: Jvm) -> None:
 def test_procedures_tell_what_those_of_hudi_tell(jvm: Jvm, tmp_path: Path) -> None:
     path = tmp_path / "trips"
     t = hoodie.create(
-        path,
-        ROWS,
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        spark=False,
-        properties={"hoodie.datasource.write.hive_style_partitioning": "true"},
-    )
+        path, ROWS, record_key="id", partition_by="city", ordering="ts", spark=False, properties=HIVE,
+    )  # fmt: skip
     t.insert(ROWS, extra_metadata={"who": "me"})
     t.upsert(ROWS.slice(1).set_column(1, "ts", pa.array([2, 2])))
     t.savepoint()
     t.delete(["a"])
-    name = f"trips_{tmp_path.name.replace('-', '_')}"
-    jvm.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
-    try:
+    with jvm.named(path) as name:
         for procedure in SAME:
             theirs = jvm.sql(f"CALL {procedure}(table => '{name}')")
             ours = to_arrow(hoodie.sql(jvm.spark, f"CALL {procedure}(table => '{name}')"))
@@ -72,5 +64,3 @@ def test_procedures_tell_what_those_of_hudi_tell(jvm: Jvm, tmp_path: Path) -> No
         deleted: Any = hoodie.sql(jvm.spark, f"DELETE FROM {name} WHERE fare > 2.5")
         assert deleted.deleted == 1
         assert sorted(jvm.read(path, ["id"])["id"].to_pylist()) == ["b"]
-    finally:
-        jvm.spark.sql(f"DROP TABLE {name}")

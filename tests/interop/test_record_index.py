@@ -22,7 +22,7 @@ from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.storage import LocalStore
 from hoodie.timeline import Action
-from tests.interop.judges import Jvm, assert_index_is_data, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, assert_index_is_data, create_trips, read_with_hudi_rs
 from tests.property.model import SCHEMA, Model, Row, Rules, fresh_batch, random_batch, to_arrow
 from tests.support.deaths import check_tidy
 from tests.support.index_check import check_index
@@ -33,11 +33,7 @@ NAMED = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RE
 MIN_BUCKETS = "hoodie.metadata.record.index.min.filegroup.count"
 MAX_BUCKETS = "hoodie.metadata.record.index.max.filegroup.count"
 # Cleaning and archiving of the data table are not what is judged here, and take the JVM a second a commit.
-QUICK = {
-    "hoodie.datasource.write.hive_style_partitioning": "true",
-    "hoodie.clean.automatic": "false",
-    "hoodie.archive.automatic": "false",
-}
+QUICK = {**HIVE, "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 COMPACT = "hoodie.metadata.compact.max.delta.commits"
 KEYS = 60
 # An emoji and a family of several, a letter with a mark of its own and the composed one, other scripts, a flag, quotes.
@@ -110,10 +106,7 @@ class Turns:
 
     def create(self, **stored: str) -> None:
         """A table of ours; three buckets, as each costs the JVM two tasks a commit."""
-        hoodie.create(
-            self.path, SCHEMA, record_key="id", partition_by="city", ordering="ts", name="trips",
-            properties={MIN_BUCKETS: "3"},
-        )  # fmt: skip
+        create_trips(self.path, SCHEMA, properties={MIN_BUCKETS: "3"})
         if stored:
             self.store(stored)
 
@@ -127,16 +120,7 @@ class Turns:
 
     def theirs(self, operation: str, rows: list[Row], **options: str) -> None:
         """The JVM's writer; without options it is told nothing of an index."""
-        self.jvm.write(
-            to_arrow(rows),
-            self.path,
-            table_name="trips",
-            key="id",
-            partition="city",
-            ordering="ts",
-            operation=operation,
-            options={**QUICK, **options},
-        )
+        self.jvm.write_trips(to_arrow(rows), self.path, operation=operation, options={**QUICK, **options})
 
     def named(self, operation: str, rows: list[Row]) -> None:
         """The JVM's writer, told to use the record index."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,8 @@ from hoodie.format.metadata_table.record_location import RecordLocation, locatio
 from hoodie.format.table.properties import parse_properties, properties_to_bytes
 from hoodie.metadata.delta_commit import FileGroupDelta, write_log
 from hoodie.storage import LocalStore
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
+from tests.support.tables import table_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 TYPE = "hoodie.index.type"
@@ -30,23 +32,13 @@ PARTITIONED = {TYPE: "RECORD_LEVEL_INDEX", "hoodie.metadata.record.level.index.e
 START = [("a", 1, "nyc"), ("b", 1, "sf"), ("c", 1, "sf")]
 
 Row = tuple[str, int, str]
-
-
-def rows(*given: Row) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in given], schema=SCHEMA)
+rows = partial(table_of, SCHEMA)
 
 
 def upsert(jvm: Jvm, path: Path, *given: Row, options: dict[str, str] | None = None, operation: str = "upsert") -> None:
-    jvm.write(
-        rows(*given),
-        path,
-        table_name="trips",
-        key="id",
-        partition="city",
-        ordering="ts",
-        operation=operation,
-        options={"hoodie.datasource.write.hive_style_partitioning": "true", **(options or {})},
-    )
+    jvm.write_trips(
+        rows(*given), path, operation=operation, options={**HIVE, **(options or {})},
+    )  # fmt: skip
 
 
 def snapshot(jvm: Jvm, path: Path) -> list[Row]:

@@ -38,13 +38,8 @@ def test_the_jvm_continues_optional_files_of_a_required_column(jvm: Jvm, tmp_pat
 
     agree(("a", 1), ("b", 20), ("c", 3))
     jvm.write(
-        _rows(("a", 10), ("d", 4)),
-        path,
-        table_name="required",
-        key="id",
-        table_type=table_type,
-        options=compacts,
-    )
+        _rows(("a", 10), ("d", 4)), path, table_name="required", key="id", table_type=table_type, options=compacts,
+    )  # fmt: skip
     agree(("a", 10), ("b", 20), ("c", 3), ("d", 4))
     table.upsert(_rows(("c", None)).to_reader())
     agree(("a", 10), ("b", 20), ("c", None), ("d", 4))

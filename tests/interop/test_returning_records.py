@@ -6,6 +6,7 @@ group the row would be right until the JVM's next upsert, which finds the key in
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,13 +14,11 @@ import pyarrow as pa
 import hoodie
 from tests.interop.judges import Jvm
 from tests.support.rows import assert_same_rows
+from tests.support.tables import table_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("n", pa.int32())])
 SIMPLE = {"hoodie.index.type": "SIMPLE", "hoodie.compact.inline": "false"}
-
-
-def _rows(*rows: tuple[str, int, int]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+_rows = partial(table_of, SCHEMA)
 
 
 def _table(path: Path) -> hoodie.Table:

@@ -18,15 +18,7 @@ from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, forget_all
 from tests.interop.judges import QUICK_OPTIONS, Jvm
-from tests.interop.shared_trips import (
-    STATISTICS,
-    TYPES,
-    check_both,
-    jvm_write,
-    new_table,
-    newest_of,
-    trips,
-)
+from tests.interop.shared_trips import STATISTICS, TYPES, check_both, jvm_write, new_table, newest_of, trips
 from tests.support.deaths import run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.samples import sample_of
@@ -58,22 +50,13 @@ def check(jvm: Jvm, path: Path, expected: pa.Table, *, has_statistics: bool = Tr
 @pytest.fixture
 def roll_back_by_jvm(jvm: Jvm, tmp_path: Path) -> Iterator[Callable[[Path, str], None]]:
     """Call `rollback_to_instant` of the JVM, which takes one commit back."""
-    made: list[str] = []
 
     def call(path: Path, instant_time: str) -> None:
-        name = f"rolled_{path.name}"
-        if name not in made:
-            jvm.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
-            made.append(name)
-        jvm.sql(f"CALL rollback_to_instant(table => '{name}', instant_time => '{instant_time}')")
+        with jvm.named(path) as name:
+            jvm.sql(f"CALL rollback_to_instant(table => '{name}', instant_time => '{instant_time}')")
 
-    for key, value in {**QUICK_OPTIONS, **STATISTICS}.items():
-        jvm.spark.conf.set(key, value)
-    yield call
-    for key in {**QUICK_OPTIONS, **STATISTICS}:
-        jvm.spark.conf.unset(key)
-    for name in made:
-        jvm.spark.sql(f"DROP TABLE {name}")
+    with jvm.configured({**QUICK_OPTIONS, **STATISTICS}):
+        yield call
 
 
 OURS: Mapping[str, Callable[[Table], object]] = {
@@ -252,10 +235,9 @@ def test_statistics_that_the_jvm_fills_while_it_rolls_back_hide_no_row_from_us(j
     )
     table.upsert(rows)
     table.delete(rows.slice(0, 1))
-    jvm.spark.sql(f"CREATE TABLE filled_late USING hudi LOCATION '{table.path}'")
     newest = newest_write(Path(table.path)).requested_time
-    jvm.sql(f"CALL rollback_to_instant(table => 'filled_late', instant_time => '{newest}')")
-    jvm.spark.sql("DROP TABLE filled_late")
+    with jvm.named(table.path) as name:
+        jvm.sql(f"CALL rollback_to_instant(table => '{name}', instant_time => '{newest}')")
     table = hoodie.open(table.path, spark=False)
     assert "partition_stats" in table.view().config.metadata_partitions
     assert jvm.spark.read.format("hudi").load(table.path).where("id = 'a'").count() == 0, "as the JVM reads"

@@ -73,9 +73,8 @@ def test_the_jvms_savepoint_restore_and_rollback(jvm: Jvm, tmp_path: Path, table
     check_both(jvm, path, newest_of({1: range(10)}), has_index=False)
     table.upsert(trips(range(4), 3))
     newest = table.timeline.completed().writes().instants[-1].requested_time
-    jvm.spark.sql(f"CREATE TABLE IF NOT EXISTS savepoints_{table_type} USING hudi LOCATION '{path}'")
-    jvm.sql(f"CALL rollback_to_instant(table => 'savepoints_{table_type}', instant_time => '{newest}')")
-    jvm.spark.sql(f"DROP TABLE savepoints_{table_type}")
+    with jvm.named(path) as name:
+        jvm.sql(f"CALL rollback_to_instant(table => '{name}', instant_time => '{newest}')")
     check_both(jvm, path, newest_of({1: range(10)}), has_index=False)
     # The JVM has filled statistics in the call that rolled back: they lack rows, and our write drops them.
     with pytest.warns(hoodie.HoodieWarning, match="partition_stats were dropped"):

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count, product
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +22,7 @@ import hoodie
 from hoodie.commit.steps import Step
 from hoodie.table import Table
 from hoodie.timeline import Action
-from tests.interop.judges import Jvm
-from tests.interop.shared_trips import HIVE
+from tests.interop.judges import HIVE, Jvm
 from tests.support.samples import sample_of
 from tests.support.steps import once_at
 
@@ -50,7 +49,6 @@ STATISTICS: Final = {
 }
 Rows = dict[str, int]
 """Id -> ordering value."""
-_NAMES = count()
 
 
 @dataclass(frozen=True)
@@ -117,17 +115,11 @@ class Case:
         case = cls(jvm, kind, path, is_ours)
         if is_ours:
             hoodie.create(
-                path,
-                SCHEMA,
-                record_key=KEYS[kind.keys] or None,
-                partition_by="city" if kind.is_partitioned else (),
-                ordering="ts" if kind.keys != "automatic" else None,
-                type=kind.table_type,
-                index=None if kind.keys == "automatic" else kind.index,
-                name="t",
-                table_version=kind.version,
+                path, SCHEMA, record_key=KEYS[kind.keys] or None, partition_by="city" if kind.is_partitioned else (),
+                ordering="ts" if kind.keys != "automatic" else None, type=kind.table_type,
+                index=None if kind.keys == "automatic" else kind.index, name="t", table_version=kind.version,
                 properties=kind.options,
-            )
+            )  # fmt: skip
         case.put(dict.fromkeys("abcdef", 1), is_ours=is_ours)
         case.put(dict.fromkeys("abc", 2), is_ours=is_ours)
         case.delete("a", is_ours=is_ours)
@@ -138,23 +130,13 @@ class Case:
         """A new handle of ours."""
         return hoodie.open(self.path, spark=False)
 
-    @contextmanager
-    def named(self) -> Iterator[str]:
-        """A name of the table in the JVM's catalog, for a while."""
-        name = f"services_{next(_NAMES)}"
-        self.jvm.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{self.path}'")
-        try:
-            yield name
-        finally:
-            self.jvm.spark.sql(f"DROP TABLE {name}")
-
     def call(self, procedure: str, **arguments: Any) -> pa.Table:
         """CALL a procedure of the JVM by the table's path."""
         return self._call(procedure, {"path": str(self.path), **arguments})
 
     def call_by_name(self, procedure: str, **arguments: Any) -> pa.Table:
         """CALL a procedure of the JVM that takes only the table's name, or fails with its path."""
-        with self.named() as name:
+        with self.jvm.named(self.path) as name:
             return self._call(procedure, {"table": name, **arguments})
 
     def _call(self, procedure: str, arguments: Mapping[str, Any]) -> pa.Table:
@@ -173,7 +155,7 @@ class Case:
             getattr(self.table, operation)(data, properties=given)
         elif self.kind.keys == "automatic" and not is_new:
             ts, ids = next(iter(rows.values())), ", ".join(map(repr, rows))
-            with self.named() as name:
+            with self.jvm.named(self.path) as name:
                 self.jvm.spark.sql(f"UPDATE {name} SET ts = {ts} WHERE id IN ({ids})")
         else:
             self._jvm_write(data, operation, options)
@@ -188,7 +170,7 @@ class Case:
                 properties={} if "hoodie.index.type" in self.raw else self._bucket,
             )
         elif self.kind.keys == "automatic":
-            with self.named() as name:
+            with self.jvm.named(self.path) as name:
                 self.jvm.spark.sql(f"DELETE FROM {name} WHERE id = '{key}'")
         else:
             self._jvm_write(gone, "delete", None)
@@ -363,11 +345,7 @@ def _their_archiving(case: Case) -> None:
 
 def _their_inline_services(case: Case) -> None:
     """A write of the JVM that cleans and archives, and compacts or clusters, in the same call."""
-    options = {
-        "hoodie.clean.commits.retained": "1",
-        "hoodie.keep.min.commits": "2",
-        "hoodie.keep.max.commits": "3",
-    }
+    options = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
     if case.kind.is_merge_on_read:
         options |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
     elif case.kind.index != "bucket":
@@ -515,16 +493,10 @@ def _cases(services: tuple[Service, ...], keep: int, name: str) -> list[Any]:
 def _kept_version(jvm: Jvm, kind: Kind) -> Iterator[None]:
     """Let procedures of the JVM keep the version of older tables; in these we drop the statistics that it builds."""
     options = {"hoodie.write.auto.upgrade": "false", "hoodie.write.table.version": str(kind.version)}
-    for key, value in options.items():
-        jvm.spark.conf.set(key, value)
-    try:
-        with warnings.catch_warnings():
-            if kind.version != 9:
-                warnings.filterwarnings("ignore", "the metadata partitions column_stats", hoodie.HoodieWarning)
-            yield
-    finally:
-        for key in options:
-            jvm.spark.conf.unset(key)
+    with jvm.configured(options), warnings.catch_warnings():
+        if kind.version != 9:
+            warnings.filterwarnings("ignore", "the metadata partitions column_stats", hoodie.HoodieWarning)
+        yield
 
 
 def _serve(case: Case, service: Service) -> None:

@@ -12,8 +12,8 @@ import pytest
 import hoodie
 from hoodie.errors import HoodieWarning
 from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY
-from tests.interop.judges import QUICK_OPTIONS, Jvm
-from tests.interop.shared_trips import HIVE, SCHEMA, TYPES, trips
+from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm
+from tests.interop.shared_trips import SCHEMA, TYPES, trips
 from tests.support.rows import assert_same_rows
 from tests.support.streams import forget_batch
 

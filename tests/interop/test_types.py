@@ -202,9 +202,8 @@ def _wide(*keys: str, old: tuple[str, ...] = ()) -> pa.Table:
 @pytest.fixture
 def row_by_row(jvm: Jvm) -> Iterator[None]:
     """The JVM reads a nested field that became wider row by row only, and says so in its error."""
-    jvm.spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
-    yield
-    jvm.spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+    with jvm.configured({"spark.sql.parquet.enableVectorizedReader": "false"}):
+        yield
 
 
 @pytest.mark.matrix(keep=1)

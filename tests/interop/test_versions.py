@@ -9,15 +9,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm, read_with_hudi_rs
+from tests.interop.judges import HIVE, Jvm, create_trips, read_with_hudi_rs
+from tests.interop.shared_trips import SCHEMA, trips
 from tests.support.rows import assert_same_rows
-
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("fare", pa.float64()), ("city", pa.string())])
-
-
-def _trips(numbers: range, ts: int) -> pa.Table:
-    rows = [{"id": f"k{n}", "ts": ts, "fare": n + ts / 8, "city": ("sf", "nyc")[n % 2]} for n in numbers]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def _write_on(jvm: Jvm, path: Path) -> None:
@@ -41,15 +35,12 @@ def test_a_fresh_table_of_the_jvm(jvm: Jvm, tmp_path: Path, version: int) -> Non
     path = tmp_path / "trips"
 
     def write(rows: pa.Table, operation: str) -> None:
-        jvm.write(
-            rows, path, table_name="trips", key="id", partition="city", ordering="ts", operation=operation,
-            table_version=version,
-        )  # fmt: skip
+        jvm.write_trips(rows, path, operation=operation, table_version=version)
 
-    write(_trips(range(10), 1), "upsert")
-    write(_trips(range(5, 15), 2), "upsert")
-    write(_trips(range(0, 3), 3), "delete")
-    write(_trips(range(20, 22), 1).slice(0, 1), "insert_overwrite")
+    write(trips(range(10), 1), "upsert")
+    write(trips(range(5, 15), 2), "upsert")
+    write(trips(range(0, 3), 3), "delete")
+    write(trips(range(20, 22), 1).slice(0, 1), "insert_overwrite")
     rows = jvm.read(path)
     table = hoodie.open(path)
     assert table.view().config.version.value == version
@@ -57,8 +48,8 @@ def test_a_fresh_table_of_the_jvm(jvm: Jvm, tmp_path: Path, version: int) -> Non
     for instant in table.timeline.completed().instants:
         theirs = jvm.read(path, options={"as.of.instant": instant.requested_time})
         assert_same_rows(table.to_arrow(as_of=instant.requested_time), theirs, meta=True)
-    table.upsert(_trips(range(20, 30), 9))
-    write(_trips(range(25, 35), 10), "upsert")
+    table.upsert(trips(range(20, 30), 9))
+    write(trips(range(25, 35), 10), "upsert")
     assert_same_rows(hoodie.open(path).to_arrow(), jvm.read(path), meta=True)
     assert jvm.meta_client(path).getTableConfig().getTableVersion().versionCode() == version
 
@@ -90,24 +81,16 @@ def test_the_jvm_upgrades_a_table_of_ours(jvm: Jvm, tmp_path: Path, table_type: 
     (`ArrayIndexOutOfBoundsException: Index 7`), so it writes another table first.
     """
     path, other = tmp_path / "trips", tmp_path / "other"
-    jvm.write(
-        _trips(range(2), 1), other, table_name="other", key="id", partition="city", ordering="ts", table_version=8
-    )
-    hoodie.create(
-        path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type, index="simple",
-        name="trips", table_version=8,
-    )  # fmt: skip
-    hoodie.open(path).upsert(_trips(range(10), 1))
-    hoodie.open(path).upsert(_trips(range(5, 15), 2))
-    hive = {"hoodie.datasource.write.hive_style_partitioning": "true"}
-    jvm.write(
-        _trips(range(3), 3), path, table_name="trips", key="id", partition="city", ordering="ts",
-        table_type=table_type.upper(), options=hive,
-    )  # fmt: skip
+    jvm.write(trips(range(2), 1), other, table_name="other", key="id", partition="city", ordering="ts", table_version=8)
+    create_trips(path, SCHEMA, type=table_type, index="simple", table_version=8)
+    hoodie.open(path).upsert(trips(range(10), 1))
+    hoodie.open(path).upsert(trips(range(5, 15), 2))
+    hive = HIVE
+    jvm.write_trips(trips(range(3), 3), path, table_type=table_type.upper(), options=hive)
     table = hoodie.open(path)
     config = table.view().config
     assert (config.version.value, config.ordering_fields) == (9, ("ts",))
     assert_same_rows(table.to_arrow(), jvm.read(path), meta=True)
-    table.upsert(_trips(range(12, 20), 4))
+    table.upsert(trips(range(12, 20), 4))
     assert_same_rows(hoodie.open(path).to_arrow(), jvm.read(path), meta=True)
     assert table.verify(full=True).ok

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm, read_with_hudi_rs
-from tests.support.rows import assert_same_rows
-from tests.support.tables import SCHEMA, Rows, trips
+from tests.interop.judges import Jvm, assert_all_read
+from tests.support.tables import Rows, trips
 
 FIRST: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 BEFORE: Rows = {**FIRST, "a": (2, "sf"), "d": (2, "nyc")}
@@ -32,10 +31,7 @@ class Wound:
 
 
 def write(jvm: Jvm, path: Path, table_type: str, rows: Rows) -> None:
-    jvm.write(
-        trips(rows), path, table_name="trips", key="id", partition="city", ordering="ts",
-        table_type=table_type, options=INDEX,
-    )  # fmt: skip
+    jvm.write_trips(trips(rows), path, table_type=table_type, options=INDEX)
 
 
 @pytest.fixture(scope="module")
@@ -168,18 +164,20 @@ MOR = {
 }
 
 
-def check_all_read(jvm: Jvm, path: Path, rows: Rows) -> None:
-    expected = trips(rows)
-    assert_same_rows(hoodie.open(path, spark=False).to_arrow(SCHEMA.names), expected, key="id")
-    for metadata in ("true", "false"):
-        read = jvm.read(path, SCHEMA.names, options={"hoodie.metadata.enable": metadata})
-        assert_same_rows(read, expected, key="id")
-    assert_same_rows(read_with_hudi_rs(path).select(SCHEMA.names), expected, key="id")
-
-
 def names_of(table: hoodie.Table) -> set[str]:
     report = table.verify(full=True)
     return {*report.problems, *report.warnings}
+
+
+def both_go_on(jvm: Jvm, path: Path, table_type: str, rows: Rows, theirs: Rows, ours: Rows) -> None:
+    """A repaired table has these rows and no finding; the JVM writes, then we do, and all read both writes."""
+    assert names_of(hoodie.open(path, spark=False)) == set()
+    assert_all_read(jvm, path, trips(rows))
+    write(jvm, path, table_type, theirs)
+    assert_all_read(jvm, path, trips({**rows, **theirs}))
+    hoodie.open(path, spark=False).upsert(trips(ours))
+    assert_all_read(jvm, path, trips({**rows, **theirs, **ours}))
+    assert names_of(hoodie.open(path, spark=False)) == set()
 
 
 @pytest.mark.matrix(keep=2)
@@ -199,13 +197,8 @@ def test_the_jvm_goes_on_after_the_repair(jvm: Jvm, sources: Path, tmp_path: Pat
     assert names_of(table) == wound.findings
     done = table.repair(dry_run=False)
     assert not [note for note in done.notes if note.startswith("failed")]
-    assert names_of(hoodie.open(path, spark=False)) == set()
-    check_all_read(jvm, path, wound.rows)
-    write(jvm, path, table_type, {"b": (5, "sf"), "y": (1, "la")})
-    after: Rows = {**wound.rows, "b": (5, "sf"), "y": (1, "la")}
-    hoodie.open(path, spark=False).upsert(trips({"c": (7, "nyc"), "z": (1, "sf")}))
-    check_all_read(jvm, path, {**after, "c": (7, "nyc"), "z": (1, "sf")})
-    assert names_of(hoodie.open(path, spark=False)) == set()
+    theirs: Rows = {"b": (5, "sf"), "y": (1, "la")}
+    both_go_on(jvm, path, table_type, wound.rows, theirs, {"c": (7, "nyc"), "z": (1, "sf")})
 
 
 @pytest.mark.parametrize("table_type", TYPES)
@@ -223,14 +216,8 @@ def test_the_jvm_goes_on_after_a_loss_was_accepted(jvm: Jvm, sources: Path, tabl
         (path / file).unlink()
     assert names_of(table) == {"file-missing"}
     table.repair(dry_run=False, accept_loss=lost)
-    assert names_of(hoodie.open(path, spark=False)) == set()
-    check_all_read(jvm, path, left)
-    write(jvm, path, table_type, {"b": (5, "sf"), "c": (5, "nyc")})
-    after: Rows = {**left, "b": (5, "sf"), "c": (5, "nyc")}
-    check_all_read(jvm, path, after)
-    hoodie.open(path, spark=False).upsert(trips({"d": (7, "nyc"), "z": (1, "sf")}))
-    check_all_read(jvm, path, {**after, "d": (7, "nyc"), "z": (1, "sf")})
-    assert names_of(hoodie.open(path, spark=False)) == set()
+    theirs: Rows = {"b": (5, "sf"), "c": (5, "nyc")}
+    both_go_on(jvm, path, table_type, left, theirs, {"d": (7, "nyc"), "z": (1, "sf")})
 
 
 def test_the_jvm_goes_on_after_a_lost_log_file_was_given_up(jvm: Jvm, sources: Path) -> None:
@@ -246,11 +233,6 @@ def test_the_jvm_goes_on_after_a_lost_log_file_was_given_up(jvm: Jvm, sources: P
     (path / lost).unlink()
     assert names_of(table) == {"file-missing"}
     table.repair(dry_run=False, accept_loss=lost)
-    assert names_of(hoodie.open(path, spark=False)) == set()
     left: Rows = {**LAST, "b": FIRST["b"]}
-    check_all_read(jvm, path, left)
-    write(jvm, path, "MERGE_ON_READ", {"b": (5, "sf"), "y": (1, "la")})
-    after: Rows = {**left, "b": (5, "sf"), "y": (1, "la")}
-    hoodie.open(path, spark=False).upsert(trips({"a": (7, "sf"), "z": (1, "sf")}))
-    check_all_read(jvm, path, {**after, "a": (7, "sf"), "z": (1, "sf")})
-    assert names_of(hoodie.open(path, spark=False)) == set()
+    theirs: Rows = {"b": (5, "sf"), "y": (1, "la")}
+    both_go_on(jvm, path, "MERGE_ON_READ", left, theirs, {"a": (7, "sf"), "z": (1, "sf")})

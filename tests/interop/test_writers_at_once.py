@@ -15,7 +15,7 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step
 from hoodie.storage import LocalStore
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
 from tests.support.deaths import check_tidy
 from tests.support.index_check import check_index
 from tests.support.steps import once_at
@@ -69,14 +69,9 @@ class Pair:
         for _ in range(TRIES_MAX):
             try:
                 self.jvm.write(
-                    batch("jvm", self.written["jvm"] + 1),
-                    self.path,
-                    table_name="trips",
-                    key="id",
-                    partition="city",
-                    table_type=self.table_type.upper(),
-                    options={**OPTIMISTIC, "hoodie.datasource.write.hive_style_partitioning": "true"},
-                )
+                    batch("jvm", self.written["jvm"] + 1), self.path, table_name="trips", key="id", partition="city",
+                    table_type=self.table_type.upper(), options={**OPTIMISTIC, **HIVE},
+                )  # fmt: skip
             except Exception as error:
                 if not is_conflict(error):
                     raise

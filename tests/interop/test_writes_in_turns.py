@@ -16,7 +16,7 @@ import pytest
 
 import hoodie
 from hoodie.table import Table
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm
 from tests.support.rows import META_COLUMNS, assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int32()), ("ts", pa.int64()), ("p", pa.string())])
@@ -43,17 +43,10 @@ class Turns:
     def theirs(self, operation: str, rows: pa.Table, **changes: int | None) -> None:
         """A write of the JVM."""
         self.jvm.write(
-            rows,
-            self.path,
-            table_name="t",
-            key="id",
-            partition="p",
-            ordering="ts",
-            operation=operation,
-            table_type=TABLE_TYPES[self.kind],
-            table_version=self.version,
+            rows, self.path, table_name="t", key="id", partition="p", ordering="ts", operation=operation,
+            table_type=TABLE_TYPES[self.kind], table_version=self.version,
             options={"hoodie.compact.inline": "false", **self.options},
-        )
+        )  # fmt: skip
         self.check(**changes)
 
     def ours(self, operation: str, rows: pa.Table, **changes: int | None) -> None:
@@ -117,7 +110,7 @@ def test_bootstrapped_tables(jvm: Jvm, tmp_path: Path, is_ours: bool, kind: str,
         "hoodie.bootstrap.mode.selector": (
             "org.apache.hudi.client.bootstrap.selector.MetadataOnlyBootstrapModeSelector"
         ),
-        "hoodie.datasource.write.hive_style_partitioning": "true",
+        **HIVE,
     }
     turns = Turns(jvm, tmp_path / "t", kind, version, options)
     values = {f"{p}{n}": n for p in "abcd" for n in range(2)}

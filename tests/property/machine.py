@@ -217,17 +217,12 @@ def new_run(rules: Rules, seed: int, mix: str = "writes", more: Mapping[str, str
     }
     store, is_automatic = MemoryStore(), rules.index == "automatic"
     hoodie.create(
-        store.uri(""),
-        rules.schema,
-        record_key=None if is_automatic else "id",
-        partition_by="city",
+        store.uri(""), rules.schema, record_key=None if is_automatic else "id", partition_by="city",
         ordering="ts" if rules.event_time else None,
         type="merge_on_read" if rules.is_merge_on_read else "copy_on_write",
-        index=None if is_automatic else rules.index,
-        table_version=rules.version or 9,
-        properties=properties,
+        index=None if is_automatic else rules.index, table_version=rules.version or 9, properties=properties,
         spark=False,
-    )
+    )  # fmt: skip
     run = Run(rng, rules, store, Model(rules), [Table(store) for _ in range(2)], keeps_all=mix == "undoing")
     run.done.append(f"seed {seed}, {mix}, {rules}, {properties}")
     return run

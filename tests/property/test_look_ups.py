@@ -77,15 +77,9 @@ def test_look_ups_tell_what_a_scan_tells(seed: int, moves: bool) -> None:
     rng = random.Random(f"{seed} {moves}")
     options = {**COMPACT_OFTEN, "hoodie.record.index.update.partition.path": str(moves).lower()}
     table = hoodie.create(
-        MemoryStore().uri(""),
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        index="record",
-        properties=options,
-        spark=False,
-    )
+        MemoryStore().uri(""), SCHEMA, record_key="id", partition_by="city", ordering="ts", index="record",
+        properties=options, spark=False,
+    )  # fmt: skip
     operations: list[tuple[int, Callable[[int], str]]] = [
         (5, lambda number: table.upsert(to_arrow(random_batch(rng, 40))).instant),
         (2, lambda number: table.delete(to_arrow(random_batch(rng, 15))).instant),

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
+from typing import Any
 
 import pyarrow as pa
 
@@ -275,373 +277,169 @@ def _merge(table: Table, source: pa.Table) -> object:
     return merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
 
+def _calls(
+    method: str, *given: Any, name: str = "", options: Mapping[str, Any] | None = None, again: bool = False, **more: Any
+) -> Action:
+    """A call of this method with what is given; `again`: after a death the same call takes it up. `more`: see `Action`.
+
+    The name of the action is that of the method by default.
+    """
+
+    def act(table: Table) -> object:
+        return attrgetter(method)(table)(*given, **(options or {}))
+
+    action = Action(name or method, method, act, **more)
+    return replace(action, take_up=act) if again else action
+
+
+def _moves(method: str, to: int, fits: Callable[[Kind], bool], *reaches: str, name: str = "") -> Action:
+    """An upgrade or downgrade, which the same call takes up."""
+    act = partial(_move, to=to)
+    return Action(name or method, method, act, reaches=reaches, prepare=make_logs, take_up=act, fits=fits)
+
+
+CHANGES: Rows = {"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "rome")}
+ADDED: Rows = {"x": (1, "sf"), "y": (1, "rome")}
+MADE: Rows = {"a": (7, "sf"), "x": (1, "rome")}
+GONE = changed({"a": None, "c": None})
+WITH_IDS = [DropColumn(FLAG), AddColumn(FLAG, pa.bool_())]
+MOVED = [MoveColumn(FLAG, Place(first=True)), SetComment("ts", "time")]
+
 ACTIONS: tuple[Action, ...] = (
-    Action(
-        "upsert",
-        "upsert",
-        lambda table: table.upsert(trips({"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "rome")}, deleted=("c",))),
-        changed({"a": (2, "sf"), "c": None, "x": (1, "rome")}),
+    _calls("upsert", trips(CHANGES, deleted=("c",)), rows=changed({**CHANGES, "c": None})),
+    Action("merge", "merge", lambda table: _merge(table, trips(CHANGES)), changed({**CHANGES, "c": None})),
+    _calls(
+        "write_batch", trips({"a": (2, "sf"), "x": (1, "rome")}), 3, options={"query": "q"},
+        rows=changed({"a": (2, "sf"), "x": (1, "rome")}),
     ),
-    Action(
-        "merge",
-        "merge",
-        lambda table: _merge(table, trips({"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "rome")})),
-        changed({"a": (2, "sf"), "c": None, "x": (1, "rome")}),
+    _calls("insert", trips(ADDED), rows=changed(ADDED)),
+    _calls("bulk_insert", trips(ADDED), rows=changed(ADDED)),
+    _calls("delete", trips({"a": (0, "sf"), "c": (0, "nyc")}).select(["id", "city"]), rows=GONE),
+    _calls("delete_where", "id in ('a', 'c')", rows=GONE),
+    _calls("update", {"ts": "ts + 5"}, options={"where": "city = 'nyc'"}, rows=changed({"c": (6, "nyc")})),
+    _calls(
+        "insert_overwrite", trips({"x": (1, "nyc")}), rows=changed({"c": None, "x": (1, "nyc")}),
+        reaches=(".replacecommit",),
     ),
-    Action(
-        "write_batch",
-        "write_batch",
-        lambda table: table.write_batch(trips({"a": (2, "sf"), "x": (1, "rome")}), 3, query="q"),
-        changed({"a": (2, "sf"), "x": (1, "rome")}),
+    _calls("insert_overwrite_table", trips(MADE), rows=lambda kind: MADE, reaches=(".replacecommit",)),
+    _calls(
+        "delete_partitions", ["city=nyc", "city=la"], rows=changed({"c": None, "d": None}), reaches=(".replacecommit",)
     ),
-    Action(
-        "insert",
-        "insert",
-        lambda table: table.insert(trips({"x": (1, "sf"), "y": (1, "rome")})),
-        changed({"x": (1, "sf"), "y": (1, "rome")}),
+    _calls(
+        "upsert", trips({"a": (2, "sf")}), name="upsert with services of the metadata table",
+        rows=changed({"a": (2, "sf")}), reaches=(".compaction.requested",), properties=METADATA_SERVICES,
     ),
-    Action(
-        "bulk_insert",
-        "bulk_insert",
-        lambda table: table.bulk_insert(trips({"x": (1, "sf"), "y": (1, "rome")})),
-        changed({"x": (1, "sf"), "y": (1, "rome")}),
+    _calls(
+        "upsert", trips({"a": (2, "sf")}), name="upsert with every service inline",
+        options={"properties": {**ALL_INLINE, **OFTEN}}, rows=changed({"a": (2, "sf")}),
+        reaches=(".clean.requested", ".clustering.requested"), prepare=make_old_slices, take_up=settle, fits=_clusters,
     ),
-    Action(
-        "delete",
-        "delete",
-        lambda table: table.delete(trips({"a": (0, "sf"), "c": (0, "nyc")}).select(["id", "city"])),
-        changed({"a": None, "c": None}),
+    _calls(
+        "clean", options={"properties": CLEANS}, reaches=(".clean.requested", ".parquet"), prepare=make_old_slices,
+        again=True,
     ),
+    _calls("archive", options={"properties": OFTEN}, reaches=("/history/",), prepare=_make_archivable, again=True),
+    _calls("savepoint", reaches=(".savepoint",), take_up=_complete_savepoints),
     Action(
-        "delete_where",
-        "delete_where",
-        lambda table: table.delete_where("id in ('a', 'c')"),
-        changed({"a": None, "c": None}),
-    ),
-    Action(
-        "update",
-        "update",
-        lambda table: table.update({"ts": "ts + 5"}, where="city = 'nyc'"),
-        changed({"c": (6, "nyc")}),
-    ),
-    Action(
-        "insert_overwrite",
-        "insert_overwrite",
-        lambda table: table.insert_overwrite(trips({"x": (1, "nyc")})),
-        changed({"c": None, "x": (1, "nyc")}),
-        (".replacecommit",),
-    ),
-    Action(
-        "insert_overwrite_table",
-        "insert_overwrite_table",
-        lambda table: table.insert_overwrite_table(trips({"a": (7, "sf"), "x": (1, "rome")})),
-        lambda kind: {"a": (7, "sf"), "x": (1, "rome")},
-        (".replacecommit",),
-    ),
-    Action(
-        "delete_partitions",
-        "delete_partitions",
-        lambda table: table.delete_partitions(["city=nyc", "city=la"]),
-        changed({"c": None, "d": None}),
-        (".replacecommit",),
-    ),
-    Action(
-        "upsert with services of the metadata table",
-        "upsert",
-        lambda table: table.upsert(trips({"a": (2, "sf")})),
-        changed({"a": (2, "sf")}),
-        (".compaction.requested",),
-        properties=METADATA_SERVICES,
-    ),
-    Action(
-        "upsert with every service inline",
-        "upsert",
-        lambda table: table.upsert(trips({"a": (2, "sf")}), properties={**ALL_INLINE, **OFTEN}),
-        changed({"a": (2, "sf")}),
-        (".clean.requested", ".clustering.requested"),
-        prepare=make_old_slices,
-        take_up=settle,
-        fits=_clusters,
-    ),
-    Action(
-        "clean",
-        "clean",
-        lambda table: table.clean(properties=CLEANS),
-        reaches=(".clean.requested", ".parquet"),
-        prepare=make_old_slices,
-        take_up=lambda table: table.clean(properties=CLEANS),
-    ),
-    Action(
-        "archive",
-        "archive",
-        lambda table: table.archive(properties=OFTEN),
-        reaches=("/history/",),
-        prepare=_make_archivable,
-        take_up=lambda table: table.archive(properties=OFTEN),
-    ),
-    Action(
-        "savepoint",
-        "savepoint",
-        lambda table: table.savepoint(),
-        reaches=(".savepoint",),
-        take_up=_complete_savepoints,
-    ),
-    Action(
-        "delete_savepoint",
-        "delete_savepoint",
-        _delete_savepoints,
-        reaches=(".savepoint",),
-        prepare=_keep,
+        "delete_savepoint", "delete_savepoint", _delete_savepoints, reaches=(".savepoint",), prepare=_keep,
         take_up=_delete_again,
     ),
     Action(
-        "rollback of the newest commit",
-        "rollback",
-        lambda table: table.rollback(_instant(table, 1)),
-        changed({"f": None}),
-        (".rollback.requested",),
+        "rollback of the newest commit", "rollback", lambda table: table.rollback(_instant(table, 1)),
+        changed({"f": None}), (".rollback.requested",),
     ),
     Action(
-        "rollback of a chain",
-        "rollback",
-        lambda table: table.rollback(_instant(table, 2), chain=True),
-        changed({"f": None, "gone": (1, "nyc")}),
-        (".rollback.requested",),
-        between=changed({"f": None}),
+        "rollback of a chain", "rollback", lambda table: table.rollback(_instant(table, 2), chain=True),
+        changed({"f": None, "gone": (1, "nyc")}), (".rollback.requested",), between=changed({"f": None}),
     ),
     Action(
-        "rollback of a dead write",
-        "rollback",
-        _roll_back_pending,
-        reaches=(".rollback.requested",),
-        prepare=_die,
+        "rollback of a dead write", "rollback", _roll_back_pending, reaches=(".rollback.requested",), prepare=_die,
         take_up=_roll_back_pending,
     ),
     Action(
-        "restore",
-        "restore",
-        _restore,
-        changed({"f": None}),
-        (".restore.requested",),
-        prepare=_keep,
-        take_up=_restore,
+        "restore", "restore", _restore, changed({"f": None}), (".restore.requested",), prepare=_keep, take_up=_restore,
         needs_it=True,
     ),
+    _calls("schedule_clustering", "ts", reaches=(".clustering.requested",), take_up=settle, fits=_clusters),
+    _calls("cluster", "ts", reaches=(".clustering.inflight", ".replacecommit"), take_up=settle, fits=_clusters),
+    _calls(
+        "schedule_compaction", reaches=(".compaction.requested",), prepare=make_logs, take_up=settle, fits=_is_mor
+    ),
+    _calls("compact", reaches=(".compaction.inflight",), prepare=plan_compaction, take_up=settle, fits=_is_mor),
     Action(
-        "schedule_clustering",
-        "schedule_clustering",
-        lambda table: table.schedule_clustering("ts"),
-        reaches=(".clustering.requested",),
-        take_up=settle,
-        fits=_clusters,
+        "log compaction", "schedule_log_compaction", _fold, reaches=(".logcompaction.inflight",), prepare=make_logs,
+        take_up=settle, fits=_log_compacts,
     ),
     Action(
-        "cluster",
-        "cluster",
-        lambda table: table.cluster("ts"),
-        reaches=(".clustering.inflight", ".replacecommit"),
-        take_up=settle,
-        fits=_clusters,
+        "compactor", "compactor", lambda table: table.compactor(properties=COMPACTS).run_once(),
+        reaches=(".compaction.inflight",), prepare=make_logs, take_up=settle, fits=_is_mor,
     ),
     Action(
-        "schedule_compaction",
-        "schedule_compaction",
-        lambda table: table.schedule_compaction(),
-        reaches=(".compaction.requested",),
-        prepare=make_logs,
-        take_up=settle,
-        fits=_is_mor,
+        "services", "services", lambda table: table.services(properties={**ALL_INLINE, **OFTEN}).run_once(),
+        reaches=(".clean.requested", ".clustering.requested"), prepare=make_old_slices, take_up=settle, fits=_clusters,
     ),
-    Action(
-        "compact",
-        "compact",
-        lambda table: table.compact(),
-        reaches=(".compaction.inflight",),
-        prepare=plan_compaction,
-        take_up=settle,
-        fits=_is_mor,
+    _calls(
+        "expire_partitions", options={"properties": EXPIRES}, rows=changed({"e": None}), reaches=(".replacecommit",)
     ),
-    Action(
-        "log compaction",
-        "schedule_log_compaction",
-        _fold,
-        reaches=(".logcompaction.inflight",),
-        prepare=make_logs,
-        take_up=settle,
-        fits=_log_compacts,
+    _calls(
+        "repair", options={"dry_run": False, "min_age_seconds": 0}, reaches=(".rollback.requested",), prepare=_die,
+        again=True,
     ),
-    Action(
-        "compactor",
-        "compactor",
-        lambda table: table.compactor(properties=COMPACTS).run_once(),
-        reaches=(".compaction.inflight",),
-        prepare=make_logs,
-        take_up=settle,
-        fits=_is_mor,
+    _calls(
+        "index.build", name="build of the record index", options={"buckets": 2},
+        reaches=(".indexing.requested", ".hfile"), again=True, fits=_builds_record_index,
     ),
-    Action(
-        "services",
-        "services",
-        lambda table: table.services(properties={**ALL_INLINE, **OFTEN}).run_once(),
-        reaches=(".clean.requested", ".clustering.requested"),
-        prepare=make_old_slices,
-        take_up=settle,
-        fits=_clusters,
+    _calls(
+        "index.build", name="build of another number of buckets", options={"buckets": 3},
+        reaches=(".indexing.requested", ".hfile"), again=True, fits=_has_global_record_index,
     ),
-    Action(
-        "expire_partitions",
-        "expire_partitions",
-        lambda table: table.expire_partitions(properties=EXPIRES),
-        changed({"e": None}),
-        (".replacecommit",),
-    ),
-    Action(
-        "repair",
-        "repair",
-        lambda table: table.repair(dry_run=False, min_age_seconds=0),
-        reaches=(".rollback.requested",),
-        prepare=_die,
-        take_up=lambda table: table.repair(dry_run=False, min_age_seconds=0),
-    ),
-    Action(
-        "build of the record index",
-        "index.build",
-        lambda table: table.index.build(buckets=2),
-        reaches=(".indexing.requested", ".hfile"),
-        take_up=lambda table: table.index.build(buckets=2),
-        fits=_builds_record_index,
-    ),
-    Action(
-        "build of another number of buckets",
-        "index.build",
-        lambda table: table.index.build(buckets=3),
-        reaches=(".indexing.requested", ".hfile"),
-        take_up=lambda table: table.index.build(buckets=3),
+    _calls(
+        "index.drop", name="drop of the record index", reaches=("hoodie.properties",), again=True,
         fits=_has_global_record_index,
     ),
-    Action(
-        "drop of the record index",
-        "index.drop",
-        lambda table: table.index.drop(),
-        reaches=("hoodie.properties",),
-        take_up=lambda table: table.index.drop(),
-        fits=_has_global_record_index,
-    ),
-    Action(
-        "switch to the simple index",
-        "index.switch",
-        lambda table: table.index.switch("simple", key_keeps_partition=True),
-        reaches=("hoodie.properties",),
-        take_up=lambda table: table.index.switch("simple", key_keeps_partition=True),
+    _calls(
+        "index.switch", "simple", name="switch to the simple index", options={"key_keeps_partition": True},
+        reaches=("hoodie.properties",), again=True,
         fits=lambda kind: kind.index in ("record", "bucket") and not kind.properties,
     ),
-    Action(
-        "switch to the record index",
-        "index.switch",
-        lambda table: table.index.switch("record"),
-        reaches=(".indexing.requested", "hoodie.properties"),
-        take_up=lambda table: table.index.switch("record"),
+    _calls(
+        "index.switch", "record", name="switch to the record index",
+        reaches=(".indexing.requested", "hoodie.properties"), again=True,
         fits=lambda kind: kind.index in ("simple", "bucket"),
     ),
-    Action(
-        "build of statistics",
-        "index.build",
-        lambda table: table.index.build("column_stats"),
-        reaches=("/column_stats/",),
-        take_up=lambda table: table.index.build("column_stats"),
+    _calls("index.build", "column_stats", name="build of statistics", reaches=("/column_stats/",), again=True),
+    _calls(
+        "index.drop", "column_stats", name="drop of statistics", reaches=("hoodie.properties",),
+        prepare=lambda table: table.index.build("column_stats"), again=True,
     ),
-    Action(
-        "drop of statistics",
-        "index.drop",
-        lambda table: table.index.drop("column_stats"),
-        reaches=("hoodie.properties",),
-        prepare=lambda table: table.index.build("column_stats"),
-        take_up=lambda table: table.index.drop("column_stats"),
-    ),
-    Action(
-        "build of bloom filters",
-        "index.build",
-        lambda table: table.index.build("bloom_filters"),
-        reaches=("/bloom_filters/",),
-        take_up=lambda table: table.index.build("bloom_filters"),
-    ),
-    Action(
-        "change of columns that gives them ids",
-        "alter.run",
-        lambda table: table.alter.run([DropColumn(FLAG), AddColumn(FLAG, pa.bool_())]),
-        reaches=(".schemacommit",),
+    _calls("index.build", "bloom_filters", name="build of bloom filters", reaches=("/bloom_filters/",), again=True),
+    _calls(
+        "alter.run", WITH_IDS, name="change of columns that gives them ids", reaches=(".schemacommit",),
         fits=_has_no_statistics,
     ),
-    Action(
-        "change of columns that have ids",
-        "alter.run",
-        lambda table: table.alter.run([MoveColumn(FLAG, Place(first=True)), SetComment("ts", "time")]),
-        reaches=(".schemacommit",),
-        prepare=lambda table: table.alter.run([DropColumn(FLAG), AddColumn(FLAG, pa.bool_())]),
-        fits=_has_no_statistics,
+    _calls(
+        "alter.run", MOVED, name="change of columns that have ids", reaches=(".schemacommit",),
+        prepare=lambda table: table.alter.run(WITH_IDS), fits=_has_no_statistics,
     ),
-    Action(
-        "change of columns without ids",
-        "alter.run",
-        lambda table: table.alter.run([MoveColumn(FLAG, Place(first=True)), SetComment("ts", "time")]),
-        reaches=("commit",),
-    ),
-    Action(
-        "change of stored options",
-        "alter.set_properties",
-        lambda table: table.alter.set_properties(OFTEN),
-        reaches=("hoodie.properties",),
-    ),
-    Action(
-        "removal of stored options",
-        "alter.unset_properties",
-        lambda table: table.alter.unset_properties([*OFTEN]),
-        reaches=("hoodie.properties",),
+    _calls("alter.run", MOVED, name="change of columns without ids", reaches=("commit",)),
+    _calls("alter.set_properties", OFTEN, name="change of stored options", reaches=("hoodie.properties",)),
+    _calls(
+        "alter.unset_properties", [*OFTEN], name="removal of stored options", reaches=("hoodie.properties",),
         prepare=lambda table: table.alter.set_properties(OFTEN),
     ),
-    Action(
-        "upgrade",
-        "upgrade",
-        lambda table: _move(table, 9),
-        reaches=("hoodie.properties",),
-        prepare=make_logs,
-        take_up=lambda table: _move(table, 9),
-        fits=_has_older_version,
+    _moves("upgrade", 9, _has_older_version, "hoodie.properties"),
+    _moves("downgrade", 8, lambda kind: kind.version == 9, "hoodie.properties", name="downgrade to 8"),
+    _moves(
+        "downgrade", 6, lambda kind: kind.version > 6, "hoodie.properties", ".hoodie/hoodie.properties",
+        name="downgrade to 6",
     ),
-    Action(
-        "downgrade to 8",
-        "downgrade",
-        lambda table: _move(table, 8),
-        reaches=("hoodie.properties",),
-        prepare=make_logs,
-        take_up=lambda table: _move(table, 8),
-        fits=lambda kind: kind.version == 9,
-    ),
-    Action(
-        "downgrade to 6",
-        "downgrade",
-        lambda table: _move(table, 6),
-        reaches=("hoodie.properties", ".hoodie/hoodie.properties"),
-        prepare=make_logs,
-        take_up=lambda table: _move(table, 6),
-        fits=lambda kind: kind.version > 6,
-    ),
-    Action(
-        "drop of the timeline of the old version",
-        "drop_old_timeline",
-        lambda table: table.drop_old_timeline(dry_run=False),
-        reaches=("hoodie.properties",),
+    _calls(
+        "drop_old_timeline", name="drop of the timeline of the old version", options={"dry_run": False},
+        reaches=("hoodie.properties",), again=True,
         prepare=lambda table: _move(table, 6 if table.view().config.version.value > 6 else 8),
-        take_up=lambda table: table.drop_old_timeline(dry_run=False),
     ),
-    Action(
-        "rebuild of the metadata table",
-        "index.rebuild",
-        lambda table: table.index.rebuild(),
-        reaches=("/files/",),
-        take_up=lambda table: table.index.rebuild(),
-    ),
-)
+    _calls("index.rebuild", name="rebuild of the metadata table", reaches=("/files/",), again=True),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -719,13 +517,9 @@ def make_table(store: Store, kind: Kind, properties: Mapping[str, str]) -> None:
     No service runs by itself: each is an action of its own.
     """
     create_in(
-        store,
-        table_type=kind.table_type,
-        index=kind.index,
-        ordering=kind.ordering,
-        table_version=kind.version,
+        store, table_type=kind.table_type, index=kind.index, ordering=kind.ordering, table_version=kind.version,
         properties={**OFF, "hoodie.parquet.small.file.limit": "0", **kind.properties, **properties},
-    )
+    )  # fmt: skip
     table = Table(store)
     zone, now_ms = table.view().layout.zone, time.time_ns() // 1_000_000
     table._context.state.clock = InstantClock(zone, now_ms=partial(int, now_ms - 30 * DAY_MS))

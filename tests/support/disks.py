@@ -93,11 +93,7 @@ class CountingDisk:
 
         def deliver(data: bytes) -> None:
             half = data[: len(data) // 2]
-            self._run(
-                Call("write_stream", path),
-                lambda: _write(path, data),
-                lambda: _write(path, half),
-            )
+            self._run(Call("write_stream", path), lambda: _write(path, data), lambda: _write(path, half))
             closed()
 
         return pa.PythonFile(BufferedOutput(deliver), mode="w")

@@ -42,10 +42,7 @@ def create(path: Path | str, payload: str, version: int, **options: Any) -> hood
         path, schema, record_key="id", ordering=schema.names[1], table_version=version, spark=False, **options
     )
     found = merge_properties(
-        TableVersion.of(version),
-        mode=MergeMode.EVENT_TIME_ORDERING,
-        payload_class=MODEL + payload,
-        strategy_id=None,
+        TableVersion.of(version), mode=MergeMode.EVENT_TIME_ORDERING, payload_class=MODEL + payload, strategy_id=None
     )
     update_table_config(made.view().store, dict(found))
     return hoodie.open(path, spark=False)

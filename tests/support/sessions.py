@@ -22,10 +22,7 @@ STATIC_CONFS = {
     "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms2g -Xmn1g",
 }
-SQL_CONFS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
-}
+SQL_CONFS = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2"}
 MASTER = "local[2]"
 RETRIES = "local[2,4]"
 """As `MASTER`, but a task that fails runs again, up to four times."""

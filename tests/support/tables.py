@@ -22,14 +22,7 @@ from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.table import Table
 from hoodie.write.create import CreateOptions, create_table
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("ts", pa.int64()),
-        ("city", pa.string()),
-        ("_hoodie_is_deleted", pa.bool_()),
-    ]
-)
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("_hoodie_is_deleted", pa.bool_())])
 PLAIN = SCHEMA.remove(3)
 """Without the column that says that a row is deleted."""
 FEW_BUCKETS = {"hoodie.metadata.record.index.min.filegroup.count": "2"}

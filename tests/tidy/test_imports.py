@@ -59,9 +59,7 @@ OS_NAMES_WITHOUT_FILES = {
 }
 
 # Modules that may break the rule on files, each with its reason.
-FILE_EXCEPTIONS: dict[str, str] = {
-    "src/hoodie/spark/workers.py": "looks for the interpreter of the workers on PATH",
-}
+FILE_EXCEPTIONS: dict[str, str] = {"src/hoodie/spark/workers.py": "looks for the interpreter of the workers on PATH"}
 
 each_source = for_each(package_sources())
 

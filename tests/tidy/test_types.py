@@ -36,10 +36,7 @@ WITHOUT_PYSPARK = "[mypy-pyspark.*]\nignore_missing_imports = True\nfollow_impor
 @pytest.mark.timeout(600)  # mypy parses PySpark anew
 @pytest.mark.parametrize(
     ("config", "expected"),
-    [
-        (CONFIG, [FRAME, FRAME, ROWS, FRAME, ROWS, *RESULTS]),
-        (CONFIG + WITHOUT_PYSPARK, ["Any"] * 5 + RESULTS),
-    ],
+    [(CONFIG, [FRAME, FRAME, ROWS, FRAME, ROWS, *RESULTS]), (CONFIG + WITHOUT_PYSPARK, ["Any"] * 5 + RESULTS)],
     ids=["with PySpark", "without PySpark"],
 )
 def test_reads_are_typed(config: str, expected: list[str], tmp_path: Path) -> None:

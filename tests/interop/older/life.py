@@ -10,7 +10,7 @@ from pathlib import Path
 import hoodie
 from hoodie.table import Table
 from hoodie.timeline import Action, Timeline
-from tests.interop.judges import NEWEST_TABLE_VERSION, Jvm
+from tests.interop.judges import NEWEST_TABLE_VERSION, Jvm, create_trips
 from tests.interop.jvm_services import clean_by_jvm
 from tests.interop.older.trips import SCHEMA, assert_all_read, trips, undo_completion, write
 from tests.support.deaths import die_at
@@ -50,9 +50,9 @@ class Life:
     def create(self) -> None:
         """A new table of ours, with the default index of its version."""
         own = {key: value for key, value in self.options.items() if key not in SET_BY_INDEX}
-        hoodie.create(
-            self.path, SCHEMA, record_key="id", partition_by="city", ordering="ts", type=self.table_type.lower(),
-            index=self.index or ("record" if self.version > 6 else "simple"), name="trips", table_version=self.version,
+        create_trips(
+            self.path, SCHEMA, type=self.table_type.lower(),
+            index=self.index or ("record" if self.version > 6 else "simple"), table_version=self.version,
             properties={"hoodie.datasource.write.hive_style_partitioning": "false", **own},
         )  # fmt: skip
 

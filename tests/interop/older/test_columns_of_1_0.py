@@ -34,12 +34,8 @@ _SCHEMA = pa.schema(
 @pytest.fixture
 def evolving(older: Jvm) -> Iterator[Jvm]:
     """JVM Hudi 1.0.2 with schema evolution on read."""
-    before = {key: older.spark.conf.get(key, None) for key in _CONFS}
-    for key, value in _CONFS.items():
-        older.spark.conf.set(key, value)
-    yield older
-    for key, old in before.items():
-        older.spark.conf.unset(key) if old is None else older.spark.conf.set(key, old)
+    with older.configured(_CONFS):
+        yield older
 
 
 def _assert_same(older: Jvm, path: Path) -> None:

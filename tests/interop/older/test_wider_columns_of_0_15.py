@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.interop.judges import Jvm
+from tests.interop.judges import Jvm, create_trips
 from tests.support.rows import assert_same_rows
 
 RELEASES = ("0.15.0",)
@@ -35,17 +35,13 @@ def _rows(schema: pa.Schema, ts: int, value: int) -> pa.Table:
 @pytest.fixture
 def in_rows(older: Jvm) -> Iterator[Jvm]:
     """The release without the vectorised reader, which refuses nested columns whose type changed."""
-    older.spark.conf.set(VECTORS, "false")
-    yield older
-    older.spark.conf.unset(VECTORS)
+    with older.configured({VECTORS: "false"}):
+        yield older
 
 
 def test_the_release_reads_and_compacts_wider_columns(in_rows: Jvm, tmp_path: Path) -> None:
     older, path = in_rows, tmp_path / "t"
-    table = hoodie.create(
-        path, NARROW, record_key="id", partition_by="city", ordering="ts", type="merge_on_read", index="simple",
-        name="trips", table_version=6, spark=False,
-    )  # fmt: skip
+    table = create_trips(path, NARROW, type="merge_on_read", index="simple", table_version=6, spark=False)
     for ts in (1, 2, 3, 4):
         table.upsert(_rows(NARROW, ts, ts))
     for ts in (5, 6):
@@ -55,10 +51,7 @@ def test_the_release_reads_and_compacts_wider_columns(in_rows: Jvm, tmp_path: Pa
     assert sorted(expected["x"].to_pylist()) == [2**40 + 5, 2**40 + 6]
     assert_same_rows(older.read(path, columns=names), expected)
     compacts = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
-    older.write(
-        _rows(WIDE, 7, 7), path, table_name="trips", key="id", partition="city", ordering="ts",
-        table_type="MERGE_ON_READ", options=compacts,
-    )  # fmt: skip
+    older.write_trips(_rows(WIDE, 7, 7), path, table_type="MERGE_ON_READ", options=compacts)
     found = hoodie.open(path, spark=False)
     assert found.timeline.writes().completed().instants[-1].action.value == "commit"
     assert sorted(found.to_arrow(names)["x"].to_pylist()) == [7, 2**40 + 6]

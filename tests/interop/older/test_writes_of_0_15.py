@@ -12,7 +12,7 @@ from hoodie.format.filenames import bucket_of_file_id
 from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
 from tests.interop import test_change_data as change_data
-from tests.interop.judges import Jvm
+from tests.interop.judges import HIVE, Jvm, create_trips
 from tests.interop.key_cases import CASES, KEYGEN, META, TEXTS, TIME, check_our_table, check_their_table, rows_of
 from tests.interop.older.life import TABLE_TYPES, Life
 from tests.interop.older.trips import trips
@@ -61,10 +61,7 @@ def test_statements_of_the_release_and_replacing_writes(older: Jvm, tmp_path: Pa
     life.table.insert_overwrite(trips(range(20, 24, 2), 8))
     life.rows = {key: ts for key, ts in life.rows.items() if int(key[1:]) % 2} | {"k20": 8, "k22": 8}
     life.check()
-    older.write(
-        trips(range(31, 35, 2), 9), life.path, table_name="trips", key="id", partition="city", ordering="ts",
-        table_type=table_type, operation="insert_overwrite",
-    )  # fmt: skip
+    older.write_trips(trips(range(31, 35, 2), 9), life.path, table_type=table_type, operation="insert_overwrite")
     life.rows = {"k20": 8, "k22": 8, "k31": 9, "k33": 9}
     life.check()
     older.spark.sql(f"ALTER TABLE {name} DROP PARTITION (city = 'nyc')")
@@ -187,16 +184,14 @@ def _check_custom(jvm: Jvm, path: Path, expected: pa.Table) -> None:
 def test_change_data_in_turns(older: Jvm, tmp_path: Path, table_type: str, mode: str) -> None:
     path = tmp_path / "trips"
     cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode.lower()}
-    table = hoodie.create(
-        path, change_data.SCHEMA, record_key="id", partition_by="city", ordering="ts", type=table_type.lower(),
-        name="trips", index="simple", table_version=6, properties=cdc, spark=False,
-    )  # fmt: skip
+    table = create_trips(
+        path, change_data.SCHEMA, type=table_type.lower(), index="simple", table_version=6, properties=cdc, spark=False
+    )
 
     def theirs(*rows: tuple[str, int, float | None, str], operation: str = "upsert") -> None:
-        older.write(
-            change_data.trips(*rows), path, table_name="trips", key="id", partition="city", ordering="ts",
-            table_type=table_type, operation=operation,
-            options={**change_data.HIVE, **cdc, "hoodie.compact.inline": "false"},
+        older.write_trips(
+            change_data.trips(*rows), path, table_type=table_type, operation=operation,
+            options={**HIVE, **cdc, "hoodie.compact.inline": "false"},
         )  # fmt: skip
 
     table.upsert(change_data.trips(("a", 1, 1.0, "sf"), ("b", 1, 2.0, "sf"), ("c", 1, None, "sf"), ("d", 1, 4.0, "la")))

@@ -35,9 +35,9 @@ def write(
     options: Mapping[str, str] | None = None,
 ) -> None:
     """A write of the older release."""
-    older.write(
-        rows, path, table_name="trips", key="id", partition="city", ordering="ts", table_type=table_type,
-        operation=operation, options={"hoodie.compact.inline": "false", **(options or {})},
+    older.write_trips(
+        rows, path, table_type=table_type, operation=operation,
+        options={"hoodie.compact.inline": "false", **(options or {})},
     )  # fmt: skip
 
 

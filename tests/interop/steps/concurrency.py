@@ -10,17 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.interop.steps.script import Page, Script
+from tests.interop.steps import script
+from tests.interop.steps.script import COLUMNS, MERGE_ON_READ, Page, Script
 from tests.support.zookeeper_server import running_zookeeper
 
 PAGE = Page("Concurrency control: modes, locks, several writers")
-COLUMNS = "id int, ts bigint, v string, p string"
-KEYED = {
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.metadata.index.column.stats.enable": "false",
-}
+KEYED = {**script.KEYED, "hoodie.metadata.index.column.stats.enable": "false"}
 LOCKS = "org.apache.hudi.client.transaction.lock"
 MODE, PROVIDER = "hoodie.write.concurrency.mode", "hoodie.write.lock.provider"
 OCC = {MODE: "optimistic_concurrency_control", "hoodie.clean.failed.writes.policy": "LAZY"}
@@ -33,7 +28,7 @@ ZOOKEEPER = {
     "hoodie.write.lock.zookeeper.lock_key": "steps",
 }
 BUCKETS = {
-    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    **MERGE_ON_READ,
     "hoodie.table.type": "MERGE_ON_READ",
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": "1",
@@ -109,14 +104,11 @@ def _commits(it: Script) -> Any:
     return it.frame("commits int", (len(it.instants()),))
 
 
-@PAGE.step("a single writer")
-def _(it: Script) -> None:
-    _upsert(it, {MODE: "single_writer"}, (1, 1, "a", "x"), (2, 1, "b", "y"))
-
-
-@PAGE.step("optimistic concurrency control with the in-process lock")
-def _(it: Script) -> None:
-    _upsert(it, IN_PROCESS, (1, 2, "a2", "x"), (3, 1, "c", "y"))
+PAGE.add("a single writer", lambda it: _upsert(it, {MODE: "single_writer"}, (1, 1, "a", "x"), (2, 1, "b", "y")))
+PAGE.add(
+    "optimistic concurrency control with the in-process lock",
+    lambda it: _upsert(it, IN_PROCESS, (1, 2, "a2", "x"), (3, 1, "c", "y")),
+)
 
 
 @PAGE.step("the older name of the policy of failed writes")
@@ -125,19 +117,15 @@ def _(it: Script) -> None:
     _upsert(it, {**options, "hoodie.cleaner.policy.failed.writes": "LAZY"}, (1, 3, "a3", "x"))
 
 
-@PAGE.step("optimistic concurrency control with the policy EAGER")
-def _(it: Script) -> None:
-    _upsert(it, {**IN_PROCESS, "hoodie.clean.failed.writes.policy": "EAGER"}, (1, 4, "a4", "x"))
-
-
-@PAGE.step("optimistic concurrency control without a lock provider")
-def _(it: Script) -> None:
-    _upsert(it, OCC, (1, 5, "a5", "x"))
-
-
-@PAGE.step("the file-system lock")
-def _(it: Script) -> None:
-    _upsert(it, {**FILE_SYSTEM, "hoodie.write.lock.filesystem.expire": "10"}, (1, 6, "a6", "x"))
+PAGE.add(
+    "optimistic concurrency control with the policy EAGER",
+    lambda it: _upsert(it, {**IN_PROCESS, "hoodie.clean.failed.writes.policy": "EAGER"}, (1, 4, "a4", "x")),
+)
+PAGE.add("optimistic concurrency control without a lock provider", lambda it: _upsert(it, OCC, (1, 5, "a5", "x")))
+PAGE.add(
+    "the file-system lock",
+    lambda it: _upsert(it, {**FILE_SYSTEM, "hoodie.write.lock.filesystem.expire": "10"}, (1, 6, "a6", "x")),
+)
 
 
 @PAGE.step("the file-system lock in a folder of its own")
@@ -170,14 +158,14 @@ def _(it: Script) -> None:
         _upsert(it, {**ZOOKEEPER, **server}, (4, 1, "d", "y"))
 
 
-@PAGE.step("a lock provider that does not exist")
-def _(it: Script) -> None:
-    _upsert(it, {**OCC, PROVIDER: "com.example.NoLock"}, (1, 99, "no", "x"))
-
-
-@PAGE.step("a concurrency mode that does not exist")
-def _(it: Script) -> None:
-    _upsert(it, {**IN_PROCESS, MODE: "pessimistic"}, (1, 99, "no", "x"))
+PAGE.add(
+    "a lock provider that does not exist",
+    lambda it: _upsert(it, {**OCC, PROVIDER: "com.example.NoLock"}, (1, 99, "no", "x")),
+)
+PAGE.add(
+    "a concurrency mode that does not exist",
+    lambda it: _upsert(it, {**IN_PROCESS, MODE: "pessimistic"}, (1, 99, "no", "x")),
+)
 
 
 @PAGE.step("early conflict detection")
@@ -234,10 +222,7 @@ def _(it: Script) -> Any:
 @PAGE.step("two inserts at once, with the file-system lock")
 def _(it: Script) -> Any:
     insert = {**FILE_SYSTEM, "hoodie.datasource.write.operation": "insert"}
-    _at_once(
-        lambda: _upsert(it, insert, (5, 1, "e", "v")),
-        lambda: _upsert(it, insert, (6, 1, "f", "w")),
-    )
+    _at_once(lambda: _upsert(it, insert, (5, 1, "e", "v")), lambda: _upsert(it, insert, (6, 1, "f", "w")))
     return _commits(it)
 
 
@@ -265,9 +250,10 @@ def _(it: Script) -> Any:
     return it.frame("refused boolean", (bool(refused),))
 
 
-@PAGE.step("after all: a single writer again")
-def _(it: Script) -> None:
-    _upsert(it, {MODE: "single_writer", "hoodie.clean.failed.writes.policy": "EAGER"}, (7, 1, "g", "x"))
+PAGE.add(
+    "after all: a single writer again",
+    lambda it: _upsert(it, {MODE: "single_writer", "hoodie.clean.failed.writes.policy": "EAGER"}, (7, 1, "g", "x")),
+)
 
 
 @PAGE.step("non-blocking: a merge-on-read table with a bucket index")
@@ -293,4 +279,4 @@ def _(it: Script) -> None:
 @PAGE.step("non-blocking: a merge-on-read table without a bucket index")
 def _(it: Script) -> None:
     it.use("plain")
-    _upsert(it, {**NON_BLOCKING, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}, (1, 1, "a", "x"))
+    _upsert(it, {**NON_BLOCKING, **MERGE_ON_READ}, (1, 1, "a", "x"))

@@ -21,7 +21,7 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "quick_start": {
         "incremental query from the first commit": (
             "a row that was written back unchanged is no change: JVM Hudi returns it again"
-        ),
+        )
     },
     "writing": {
         "mode ignore does nothing with an existing table": (
@@ -119,10 +119,7 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         ),
         "change data of a table without it": "the changes are computed from the files: JVM Hudi returns rows",
     },
-    "compaction": {
-        "an unknown trigger is refused": _BEFORE,
-        "an unknown strategy is refused": _BEFORE,
-    },
+    "compaction": {"an unknown trigger is refused": _BEFORE, "an unknown strategy is refused": _BEFORE},
     "clustering": {
         "one file alone, without sort columns": "it stays: JVM Hudi copies it",
         "an unknown plan strategy is refused": _BEFORE,
@@ -131,9 +128,7 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
             "the write succeeds, and a warning names the column: JVM Hudi commits the rows, and then fails"
         ),
     },
-    "cleaning": {
-        "an unknown trigger strategy is refused": _BEFORE,
-    },
+    "cleaning": {"an unknown trigger strategy is refused": _BEFORE},
     "indexes": {
         "GLOBAL_SIMPLE with hoodie.simple.index.update.partition.path off: a row stays": _STAYS,
         "GLOBAL_BLOOM with hoodie.bloom.index.update.partition.path off": _STAYS,

@@ -24,14 +24,14 @@ KEYED = {
 }
 
 
-@PAGE.step("insert into a new table, mode overwrite, no record key")
-def _(it: Script) -> None:
-    it.save(it.frame(TRIPS, *ROWS), "overwrite", KEYLESS)
-
-
-@PAGE.step("snapshot query with a filter")
-def _(it: Script) -> Any:
-    return it.load().where("fare > 20.0").select("uuid", "fare", "ts", "rider", "driver", "city")
+PAGE.add(
+    "insert into a new table, mode overwrite, no record key",
+    lambda it: it.save(it.frame(TRIPS, *ROWS), "overwrite", KEYLESS),
+)
+PAGE.add(
+    "snapshot query with a filter",
+    lambda it: it.load().where("fare > 20.0").select("uuid", "fare", "ts", "rider", "driver", "city"),
+)
 
 
 def tenfold(it: Script, rider: str) -> Any:
@@ -41,14 +41,14 @@ def tenfold(it: Script, rider: str) -> Any:
     return changed.select(*rows.columns).localCheckpoint()
 
 
-@PAGE.step("update: rows of the table with another fare, mode append")
-def _(it: Script) -> None:
-    it.save(tenfold(it, "rider-D"), "append", KEYLESS)
-
-
-@PAGE.step("the same with operation upsert")
-def _(it: Script) -> None:
-    it.save(tenfold(it, "rider-J"), "append", {**KEYLESS, OPERATION: "upsert"})
+PAGE.add(
+    "update: rows of the table with another fare, mode append",
+    lambda it: it.save(tenfold(it, "rider-D"), "append", KEYLESS),
+)
+PAGE.add(
+    "the same with operation upsert",
+    lambda it: it.save(tenfold(it, "rider-J"), "append", {**KEYLESS, OPERATION: "upsert"}),
+)
 
 
 @PAGE.step("delete rows of the table, mode append, no record key")
@@ -62,14 +62,14 @@ def _(it: Script) -> None:
     it.save(it.frame(TRIPS, *ROWS), "overwrite", KEYED)
 
 
-@PAGE.step("upsert in mode append without an operation")
-def _(it: Script) -> None:
-    it.save(tenfold(it, "rider-D").select("ts", "uuid", "rider", "driver", "fare", "city"), "append", KEYED)
-
-
-@PAGE.step("the rows of the table with their meta columns, written back")
-def _(it: Script) -> None:
-    it.save(it.load().where("city = 'chennai'").localCheckpoint(), "append", KEYED)
+PAGE.add(
+    "upsert in mode append without an operation",
+    lambda it: it.save(tenfold(it, "rider-D").select("ts", "uuid", "rider", "driver", "fare", "city"), "append", KEYED),
+)
+PAGE.add(
+    "the rows of the table with their meta columns, written back",
+    lambda it: it.save(it.load().where("city = 'chennai'").localCheckpoint(), "append", KEYED),
+)
 
 
 @PAGE.step("delete")
@@ -78,9 +78,7 @@ def _(it: Script) -> None:
     it.save(rows, "append", {**KEYED, OPERATION: "delete"})
 
 
-@PAGE.step("time travel to the first commit")
-def _(it: Script) -> Any:
-    return it.load(**{"as.of.instant": it.instants()[0][0]})
+PAGE.add("time travel to the first commit", lambda it: it.load(**{"as.of.instant": it.instants()[0][0]}))
 
 
 @PAGE.step("incremental query from the first commit")

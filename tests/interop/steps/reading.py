@@ -5,27 +5,17 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tests.interop.steps.script import Page, Script
+from tests.interop.steps import script
+from tests.interop.steps.script import COLUMNS, MERGE_ON_READ, OPERATION, Page, Script, dashed
 
 PAGE = Page("Reading data: query types, time travel, incremental, change data")
-COLUMNS = "id int, ts bigint, v string, p string"
-KEYED = {
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.table.cdc.enabled": "true",
-}
-MOR = {**KEYED, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+KEYED = {**script.KEYED, "hoodie.table.cdc.enabled": "true"}
+MOR = {**KEYED, **MERGE_ON_READ}
 TYPE = "hoodie.datasource.query.type"
 BEGIN, END = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime"
 INCREMENTAL = {TYPE: "incremental"}
 CDC = {TYPE: "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
-DELETE = {"hoodie.datasource.write.operation": "delete"}
-
-
-def _dashed(instant: str) -> str:
-    day, time = instant[:8], instant[8:]
-    return f"{day[:4]}-{day[4:6]}-{day[6:]} {time[:2]}:{time[2:4]}:{time[4:6]}.{time[6:]}"
+DELETE = {OPERATION: "delete"}
 
 
 def _fill(it: Script, options: dict[str, str]) -> None:
@@ -36,10 +26,7 @@ def _fill(it: Script, options: dict[str, str]) -> None:
     it.save(it.frame(COLUMNS, (3, 4, "c4", "y"), (5, 1, "e", "z")), "append", options)
 
 
-@PAGE.step("four commits on a copy-on-write table with change data")
-def _(it: Script) -> None:
-    it.use("cow")
-    _fill(it, KEYED)
+PAGE.add("four commits on a copy-on-write table with change data", lambda it: _fill(it, KEYED), table="cow")
 
 
 def _reads(kind: str) -> None:
@@ -58,7 +45,7 @@ def _reads(kind: str) -> None:
     add("query type read_optimized", lambda it: {TYPE: "read_optimized"})
     add("as.of.instant with a requested time", lambda it: {"as.of.instant": requested(it, 1)})
     add("as.of.instant with a completion time", lambda it: {"as.of.instant": completed(it, 1)})
-    add("as.of.instant with dashes", lambda it: {"as.of.instant": _dashed(requested(it, 1))})
+    add("as.of.instant with dashes", lambda it: {"as.of.instant": dashed(requested(it, 1))})
     add("as.of.instant in seconds", lambda it: {"as.of.instant": requested(it, 1)[:14]})
     add("as.of.instant in seconds since 1970", lambda it: {"as.of.instant": "4102444800"})
     add("as.of.instant with a day in the future", lambda it: {"as.of.instant": "2100-01-01"})
@@ -84,21 +71,11 @@ def _reads(kind: str) -> None:
 _reads("copy-on-write")
 
 
-@PAGE.step("four commits on a merge-on-read table with change data")
-def _(it: Script) -> None:
-    it.use("mor")
-    _fill(it, MOR)
+PAGE.add("four commits on a merge-on-read table with change data", lambda it: _fill(it, MOR), table="mor")
 
 
 _reads("merge-on-read")
 
 
-@PAGE.step("a schema of the caller's")
-def _(it: Script) -> Any:
-    return it.spark.read.format("hudi").schema("id int, v string").load(it.path)
-
-
-@PAGE.step("a path that is no table")
-def _(it: Script) -> Any:
-    it.use("nothing")
-    return it.load()
+PAGE.add("a schema of the caller's", lambda it: it.spark.read.format("hudi").schema("id int, v string").load(it.path))
+PAGE.add("a path that is no table", lambda it: it.load(), table="nothing")

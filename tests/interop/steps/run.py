@@ -50,6 +50,7 @@ def page_of(name: str) -> Page:
     """Return the page of a module."""
     page = importlib.import_module(f"tests.interop.steps.{name}").PAGE
     assert isinstance(page, Page)
+    assert all(step.call is not None for step in page.steps), "a step without statements has no function"
     return page
 
 

@@ -6,6 +6,7 @@ The same steps run with JVM Hudi and with hoodie; `run.py` runs the steps of one
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 FORMAT: Final = "hudi"
 _VOLATILE: Final = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
+_NAMED: Final = re.compile(r"\{(\w+)(?:\[(-?\d+)\])?\}")
 _FINISHED: Final = (".commit", ".deltacommit", ".replacecommit")
 QUICK: Final = {
     "hoodie.upsert.shuffle.parallelism": "2",
@@ -24,14 +26,24 @@ QUICK: Final = {
     "hoodie.delete.shuffle.parallelism": "2",
 }
 """Options of an ordinary script; they have no effect on rows."""
+COLUMNS: Final = "id int, ts bigint, v string, p string"
+KEYED: Final = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.partitionpath.field": "p",
+}
+MERGE_ON_READ: Final = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+OPERATION: Final = "hoodie.datasource.write.operation"
+FIRST: Final = ((1, 1, "a", "x"), (2, 1, "b", "x"), (3, 1, "c", "y"))
+"""Rows of `COLUMNS`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """One step: what it does in words, and the call. It may return a DataFrame, whose rows are compared too."""
 
     name: str
-    call: Callable[[Script], Any]
+    call: Callable[[Script], Any] | None
 
 
 @dataclass
@@ -42,13 +54,27 @@ class Page:
     steps: list[Step] = field(default_factory=list)
 
     def step(self, name: str) -> Callable[[Callable[[Script], Any]], Callable[[Script], Any]]:
-        """Add a step; steps run in the order of the module."""
+        """Add a step, or the call of a step that is there; steps run in the order of the module."""
 
         def add(call: Callable[[Script], Any]) -> Callable[[Script], Any]:
-            self.steps.append(Step(name, call))
+            named = [step for step in self.steps if step.name == name and step.call is None]
+            if named:
+                named[0].call = call
+            else:
+                self.steps.append(Step(name, call))
             return call
 
         return add
+
+    def add(self, name: str, call: Callable[[Script], Any], *, table: str = "") -> None:
+        """Add a step of one expression; `table`: it goes on with this table."""
+
+        def run(it: Script) -> Any:
+            if table:
+                it.use(table)
+            return call(it)
+
+        self.step(name)(run)
 
 
 class Script:
@@ -73,8 +99,27 @@ class Script:
         self.table, self._managed = table, managed
 
     def sql(self, text: str) -> Any:
-        """Run a statement, in which `{t}` is the name of the table, and `{path}` its path."""
-        return self.run_sql(text.format(t=self.table, path=self.path))
+        """Run a statement with the values of names in braces.
+
+        `{t}` is the table, `{path}` its path, and `{folder}` the folder of the page. `{requested[0]}`, `{completed[0]}`
+        and `{dashed[0]}` are times of the first commit. `{compaction_requested}` is `planned("compaction.requested")`.
+        """
+        return self.run_sql(_NAMED.sub(self._value, text))
+
+    def _value(self, found: re.Match[str]) -> str:
+        name, number = found.groups()
+        match name:
+            case "t":
+                return self.table
+            case "path":
+                return self.path
+            case "folder":
+                return str(self._folder)
+            case "dashed":
+                return dashed(self.instants()[int(number)][0])
+            case "requested" | "completed":
+                return self.instants()[int(number)][name == "completed"]
+        return self.planned(name.replace("_", "."))
 
     def frame(self, columns: str, *rows: Sequence[Any]) -> Any:
         """Return a DataFrame of the rows; `columns` is a schema in SQL."""
@@ -95,6 +140,11 @@ class Script:
         names = [found.name for found in folder.iterdir() if found.suffix in _FINISHED]
         pairs = [name.partition(".")[0].partition("_") for name in names]
         return sorted((requested, completed) for requested, _, completed in pairs)
+
+    def planned(self, suffix: str) -> str:
+        """Return the requested time of the newest instant whose file has this suffix."""
+        folder = Path(self.path, ".hoodie", "timeline")
+        return max(found.name for found in folder.glob(f"*.{suffix}")).partition(".")[0].partition("_")[0]
 
     def services(self, *, files: bool = False, metadata: bool = False) -> Any:
         """Return what table services left, as counts in a DataFrame: instants by action and state, archived ones too.
@@ -171,6 +221,11 @@ class Script:
         lines = Path(self.path, ".hoodie", "hoodie.properties").read_text("utf-8").splitlines()
         pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
         return {key: value.replace("\\:", ":").replace("\\=", "=") for key, _, value in pairs}
+
+
+def dashed(instant: str) -> str:
+    """Return an instant as a time in words: `2026-01-02 03:04:05.678`."""
+    return re.sub(r"(....)(..)(..)(..)(..)(..)(...)", r"\1-\2-\3 \4:\5:\6.\7", instant)
 
 
 def contents(frame: Any) -> dict[str, Any]:

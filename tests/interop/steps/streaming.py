@@ -8,30 +8,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.interop.steps.script import FORMAT, QUICK, Page, Script
+from tests.interop.steps import script
+from tests.interop.steps.script import COLUMNS, FIRST, FORMAT, MERGE_ON_READ, OPERATION, QUICK, Page, Script
 
 PAGE = Page("Streaming writes and reads")
-COLUMNS = "id int, ts bigint, v string, p string"
-KEYED = {
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.metadata.index.column.stats.enable": "false",
-}
-KEYLESS = {
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.metadata.index.column.stats.enable": "false",
-}
-MOR = {**KEYED, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
-OPERATION = "hoodie.datasource.write.operation"
+KEYED = {**script.KEYED, "hoodie.metadata.index.column.stats.enable": "false"}
+KEYLESS = {"hoodie.datasource.write.partitionpath.field": "p", "hoodie.metadata.index.column.stats.enable": "false"}
+MOR = {**KEYED, **MERGE_ON_READ}
 IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
 START = "hoodie.datasource.streaming.startOffset"
-CDC = {
-    "hoodie.datasource.query.type": "incremental",
-    "hoodie.datasource.query.incremental.format": "cdc",
-}
+CDC = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
 NOW = {"availableNow": True}
-FIRST = ((1, 1, "a", "x"), (2, 1, "b", "x"), (3, 1, "c", "y"))
 
 
 def _beside(it: Script, name: str) -> str:
@@ -87,30 +74,31 @@ def _changes(frame: Any) -> Any:
     return frame.select("op", "before", "after")
 
 
-@PAGE.step("a stream of files creates the table; trigger once")
-def _(it: Script) -> Any:
-    _put(it, "in", *FIRST, (1, 2, "newer", "x"))
-    _write(it, _files(it, "in"), KEYED, once=True)
+def _run(
+    it: Script, name: str, options: dict[str, str], *files: Sequence[Sequence[Any]], columns: str = COLUMNS, **more: Any
+) -> Any:
+    """Add files of rows to a folder, write the stream of the folder, and return how many commits the table has."""
+    for rows in files:
+        _put(it, name, *rows, columns=columns)
+    _write(it, _files(it, name, columns), options, **more)
     return _commits(it)
 
 
-@PAGE.step("the query again without new files writes nothing")
-def _(it: Script) -> Any:
-    _write(it, _files(it, "in"), KEYED)
-    return _commits(it)
+PAGE.add(
+    "a stream of files creates the table; trigger once",
+    lambda it: _run(it, "in", KEYED, (*FIRST, (1, 2, "newer", "x")), once=True),
+)
+PAGE.add("the query again without new files writes nothing", lambda it: _run(it, "in", KEYED))
 
 
 @PAGE.step("the query again with two new files: each batch is a commit")
 def _(it: Script) -> Any:
-    _put(it, "in", (1, 3, "again", "x"), (4, 1, "d", "z"))
-    _put(it, "in", (1, 2, "older", "x"), (3, 5, "c5", "y"))
-    _write(it, _files(it, "in"), {**KEYED, OPERATION: "upsert"})
-    return _commits(it)
+    files = (((1, 3, "again", "x"), (4, 1, "d", "z")), ((1, 2, "older", "x"), (3, 5, "c5", "y")))
+    return _run(it, "in", {**KEYED, OPERATION: "upsert"}, *files)
 
 
 @PAGE.step("the options of streams: retries, compaction, identifier")
 def _(it: Script) -> Any:
-    _put(it, "in", (5, 1, "e", "z"))
     more = {
         "hoodie.datasource.write.streaming.retry.count": "1",
         "hoodie.datasource.write.streaming.retry.interval.ms": "100",
@@ -118,106 +106,79 @@ def _(it: Script) -> Any:
         "hoodie.datasource.write.streaming.disable.compaction": "true",
         IDENTIFIER: "default_single_writer",
     }
-    _write(it, _files(it, "in"), {**KEYED, **more})
-    return _commits(it)
+    return _run(it, "in", {**KEYED, **more}, ((5, 1, "e", "z"),))
 
 
 @PAGE.step("the batch writer between two runs of a query")
 def _(it: Script) -> Any:
     it.save(it.frame(COLUMNS, (6, 1, "batch", "z")), "append", KEYED)
-    _put(it, "in", (6, 2, "stream", "z"))
-    _write(it, _files(it, "in"), KEYED)
-    return _commits(it)
+    return _run(it, "in", KEYED, ((6, 2, "stream", "z"),))
 
 
-@PAGE.step("another checkpoint, under the identifier of the first query")
-def _(it: Script) -> Any:
-    _put(it, "other", (7, 1, "g", "z"))
-    _write(it, _files(it, "other"), KEYED, checkpoint="second")
-    return _commits(it)
-
-
-@PAGE.step("another checkpoint with an identifier of its own")
-def _(it: Script) -> Any:
-    _write(it, _files(it, "other"), {**KEYED, IDENTIFIER: "second"}, checkpoint="third")
-    return _commits(it)
+PAGE.add(
+    "another checkpoint, under the identifier of the first query",
+    lambda it: _run(it, "other", KEYED, ((7, 1, "g", "z"),), checkpoint="second"),
+)
+PAGE.add(
+    "another checkpoint with an identifier of its own",
+    lambda it: _run(it, "other", {**KEYED, IDENTIFIER: "second"}, checkpoint="third"),
+)
 
 
 @PAGE.step("operation delete: a stream of keys")
 def _(it: Script) -> Any:
-    _put(it, "gone", (4, 0, "", "z"), (77, 0, "", "z"))
-    _write(it, _files(it, "gone"), {**KEYED, OPERATION: "delete", IDENTIFIER: "deletes"}, checkpoint="deletes")
-    return _commits(it)
+    options = {**KEYED, OPERATION: "delete", IDENTIFIER: "deletes"}
+    return _run(it, "gone", options, ((4, 0, "", "z"), (77, 0, "", "z")), checkpoint="deletes")
 
 
-@PAGE.step("several writers, and no identifier")
-def _(it: Script) -> Any:
-    _put(it, "other", (8, 1, "h", "z"))
-    more = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
-    _write(it, _files(it, "other"), {**KEYED, **more}, checkpoint="third")
-    return _commits(it)
+SEVERAL = {**KEYED, "hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+PAGE.add(
+    "several writers, and no identifier", lambda it: _run(it, "other", SEVERAL, ((8, 1, "h", "z"),), checkpoint="third")
+)
 
 
 @PAGE.step("several writers, with an identifier")
 def _(it: Script) -> Any:
     more = {
-        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
         "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
         "hoodie.clean.failed.writes.policy": "LAZY",
         IDENTIFIER: "second",
     }
-    _write(it, _files(it, "other"), {**KEYED, **more}, checkpoint="third")
-    return _commits(it)
+    return _run(it, "other", {**SEVERAL, **more}, checkpoint="third")
 
 
 @PAGE.step("operation insert keeps duplicates")
 def _(it: Script) -> Any:
     it.use("inserts")
-    _put(it, "inserts-in", *FIRST)
-    _put(it, "inserts-in", (1, 2, "twice", "x"), (1, 3, "and again", "x"))
-    _write(it, _files(it, "inserts-in"), {**KEYED, OPERATION: "insert"})
-    return _commits(it)
+    twice = ((1, 2, "twice", "x"), (1, 3, "and again", "x"))
+    return _run(it, "inserts-in", {**KEYED, OPERATION: "insert"}, FIRST, twice)
 
 
-@PAGE.step("operation bulk_insert")
-def _(it: Script) -> Any:
-    it.use("bulk")
-    _put(it, "bulk-in", *FIRST)
-    _put(it, "bulk-in", (1, 2, "twice", "x"))
-    _write(it, _files(it, "bulk-in"), {**KEYED, OPERATION: "bulk_insert"})
-    return _commits(it)
+PAGE.add(
+    "operation bulk_insert",
+    lambda it: _run(it, "bulk-in", {**KEYED, OPERATION: "bulk_insert"}, FIRST, ((1, 2, "twice", "x"),)),
+    table="bulk",
+)
 
 
 @PAGE.step("operation insert_overwrite: the partitions of each batch")
 def _(it: Script) -> None:
-    _put(it, "bulk-in", (9, 1, "only", "x"))
-    _write(it, _files(it, "bulk-in"), {**KEYED, OPERATION: "insert_overwrite"})
+    _run(it, "bulk-in", {**KEYED, OPERATION: "insert_overwrite"}, ((9, 1, "only", "x"),))
 
 
 @PAGE.step("rows with _hoodie_is_deleted")
 def _(it: Script) -> Any:
     it.use("flagged")
-    columns = COLUMNS + ", _hoodie_is_deleted boolean"
-    _put(it, "flagged-in", *((*row, False) for row in FIRST), columns=columns)
-    _put(it, "flagged-in", (1, 2, "a", "x", True), (4, 1, "d", "y", False), columns=columns)
-    _write(it, _files(it, "flagged-in", columns), KEYED)
-    return _commits(it)
+    files = ([(*row, False) for row in FIRST], ((1, 2, "a", "x", True), (4, 1, "d", "y", False)))
+    return _run(it, "flagged-in", KEYED, *files, columns=COLUMNS + ", _hoodie_is_deleted boolean")
 
 
-@PAGE.step("no record key")
-def _(it: Script) -> Any:
-    it.use("keyless")
-    _put(it, "keyless-in", *FIRST)
-    _put(it, "keyless-in", *FIRST[:2])
-    _write(it, _files(it, "keyless-in"), KEYLESS)
-    return _commits(it)
-
-
-@PAGE.step("no record key, no partition column, and no option but the name")
-def _(it: Script) -> Any:
-    it.use("bare")
-    _write(it, _files(it, "keyless-in"), {})
-    return _commits(it)
+PAGE.add("no record key", lambda it: _run(it, "keyless-in", KEYLESS, FIRST, FIRST[:2]), table="keyless")
+PAGE.add(
+    "no record key, no partition column, and no option but the name",
+    lambda it: _run(it, "keyless-in", {}),
+    table="bare",
+)
 
 
 @PAGE.step("partitionBy of the stream")
@@ -232,43 +193,36 @@ def _(it: Script) -> None:
 @PAGE.step("merge-on-read, compaction off")
 def _(it: Script) -> Any:
     it.use("mor")
-    _put(it, "mor-in", *FIRST)
-    _put(it, "mor-in", (1, 2, "a2", "x"), (2, 0, "older", "x"))
-    _put(it, "mor-in", (3, 7, "c7", "y"), (4, 1, "d", "y"))
-    _write(it, _files(it, "mor-in"), {**MOR, "hoodie.datasource.compaction.async.enable": "false"})
-    return _commits(it)
+    files = (FIRST, ((1, 2, "a2", "x"), (2, 0, "older", "x")), ((3, 7, "c7", "y"), (4, 1, "d", "y")))
+    return _run(it, "mor-in", {**MOR, "hoodie.datasource.compaction.async.enable": "false"}, *files)
 
 
 @PAGE.step("merge-on-read, asynchronous compaction after each batch")
 def _(it: Script) -> None:
-    _put(it, "mor-in", (1, 3, "a3", "x"))
-    _put(it, "mor-in", (1, 4, "a4", "x"), (5, 1, "e", "z"))
     more = {"hoodie.datasource.compaction.async.enable": "true", "hoodie.compact.inline.max.delta.commits": "1"}
-    _write(it, _files(it, "mor-in"), {**MOR, **more})
+    _run(it, "mor-in", {**MOR, **more}, ((1, 3, "a3", "x"),), ((1, 4, "a4", "x"), (5, 1, "e", "z")))
 
 
 @PAGE.step("a wider schema from the next run of a query on")
 def _(it: Script) -> None:
     it.use("wider")
-    _put(it, "wider-in", *FIRST)
-    _write(it, _files(it, "wider-in"), KEYED)
-    columns = COLUMNS + ", more double"
-    _put(it, "wider-in", (1, 2, "a2", "x", 0.5), (4, 1, "d", "y", 1.5), columns=columns)
-    _write(it, _files(it, "wider-in", columns), KEYED)
+    _run(it, "wider-in", KEYED, FIRST)
+    wider = ((1, 2, "a2", "x", 0.5), (4, 1, "d", "y", 1.5))
+    _run(it, "wider-in", KEYED, wider, columns=COLUMNS + ", more double")
 
 
-@PAGE.step("output mode complete: counts of groups")
-def _(it: Script) -> None:
-    it.use("counts")
+def _counts(it: Script) -> None:
     frame = _files(it, "mor-in").groupBy("p").count()
     _write(it, frame, {"hoodie.datasource.write.recordkey.field": "p"}, mode="complete")
+
+
+PAGE.add("output mode complete: counts of groups", _counts, table="counts")
 
 
 @PAGE.step("output mode complete: the query again")
 def _(it: Script) -> None:
     _put(it, "mor-in", (6, 1, "f", "w"))
-    frame = _files(it, "mor-in").groupBy("p").count()
-    _write(it, frame, {"hoodie.datasource.write.recordkey.field": "p"}, mode="complete")
+    _counts(it)
 
 
 def _each_batch(it: Script, frame: Any, name: str, function: Callable[[Any, int], None]) -> None:
@@ -307,8 +261,6 @@ def _(it: Script) -> None:
         )
 
     _put(it, "merge-in", (1, 2, "a2", "x"), (2, 2, "", "x"), (9, 1, "i", "z"))
-    frame = _files(it, "merge-in")
-    checkpoint = _beside(it, "checkpoint-merge")
     it.use("merged")
     it.sql("DROP TABLE IF EXISTS {t}")
     it.sql(
@@ -316,9 +268,7 @@ def _(it: Script) -> None:
         "TBLPROPERTIES (primaryKey = 'id')"
     )
     it.sql("INSERT INTO {t} VALUES (1, 1, 'a', 'x'), (2, 1, 'b', 'x')")
-    frame.writeStream.foreachBatch(merge).option("checkpointLocation", checkpoint).trigger(
-        **NOW
-    ).start().awaitTermination()
+    _each_batch(it, _files(it, "merge-in"), "merge", merge)
 
 
 @PAGE.step("a table as a stream: all rows first")
@@ -328,14 +278,11 @@ def _(it: Script) -> Any:
     return _read(it, "rows", _stream(it)).drop("_hoodie_file_name")
 
 
-@PAGE.step("the same stream again without new commits")
-def _(it: Script) -> Any:
-    return _read(it, "rows", _stream(it))
-
-
-@PAGE.step("start offset latest: nothing of the commits before")
-def _(it: Script) -> Any:
-    return _read(it, "latest", _stream(it, **{START: "latest"}))
+PAGE.add("the same stream again without new commits", lambda it: _read(it, "rows", _stream(it)))
+PAGE.add(
+    "start offset latest: nothing of the commits before",
+    lambda it: _read(it, "latest", _stream(it, **{START: "latest"})),
+)
 
 
 @PAGE.step("the same stream after an update and an insert: the changed rows")
@@ -344,9 +291,10 @@ def _(it: Script) -> Any:
     return _read(it, "rows", _stream(it))
 
 
-@PAGE.step("the stream from the latest offset after the update")
-def _(it: Script) -> Any:
-    return _read(it, "latest", _stream(it, **{START: "latest"}))
+PAGE.add(
+    "the stream from the latest offset after the update",
+    lambda it: _read(it, "latest", _stream(it, **{START: "latest"})),
+)
 
 
 @PAGE.step("the same stream after a delete and three updates of a row: its newest version")
@@ -357,19 +305,15 @@ def _(it: Script) -> Any:
     return _read(it, "rows", _stream(it))
 
 
-@PAGE.step("start offset 000, of a table with several commits")
-def _(it: Script) -> Any:
-    return _read(it, "zeros", _stream(it, **{START: "000"}))
-
-
-@PAGE.step("start offset at a completion time")
-def _(it: Script) -> Any:
-    return _read(it, "completion", _stream(it, **{START: it.instants()[1][1]}))
-
-
-@PAGE.step("start offset at a requested time")
-def _(it: Script) -> Any:
-    return _read(it, "requested", _stream(it, **{START: it.instants()[1][0]}))
+PAGE.add(
+    "start offset 000, of a table with several commits", lambda it: _read(it, "zeros", _stream(it, **{START: "000"}))
+)
+PAGE.add(
+    "start offset at a completion time", lambda it: _read(it, "completion", _stream(it, **{START: it.instants()[1][1]}))
+)
+PAGE.add(
+    "start offset at a requested time", lambda it: _read(it, "requested", _stream(it, **{START: it.instants()[1][0]}))
+)
 
 
 @PAGE.step("a stream into memory, filtered and aggregated")
@@ -381,9 +325,7 @@ def _(it: Script) -> Any:
     return it.spark.table("counted")
 
 
-@PAGE.step("change data as a stream: images are JSON text")
-def _(it: Script) -> Any:
-    return _changes(_read(it, "cdc", _stream(it, **CDC)))
+PAGE.add("change data as a stream: images are JSON text", lambda it: _changes(_read(it, "cdc", _stream(it, **CDC))))
 
 
 @PAGE.step("the stream of change data after two commits")
@@ -393,10 +335,7 @@ def _(it: Script) -> Any:
     return _changes(_read(it, "cdc", _stream(it, **CDC)))
 
 
-@PAGE.step("change data of a table without it")
-def _(it: Script) -> Any:
-    it.use("each")
-    return _read(it, "no-cdc", _stream(it, **CDC))
+PAGE.add("change data of a table without it", lambda it: _read(it, "no-cdc", _stream(it, **CDC)), table="each")
 
 
 @PAGE.step("from one table into another")
@@ -444,7 +383,4 @@ def _(it: Script) -> Any:
     return _changes(_read(it, "logged-changes", _stream(it, **CDC)))
 
 
-@PAGE.step("a stream of a path that is no table")
-def _(it: Script) -> Any:
-    it.use("nothing")
-    return _read(it, "nothing-rows", _stream(it))
+PAGE.add("a stream of a path that is no table", lambda it: _read(it, "nothing-rows", _stream(it)), table="nothing")

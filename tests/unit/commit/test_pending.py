@@ -25,15 +25,7 @@ from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.data_table import DataTable
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import (
-    Action,
-    Heartbeat,
-    State,
-    create_inflight,
-    delete_heartbeat,
-    delete_instant_files,
-    is_live,
-)
+from hoodie.timeline import Action, Heartbeat, State, create_inflight, delete_heartbeat, delete_instant_files, is_live
 from hoodie.view.table_view import TableView
 from tests.support.deaths import check_tidy
 from tests.support.losing_store import LOCK, LosingStore

@@ -57,10 +57,7 @@ def test_every_data_file_of_the_reference_is_recognised(golden_tables: Path) -> 
             "9eeba35d-145d-4fc1-89aa-54a3e8cea3b9-0_0-145-396_20261121123508310.parquet",
             BaseFileName(new_file_id(_UUID, 0), write_token(0, 145, 396), "20261121123508310", "parquet"),
         ),
-        (
-            ".files-0000-0_00000000000000010.log.12_0-0-0",
-            LogFileName("files-0000-0", "00000000000000010", 12, "0-0-0"),
-        ),
+        (".files-0000-0_00000000000000010.log.12_0-0-0", LogFileName("files-0000-0", "00000000000000010", 12, "0-0-0")),
         (".f_1.log.1_1-0-1.cdc", LogFileName("f", "1", 1, "1-0-1", ".cdc")),
         # Of an old writer.
         (".f_20200101000000.log.3", LogFileName("f", "20200101000000", 3, "")),

@@ -23,10 +23,7 @@ from tests.support.tables import PLAIN, new_table, plain, values_of
 
 TYPE = indexes.INDEX_TYPE_KEY
 MOVES = indexes.RECORD_UPDATE_PARTITION_PATH.key
-ENABLED = {
-    "hoodie.metadata.record.index.enable": "true",
-    "hoodie.metadata.global.record.level.index.enable": "true",
-}
+ENABLED = {"hoodie.metadata.record.index.enable": "true", "hoodie.metadata.global.record.level.index.enable": "true"}
 
 
 def serving(table: Table, properties: dict[str, str] | None = None) -> Index:

@@ -84,11 +84,7 @@ def test_changes_are_told_commit_by_commit() -> None:
     moved = table.upsert(one("k01", "c5", 100)).instant
     deleted = table.delete(["k01", "nobody"]).instant
     again = table.upsert(one("k01", "c6", 100)).instant
-    expected = [
-        ("k01", "put", "city=c5", moved),
-        ("k01", "delete", None, deleted),
-        ("k01", "put", "city=c6", again),
-    ]
+    expected = [("k01", "put", "city=c5", moved), ("k01", "delete", None, deleted), ("k01", "put", "city=c6", again)]
     assert changes(table, first) == expected
     assert changes(table, in_place) == expected
     assert changes(table, moved, deleted) == expected[1:2]

@@ -81,14 +81,9 @@ def path_of(partition: str | None) -> str:
 def table_of(shape: Shape, index: str, **options: Any) -> hoodie.Table:
     """A table with `ROWS`; with a global index, without the second record of one key. `v` is the row's number."""
     return new_table(
-        shape.schema,
-        rows_of(shape, index),
-        record_key=shape.record_key,
-        partition_by=shape.partition_by,
-        index=index,
-        properties={"hoodie.datasource.write.hive_style_partitioning": "false"},
-        **options,
-    )
+        shape.schema, rows_of(shape, index), record_key=shape.record_key, partition_by=shape.partition_by, index=index,
+        properties={"hoodie.datasource.write.hive_style_partitioning": "false"}, **options,
+    )  # fmt: skip
 
 
 def rows_of(shape: Shape, index: str) -> list[dict[str, Any]]:

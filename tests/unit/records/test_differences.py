@@ -26,10 +26,7 @@ ANY_VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
         pa.struct([("x", pa.float64()), ("y", pa.list_(pa.string()))]),
         [{"x": math.nan, "y": None}, {"x": None, "y": []}, {"x": None, "y": None}, {"x": 1.0, "y": ["a", None]}],
     ),
-    "list": (
-        pa.list_(pa.float64()),
-        [[], [None], [math.nan], [math.nan, 1.0], [1.0, math.nan], [0.0], [-0.0]],
-    ),
+    "list": (pa.list_(pa.float64()), [[], [None], [math.nan], [math.nan, 1.0], [1.0, math.nan], [0.0], [-0.0]]),
     "map": (
         pa.map_(pa.string(), pa.list_(pa.int64())),
         [[], [("a", None)], [("a", [])], [("a", [1])], [("b", [1])], [("a", [1]), ("b", [2, None])]],

@@ -125,11 +125,7 @@ def test_a_merge_that_did_not_finish() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [
-        b"no log file",
-        log_file(entry("0001", "commjt")),
-        log_file({"commitTime": None, "actionType": "commit"}),
-    ],
+    [b"no log file", log_file(entry("0001", "commjt")), log_file({"commitTime": None, "actionType": "commit"})],
     ids=["other bytes", "action", "time"],
 )
 def test_damaged_files_are_told(data: bytes) -> None:

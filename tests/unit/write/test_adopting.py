@@ -55,11 +55,7 @@ def test_a_folder_of_hive_style(folder: Path, tmp_path: Path) -> None:
     assert plan.size_bytes == sum(file.stat().st_size for file in folder.rglob("*.parquet"))
     assert plan.schema is not None
     assert plan.schema.equals(ROWS.schema)
-    assert plan.partitions == {
-        "city=__HIVE_DEFAULT_PARTITION__/day=3": 1,
-        "city=nyc/day=2": 1,
-        "city=sf/day=1": 2,
-    }
+    assert plan.partitions == {"city=__HIVE_DEFAULT_PARTITION__/day=3": 1, "city=nyc/day=2": 1, "city=sf/day=1": 2}
     assert not (tmp_path / "t").exists()
     done = adopt(folder, ordering="at")
     assert done.write is not None

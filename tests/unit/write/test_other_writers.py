@@ -13,12 +13,7 @@ from hoodie import CommitConflictError, Table, UnsupportedError, WriteResult
 from hoodie.commit.steps import Step
 from hoodie.files.staging import staged
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.instants.service_metadata import (
-    ClusteringGroup,
-    ClusteringPlan,
-    RequestedReplaceMetadata,
-    SliceInfo,
-)
+from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, RequestedReplaceMetadata, SliceInfo
 from hoodie.format.table import table_keys
 from hoodie.timeline import Action, create_inflight, create_requested
 from hoodie.view.slices import list_slices
@@ -76,10 +71,7 @@ def test_a_column_added_meanwhile_is_not_taken_back(table: Table, write: str) ->
         "upsert": partial(table.upsert, rows(("a", 5, "x"))),
         "delete_partitions": partial(table.delete_partitions, ["p=x"]),
     }
-    with (
-        once_at(Step.PREPARED, lambda: table.upsert(wider)),
-        pytest.raises(CommitConflictError, match="schema"),
-    ):
+    with once_at(Step.PREPARED, lambda: table.upsert(wider)), pytest.raises(CommitConflictError, match="schema"):
         changes[write]()
     assert "more" in table.schema.names
     assert len(values(table)) == 3

@@ -63,9 +63,7 @@ def test_inserts_that_look_up_no_keys_do_not_conflict() -> None:
     assert shown(store) == [("a", 1), ("a", 2)]
 
 
-def test_the_time_of_an_undone_attempt_has_no_other_owner_until_the_undo_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_time_of_an_undone_attempt_has_no_other_owner_until_the_undo_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     store = new_store(rows("a"))
     began = InstantClock.__init__
 

@@ -116,12 +116,7 @@ def test_deep_types_are_refused() -> None:
 
 def test_types_that_sql_changed() -> None:
     stored = pa.table(
-        {
-            "d": ["2024-01-02", None],
-            "t": ["12.345", "-3"],
-            "x": [0.1, -1.5e10],
-            "n": pa.array([1, None], pa.int32()),
-        }
+        {"d": ["2024-01-02", None], "t": ["12.345", "-3"], "x": [0.1, -1.5e10], "n": pa.array([1, None], pa.int32())}
     )
     types = [("d", pa.date32()), ("t", pa.decimal128(10, 2)), ("x", pa.decimal128(30, 10)), ("n", pa.string())]
     rows = conform(stored, pa.schema(types), stored=True)

@@ -173,11 +173,7 @@ _REFUSED: list[tuple[type[HoodieError], dict[str, Any], str]] = [
         r"hoodie\.table\.format=native expected, found 'iceberg'.*JVM Hudi",
     ),
     # A half upgraded table.
-    (
-        InvalidConfigError,
-        {keys.VERSION: "6"},
-        r"layout\.version=1 for table version 6 expected, found 2.*interrupted",
-    ),
+    (InvalidConfigError, {keys.VERSION: "6"}, r"layout\.version=1 for table version 6 expected, found 2.*interrupted"),
     (UnsupportedError, {keys.KEY_GENERATOR_TYPE: "MAGIC"}, r"keygenerator\.type"),
 ]
 

@@ -65,11 +65,7 @@ def test_no_task_does_more_than_the_bound_however_skewed_the_keys_are(bound: int
     scale = 1 if bound > 1 else 10_000
     keys, many = 1_000_000 // scale, 100_000 // scale
     hot = [many, *range(many + 1, many + 11)]
-    found = met(
-        (hot, [0] * 11, [keys] * 11),
-        ([many], [5], [keys]),
-        (range(many), [0] * many, [1] * many),
-    )
+    found = met((hot, [0] * 11, [keys] * 11), ([many], [5], [keys]), (range(many), [0] * many, [1] * many))
     tasks = tasks_of(found, bound=bound, parallelism=parallelism)
     assert max(int((task.stop - task.first).sum()) for task in tasks) <= bound
     if bound > FILE_COST:

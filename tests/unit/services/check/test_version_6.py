@@ -15,14 +15,10 @@ from tests.support.tables import TYPES, Rows, made_once, rows_of, trips, trips_s
 def _life(table_type: str, **properties: str) -> MemoryStore:
     """A table with inserts, updates of several log files, a compaction beside writes, and a delete."""
     store = trips_store(
-        {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")},
-        {"a": (2, "sf"), "d": (2, "la")},
-        {"a": (3, "sf"), "c": (3, "nyc")},
-        table_type=table_type,
-        index="simple",
-        table_version=6,
+        {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}, {"a": (2, "sf"), "d": (2, "la")},
+        {"a": (3, "sf"), "c": (3, "nyc")}, table_type=table_type, index="simple", table_version=6,
         properties={"hoodie.archive.automatic": "false", **properties},
-    )
+    )  # fmt: skip
     table = Table(store)
     if table_type == "merge_on_read":
         table.upsert(trips({"a": (4, "sf"), "b": (4, "sf")}))

@@ -33,14 +33,10 @@ AFTER: Rows = {"a": (4, "sf"), "c": (1, "nyc")}
 def logged_table(index: str = "simple") -> MemoryStore:
     """A table with four log files in a file group; its rows are `AFTER`."""
     store = trips_store(
-        {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")},
-        {"a": (4, "sf"), "b": (2, "sf")},
-        trips({"a": (3, "sf"), "b": (3, "sf")}, deleted=("b",)),
-        {"a": (2, "sf")},
-        {"a": (4, "sf")},
-        table_type="merge_on_read",
-        index=index,
-    )
+        {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}, {"a": (4, "sf"), "b": (2, "sf")},
+        trips({"a": (3, "sf"), "b": (3, "sf")}, deleted=("b",)), {"a": (2, "sf")}, {"a": (4, "sf")},
+        table_type="merge_on_read", index=index,
+    )  # fmt: skip
     assert merged_rows(store) == AFTER
     return store
 

@@ -190,9 +190,7 @@ def test_a_write_that_began_before_the_build_brings_its_filters() -> None:
     assert (report.ok, report.checked["files"]) == (True, 4), str(report)
 
 
-def test_a_wrong_filter_is_found_and_built_anew_and_look_ups_use_it_on_request(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_wrong_filter_is_found_and_built_anew_and_look_ups_use_it_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a filter that holds no key, a known key counts as new if the footer is not read."""
     table = made(**ENABLED)
     empty = FilterBuilder(FilterOptions(entries=20)).build().to_base64().encode()
