@@ -38,7 +38,7 @@ def register_merger(name: str, function: MergeFunction) -> None:
     >>> def summed(older, newer):
     ...     return newer.set_column(newer.schema.get_field_index("n"), "n", pc.add(older["n"], newer["n"]))
     >>> hoodie.register_merger("summed", summed)
-    >>> t = hoodie.create("memory://doc-merger", {"id": ["a"], "n": [1]}, record_key="id", merge_mode=summed)
+    >>> t = hoodie.create("memory://doc-register-merger", {"id": ["a"], "n": [1]}, record_key="id", merge_mode=summed)
     >>> [t.upsert({"id": ["a"], "n": [1]}).updated for _ in range(3)], t.to_arrow(["n"]).to_pylist()
     ([0, 1, 1], [{'n': 3}])
     """
