@@ -17,7 +17,7 @@ from hoodie.cli.terminal import print_answer, print_note, print_rows
 from hoodie.errors import InvalidConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _EXPLAIN = re.compile(r"^\s*EXPLAIN(\s+ANALYZE)?\s+", re.IGNORECASE)
 _SHOWN_MAX = 100
@@ -53,7 +53,10 @@ def query(
         if result is not None:
             # As in a subquery, further columns of one name have the names `name_1`, `name_2`, …
             found = result.select("*")
-            _print(_with_long_sums(found) if as_json else found.to_arrow_reader(), as_csv, as_json)
+            if as_json:
+                print_rows(_with_long_sums(found))
+            else:
+                _print(found.to_arrow_reader(), as_csv)
 
     try:
         _interruptible(con, answer)
@@ -72,20 +75,18 @@ def _interruptible(con: Any, answer: Callable[[], None]) -> None:
             raise
 
 
-def _with_long_sums(result: Any) -> pa.RecordBatchReader:
-    """Return the rows with integers for HUGEINT, the type of sums of integers; Arrow has them as decimals.
+def _with_long_sums(result: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the rows with integers for HUGEINT, the type of sums of integers; Arrow has them as decimals.
 
-    A value of more than 64 bits stays a decimal, with the others of its column.
+    A value of more than 64 bits stays a decimal, with the others of its column in the batch. Memory: one batch.
     """
-    rows = result.to_arrow_reader()
     sums = [number for number, kind in enumerate(result.types) if str(kind) == "HUGEINT"]
-    if not sums:
-        return rows
-    whole = rows.read_all()
-    for number in sums:
-        with contextlib.suppress(pa.ArrowInvalid):
-            whole = whole.set_column(number, whole.schema.names[number], whole.column(number).cast(pa.int64()))
-    return whole.to_reader()
+    for batch in result.to_arrow_reader():
+        columns = batch.columns
+        for number in sums:
+            with contextlib.suppress(pa.ArrowInvalid):
+                columns[number] = columns[number].cast(pa.int64())
+        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _tables_of(statement: str, known: Mapping[str, str], stores: Mapping[str, str]) -> dict[str, str]:
@@ -113,10 +114,8 @@ def _first_spelling(name: str, names: Iterable[str]) -> str:
     return next(other for other in names if other.lower() == name.lower())
 
 
-def _print(rows: pa.RecordBatchReader, as_csv: bool, as_json: bool) -> None:
-    if as_json:
-        print_rows(rows)
-    elif as_csv:
+def _print(rows: pa.RecordBatchReader, as_csv: bool) -> None:
+    if as_csv:
         from pyarrow import csv
 
         refused = [f"{field.name} ({field.type})" for field in rows.schema if not _fits_csv(field.type)]

@@ -200,8 +200,7 @@ def _is_damaged_version(view: TableView, path: str) -> bool:
     info = view.store.head(path)
     if info is None or parse_data_file(name_of(path)) is None:
         return False
-    stats = (stat for commit in _commits_of(view, path) for stat in commit.write_stats() if stat.path == path)
-    lengths = {stat.file_size_bytes for stat in stats} - {0}
+    lengths = {stat.file_size_bytes for stat in _stats_of(view, path)} - {0}
     return bool(lengths) and info.size_bytes not in lengths
 
 
@@ -221,9 +220,12 @@ def _loss_of(view: TableView, found: FileSlice, paths: Sequence[str], plans: Map
 
 def _recorded(view: TableView, path: str) -> int | None:
     """Return the rows of a base file, or the changes in a log file, as commits recorded them; they may be archived."""
-    stats = (stat for commit in _commits_of(view, path) for stat in commit.write_stats() if stat.path == path)
-    numbers = [stat.num_writes + (stat.num_deletes if stat.is_log_append else 0) for stat in stats]
+    numbers = [stat.num_writes + (stat.num_deletes if stat.is_log_append else 0) for stat in _stats_of(view, path)]
     return sum(numbers) if numbers else None
+
+
+def _stats_of(view: TableView, path: str) -> Iterator[WriteStat]:
+    return (stat for commit in _commits_of(view, path) for stat in commit.write_stats() if stat.path == path)
 
 
 def _commits_of(view: TableView, path: str) -> Iterator[CommitMetadata]:

@@ -102,7 +102,7 @@ def unreadable_plans(survey: Survey) -> list[Instant]:
     return [
         files[State.REQUESTED][0][0]
         for files in _files_by_instant(survey).values()
-        if any(found.kind in (kinds.PLAN_EMPTY, kinds.PLAN_DAMAGED) for found in _problems_of_contents(survey, files))
+        if any(True for _ in _problems_of_plan(survey, files))
     ]
 
 
@@ -182,6 +182,10 @@ def _problems_of_contents(survey: Survey, files: _Files) -> Iterator[Problem]:
         instant, _ = files[State.COMPLETED][0]
         kind = kinds.INSTANT_DAMAGED if instant.action is Action.SAVEPOINT else kinds.INSTANT_EMPTY
         yield from _parsed(survey, instant, State.COMPLETED, _CONTENTS, kind)
+    yield from _problems_of_plan(survey, files)
+
+
+def _problems_of_plan(survey: Survey, files: _Files) -> Iterator[Problem]:
     if State.COMPLETED not in files and State.REQUESTED in files:
         instant, info = files[State.REQUESTED][0]
         if instant.action in _PLANS and not info.size_bytes:

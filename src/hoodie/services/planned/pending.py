@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -101,14 +101,21 @@ def roll_back_plan(
         check_no_running_rollback(view, instant)
         if remove_plan:
             _check_removable(view, instant)
-        take_back_metadata(view, instant_time)
         is_foreign = runner.state is RunState.INTERRUPTED and runner.owner is None
         plan = service.stored_plan(view, instant) if is_foreign else None
-        count = clear_files(view, instant_time, () if plan is None else service.partitions_of(plan))
+        partitions = () if plan is None else service.partitions_of(plan)
         states = (State.INFLIGHT, State.REQUESTED) if remove_plan else (State.INFLIGHT,)
-        delete_instant_files(view.store, view.layout, instant_time, instant.action, *states)
-        delete_heartbeat(view.store, instant_time)
+        count = _delete(view, instant, partitions, *states)
     return RolledBack(instant_time, count)
+
+
+def _delete(view: TableView, instant: Instant, partitions: Collection[str], *states: State) -> int:
+    """Delete what attempts at a plan wrote, then its files of these states; return the number of data files."""
+    take_back_metadata(view, instant.requested_time)
+    count = clear_files(view, instant.requested_time, partitions)
+    delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, *states)
+    delete_heartbeat(view.store, instant.requested_time)
+    return count
 
 
 def drop_plan(view: TableView, instant: Instant) -> None:
@@ -126,12 +133,12 @@ def drop_plan(view: TableView, instant: Instant) -> None:
             f"the plan {files} is damaged, and log files of later writes belong to the file slices that it creates; "
             "restore the file from a copy"
         ) from error
-    if instant.action.writes_data:
-        take_back_metadata(view, instant.requested_time)
-        clear_files(view, instant.requested_time, ())
     states = (State.INFLIGHT, State.REQUESTED)
-    delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, *states)
-    delete_heartbeat(view.store, instant.requested_time)
+    if instant.action.writes_data:
+        _delete(view, instant, (), *states)
+    else:
+        delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, *states)
+        delete_heartbeat(view.store, instant.requested_time)
 
 
 def _check_removable(view: TableView, instant: Instant) -> None:
