@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 CODE = ROOT / "src" / "hoodie"
-LEFT_OUT = (".git", ".cache", ".venv*", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache")
+LEFT_OUT = (".cache", ".venv*", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Lt: "<=",
     ast.LtE: "<",

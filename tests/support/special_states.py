@@ -169,7 +169,10 @@ def _is_commit_time(kind: Kind) -> bool:
 WHILE_PLANNED = (
     *(
         replace(
-            action, name=f"{action.name} while a compaction is pending", prepare=plan_compaction, take_up=settle,
+            action,
+            name=f"{action.name} while a compaction is pending",
+            prepare=plan_compaction,
+            take_up=settle,
             fits=COMPACT.fits,
         )
         for action in (UPSERT, ACTION["insert_overwrite"], ACTION["delete_partitions"])
@@ -177,32 +180,44 @@ WHILE_PLANNED = (
     replace(
         UPSERT, name="upsert while a log compaction is pending", prepare=_plan_fold, take_up=settle, fits=FOLD.fits
     ),
-)  # fmt: skip
+)
 AFTER_A_DEATH = (
     replace(
-        COMPACT, name="compaction after a dead one",
+        COMPACT,
+        name="compaction after a dead one",
         prepare=_after(plan_compaction, _dead(COMPACT.act, ".commit", "move")),
     ),
     *(
         replace(
-            COMPACT, name=f"rollback of a dead compaction, plan {left}", method="rollback", act=act,
-            reaches=(".compaction.inflight",), prepare=_after(plan_compaction, _dead(COMPACT.act, ".commit", "move")),
+            COMPACT,
+            name=f"rollback of a dead compaction, plan {left}",
+            method="rollback",
+            act=act,
+            reaches=(".compaction.inflight",),
+            prepare=_after(plan_compaction, _dead(COMPACT.act, ".commit", "move")),
         )
         for left, act in (("too", _roll_back_plans), ("stays", _give_back_compaction))
     ),
     replace(
-        FOLD, name="log compaction after a dead one", act=lambda table: table.compact(),
+        FOLD,
+        name="log compaction after a dead one",
+        act=lambda table: table.compact(),
         prepare=_after(_plan_fold, _dead(lambda table: table.compact(), ".deltacommit", "move", is_last=True)),
     ),
     *(
         replace(
-            CLUSTER, name=f"clustering after one that died before its {ending}", act=_cluster_planned,
+            CLUSTER,
+            name=f"clustering after one that died before its {ending}",
+            act=_cluster_planned,
             prepare=_after(_plan_clustering, _dead(_cluster_planned, ending, "move")),
         )
         for ending in (".replacecommit", ".deltacommit")
     ),
     replace(
-        CLUSTER, name="rollback of a dead clustering", method="rollback", act=_roll_back_plans,
+        CLUSTER,
+        name="rollback of a dead clustering",
+        method="rollback",
+        act=_roll_back_plans,
         reaches=(".clustering.inflight",),
         prepare=_after(_plan_clustering, _dead(_cluster_planned, ".replacecommit", "move")),
     ),
@@ -221,9 +236,13 @@ AFTER_A_DEATH = (
     ),
     *(
         replace(
-            UPSERT, name=f"upsert after a dead {name}: {where}", act=_write_after_death,
-            rows=changed({"a": (2, "sf"), "x": (1, "la")}), prepare=_dead(ACTION[name].act, ending, operation, point),
-            fits=_is_first, until=".commit.requested",
+            UPSERT,
+            name=f"upsert after a dead {name}: {where}",
+            act=_write_after_death,
+            rows=changed({"a": (2, "sf"), "x": (1, "la")}),
+            prepare=_dead(ACTION[name].act, ending, operation, point),
+            fits=_is_first,
+            until=".commit.requested",
         )
         for name, where in (
             *(("upsert", where) for where in WRITE_DEATHS),
@@ -231,11 +250,14 @@ AFTER_A_DEATH = (
         )
         for operation, ending, point in (WRITE_DEATHS[where],)
     ),
-)  # fmt: skip
+)
 OF_METADATA = (
     replace(
-        UPSERT, name=f"upsert with statistics, {COMPACTED}", reaches=(".compaction.requested", "/column_stats/"),
-        properties={**STATISTICS, **METADATA_SERVICES}, fits=_is_plain,
+        UPSERT,
+        name=f"upsert with statistics, {COMPACTED}",
+        reaches=(".compaction.requested", "/column_stats/"),
+        properties={**STATISTICS, **METADATA_SERVICES},
+        fits=_is_plain,
     ),
     *(
         replace(ACTION[name], name=f"{name}, {COMPACTED}", properties=METADATA_SERVICES, fits=_is_plain)
@@ -248,28 +270,45 @@ OF_METADATA = (
         for action, until in ((UPSERT, ".commit.inflight"), (ACTION["bulk_insert"], ""))
     ),
     replace(
-        UPSERT, name="upsert after the JVM dropped the index", prepare=_drop_index_as_the_jvm, fits=_is_first,
+        UPSERT,
+        name="upsert after the JVM dropped the index",
+        prepare=_drop_index_as_the_jvm,
+        fits=_is_first,
         until=".commit.inflight",
     ),
     replace(
-        ACTION["rebuild of the metadata table"], name="rebuild of a damaged index", prepare=_damage_index,
-        fits=_is_first, needs_it=True,
+        ACTION["rebuild of the metadata table"],
+        name="rebuild of a damaged index",
+        prepare=_damage_index,
+        fits=_is_first,
+        needs_it=True,
     ),
     *(
         replace(
-            UPSERT, name=f"upsert with {service} of the metadata table", prepare=_write_until(part), reaches=(part,),
-            properties=METADATA_SERVICES, fits=_is_first,
+            UPSERT,
+            name=f"upsert with {service} of the metadata table",
+            prepare=_write_until(part),
+            reaches=(part,),
+            properties=METADATA_SERVICES,
+            fits=_is_first,
         )
         for service, part in (("cleaning", ".clean.requested"), ("archiving", "/history/"))
     ),
-)  # fmt: skip
+)
 OF_WRITES = (
     replace(
-        UPSERT, name="upsert with change data", reaches=(".cdc",), properties={"hoodie.table.cdc.enabled": "true"},
+        UPSERT,
+        name="upsert with change data",
+        reaches=(".cdc",),
+        properties={"hoodie.table.cdc.enabled": "true"},
         fits=lambda kind: _is_plain(kind) and not kind.is_merge_on_read,
     ),
     replace(
-        UPSERT, name="upsert that is retried", act=_retried, rows=changed({**THEIRS, **OURS}), between=changed(THEIRS),
+        UPSERT,
+        name="upsert that is retried",
+        act=_retried,
+        rows=changed({**THEIRS, **OURS}),
+        between=changed(THEIRS),
         fits=_is_plain,
     ),
     replace(
@@ -282,7 +321,7 @@ OF_WRITES = (
         fits=_is_commit_time,
     ),
     replace(UPSERT, name="upsert in commit time", fits=_is_commit_time),
-)  # fmt: skip
+)
 
 SPECIAL: tuple[Cell, ...] = tuple(
     Cell(action, kind)
