@@ -61,6 +61,15 @@ def is_build(instant_time: str) -> bool:
     return instant_time[_INSTANT_DIGITS:] == _INDEXER
 
 
+def is_of_data_table(instant_time: str) -> bool:
+    """Return whether the instant is not one that only the metadata table has: a service, or one that fills a partition.
+
+    >>> is_of_data_table("20261121123616628"), is_of_data_table("20261121123616628001")
+    (True, False)
+    """
+    return len(instant_time) <= _INSTANT_DIGITS and not fills_a_partition(instant_time)
+
+
 def visible_instants(metadata_timeline: Timeline, data_timeline: Timeline) -> Timeline:
     """Return the instants of the metadata table that readers see: completed, and not pending on the data timeline.
 

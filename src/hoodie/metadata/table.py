@@ -18,7 +18,7 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import write_delta_commit
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.instants import visible_instants
+from hoodie.metadata.instants import is_of_data_table, visible_instants
 from hoodie.metadata.kinds.files import FilesListing, WantedPartitions
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
@@ -122,7 +122,8 @@ class MetadataTable:
         with self._lock:
             timeline = self._folder.existing_timeline()
             commits = [found for found in timeline.completed() if found.action is Action.DELTA_COMMIT]
-            self.recorded = {found.requested_time: self._folder.order_time(found) for found in commits}
+            recorded = {found.requested_time: self._folder.order_time(found) for found in commits}
+            self.recorded = {time: at for time, at in recorded.items() if is_of_data_table(time)}
             self._last_completion = max((found.completion_time or "" for found in commits), default="")
             return self._listing.read(visible_instants(timeline, data_timeline), partitions)
 

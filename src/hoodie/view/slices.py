@@ -90,6 +90,9 @@ def _check_no_instant_is_lost(
 
     Raises: CorruptFileError.
     """
+    names_base = view.config.version.log_name_has_base_instant
+    if names_base and view.config.table_type is TableType.MERGE_ON_READ:
+        unknown = {*unknown, *recorded_by_last_listing(view)}  # the names of its log files do not have their instants
     lost = [
         found
         for found in (*lost_and_recorded(view), *gone_instants(view, unknown))
@@ -103,10 +106,10 @@ def _check_no_instant_is_lost(
     needed = list_slices(mended, partitions, as_of=as_of)
     has = {path for found in slices for path in found.paths}
     missing = {path for found in needed for path in found.paths} - has
-    logs = [log for found in needed for log in found.log_files if log.path in missing]
+    logs = [log for found in needed for log in found.log_files]
     for one in lost:
         names_it = any(instant_of_data_file(path) == one.requested_time for path in missing)
-        if view.config.version.log_name_has_base_instant and not names_it:
+        if names_base and not names_it:
             names_it = bool(logs_of_instant(view.store, logs, one.requested_time))
         if names_it or (one.instant is not None and one.instant.action in REPLACING):
             raise one.error(view)
