@@ -212,6 +212,9 @@ def _expression(value: Any) -> Any:
 
 
 def _where(value: Any) -> Any:
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "polars" and kind.__name__ == "Expr":
+        return value
     found = _text(value)
     return _expression(value) if found is _UNREAD else found
 

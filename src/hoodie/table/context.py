@@ -24,7 +24,7 @@ Text = Mapping[str, Any]
 Assignments = Mapping[str, Any]
 """Spark SQL expressions by column; numbers, truth values and None stand for literals."""
 Where = str | Any
-"""A condition in Spark SQL, or an expression of pyarrow."""
+"""A condition in Spark SQL, or an expression of pyarrow or Polars."""
 Partitions = Collection[str | Mapping[str, Any]]
 """Partition paths, or values by partition column."""
 Session = Any
@@ -130,7 +130,7 @@ class TableContext:
         session: Any = None,
         clock: Clock | None = None,
     ) -> Condition | None:
-        """Return a condition that is a text of SQL or an expression of pyarrow; None for None.
+        """Return a condition that is a text of SQL or an expression of pyarrow or Polars; None for None.
 
         `view`: of the table whose columns an expression has, if the caller has loaded it. `session`: the Spark session
         that evaluates the condition, if this process does not. `clock`: of the call, if other expressions need it.
@@ -147,8 +147,10 @@ class TableContext:
             return Condition.of_call(where, lambda: (view or self.view()).schema().arrow.names, clock)
         from hoodie.format.schema.table_schema import with_meta_fields
         from hoodie.read.arrow_filter import sql_of
+        from hoodie.read.polars_filter import is_polars, sql_of_polars
 
-        return Condition.parse(sql_of(where, with_meta_fields((view or self.view()).schema().arrow)))
+        to_sql = sql_of_polars if is_polars(where) else sql_of
+        return Condition.parse(to_sql(where, with_meta_fields((view or self.view()).schema().arrow)))
 
     def clock(self, session: Any) -> Clock:
         """Return the clock of a call whose expressions the session evaluates; None: this process, in UTC."""

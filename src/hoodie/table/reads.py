@@ -65,8 +65,8 @@ class TableReads:
         Args:
             columns: the columns to return, in order; default is the five `_hoodie_*` columns, then the table's columns.
                 The case of a name does not matter. `st.a` is the field `a` of the struct `st`, returned as `a`.
-            where: condition in Spark SQL, or an expression of pyarrow that SQL can say; partitions and row groups that
-                cannot match are not read.
+            where: condition in Spark SQL, or an expression of pyarrow or Polars that SQL can say; partitions and row
+                groups that cannot match are not read.
             as_of: read the table as of this instant (inclusive), datetime or ISO date; without a zone it is local time.
                 Commits that completed later do not count; with `requested:` before a text, commits that were requested
                 later (Hudi's rule).

@@ -219,7 +219,7 @@ class TableWrites:
         one of these rows matches, all of them are deleted.
 
         Args:
-            where: condition in Spark SQL, or an expression of pyarrow that SQL can say.
+            where: condition in Spark SQL, or an expression of pyarrow or Polars that SQL can say.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
@@ -394,7 +394,7 @@ class TableWrites:
         Args:
             assignments: an expression for each column to set; the case of column names does not matter. Numbers, truth
                 values and None stand for themselves.
-            where: condition in Spark SQL, or an expression of pyarrow that SQL can say.
+            where: condition in Spark SQL, or an expression of pyarrow or Polars that SQL can say.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 

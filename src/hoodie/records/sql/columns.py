@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
@@ -63,7 +63,7 @@ def resolve(node: exp.Expression, columns: pa.Schema | Columns, *, joined: int =
     Raises: SchemaMismatchError for a name that is unknown or matches two columns.
     """
     parts = _name_parts(node)
-    return _resolve_parts([".".join(parts[:joined]), *parts[joined:]], columns)
+    return resolve_parts([".".join(parts[:joined]), *parts[joined:]], columns)
 
 
 def resolve_name(name: str, schema: pa.Schema) -> ColumnRef:
@@ -71,10 +71,11 @@ def resolve_name(name: str, schema: pa.Schema) -> ColumnRef:
 
     Raises: as `resolve`.
     """
-    return _resolve_parts([name] if schema.get_field_index(name) >= 0 else name.split("."), schema)
+    return resolve_parts([name] if schema.get_field_index(name) >= 0 else name.split("."), schema)
 
 
-def _resolve_parts(parts: list[str], columns: pa.Schema | Columns) -> ColumnRef:
+def resolve_parts(parts: Sequence[str], columns: pa.Schema | Columns) -> ColumnRef:
+    """Find the column of a name, and below it the fields of the further names. Raises: as `resolve`."""
     columns = columns if isinstance(columns, Columns) else Columns(columns)
     fields: Iterable[pa.Field] = columns.schema
     path: tuple[str, ...] = ()
