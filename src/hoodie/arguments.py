@@ -71,7 +71,7 @@ def check_arguments(function: _F) -> _F:
 
 def _translated(properties: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """Return options with names of JVM Hudi in our names, and notes. Raises: InvalidConfigError."""
-    from hoodie.config.hudi_options import translated
+    from hoodie.config.translation import translated
 
     found = translated(properties)
     return found.properties, found.notes

@@ -12,7 +12,8 @@ import pytest
 import hoodie
 import hoodie.config
 from hoodie.config import OPTIONS, Option, check_options
-from hoodie.config.hudi_options import _CLASSES, Fate, hudi_options, translated
+from hoodie.config.hudi_options import Fate, hudi_options
+from hoodie.config.translation import _CLASSES, translated
 from hoodie.errors import HoodieWarning, InvalidConfigError
 from hoodie.format.table.call_options import is_table_property
 from tests.support.tables import new_table
@@ -116,6 +117,7 @@ def test_what_has_no_notes_warns() -> None:
         ({"hoodie.datasource.write.payload.class": "a.b.OwnPayload"}, "no counterpart here; expected one of Over"),
         ({"hoodie.cleaner.policy": "X", "hoodie.clean.policy": "Y"}, r"are names of one option, hoodie\.clean\.policy"),
         ({"hoodie.index.typ": "simple"}, r"did you mean 'hoodie\.index\.type'"),
+        ({"hoodie.datasorce.write.operaton": "insert"}, r"did you mean 'hoodie\.datasource\.write\.operation'\?"),
         ({"hoodie.no.such.option": "1"}, r"unknown option 'hoodie\.no\.such\.option'; hoodie\.config\.OPTIONS"),
     ],
 )

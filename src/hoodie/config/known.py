@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from hoodie.config import clustering, compaction, concurrency, indexes, retention, writes
+from hoodie.config.hudi_options import hudi_options
 from hoodie.config.option import Option
 from hoodie.config.writes import MAX_FILE_BYTES, SMALL_FILE_BYTES
 from hoodie.errors import InvalidConfigError
@@ -15,6 +16,8 @@ _MODULES = (writes, indexes, compaction, clustering, retention, concurrency)
 
 _NEAR: Final = 0.9
 """How similar a known key must be to be suggested: a misspelling is, another option is not."""
+_NEAR_WORD: Final = 0.8
+"""The same for names without `hoodie.`, which are short."""
 
 OPTIONS: Final[Mapping[str, Option[Any]]] = {
     option.key: option for module in _MODULES for option in vars(module).values() if isinstance(option, Option)
@@ -25,7 +28,7 @@ OPTIONS: Final[Mapping[str, Option[Any]]] = {
 def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = ()) -> None:
     """Refuse unknown keys and values that do not parse; `also_known` are further accepted keys (table properties).
 
-    Raises: InvalidConfigError; the message names the most similar known key.
+    Raises: InvalidConfigError; the message names the most similar known key, ours or one of JVM Hudi.
 
     >>> check_options({"hoodie.index.typ": "simple"})
     Traceback (most recent call last):
@@ -37,9 +40,25 @@ def check_options(properties: Mapping[str, str], *, also_known: Iterable[str] = 
         if key in OPTIONS:
             OPTIONS[key].get(properties)
         elif key not in known:
-            near = difflib.get_close_matches(key, known, 1, _NEAR)
-            advice = f"did you mean {near[0]!r}?" if near else "hoodie.config.OPTIONS lists all options"
-            raise InvalidConfigError(f"unknown option {key!r}; {advice}")
+            raise InvalidConfigError(
+                f"unknown option {key!r}; {did_you_mean([key], known) or 'hoodie.config.OPTIONS lists all options'}"
+            )
+
+
+def did_you_mean(unknown: Iterable[str], known: Iterable[str]) -> str:
+    """Return the question after a misspelt option: the most similar key of `known`, else of JVM Hudi; empty for none.
+
+    >>> did_you_mean(["operaton", "x"], ["operation"]), did_you_mean(["hoodie.datasorce.write.operaton"], [])
+    ("did you mean 'operation'?", "did you mean 'hoodie.datasource.write.operation'?")
+    """
+    listed, found = list(known), []
+    for key in unknown:
+        near = difflib.get_close_matches(key, listed, 1, _NEAR if "." in key else _NEAR_WORD)
+        if not near and "." in key:
+            names = difflib.get_close_matches(key.lower(), hudi_options(), 1, _NEAR)
+            near = [hudi_options()[name].key for name in names]
+        found += near
+    return f"did you mean {', '.join(map(repr, found))}?" if found else ""
 
 
 def check_sizes(options: Mapping[str, str]) -> None:

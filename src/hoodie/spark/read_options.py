@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hoodie.config.hudi_options import hudi_options, translated
-from hoodie.config.known import OPTIONS
+from hoodie.config.hudi_options import hudi_options
+from hoodie.config.known import OPTIONS, did_you_mean
+from hoodie.config.translation import translated
 from hoodie.engine.inputs import table_in_memory
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.format.table.call_options import is_table_property
@@ -43,6 +44,11 @@ _HUDI: Final = "hoodie."
 _OF_CATALOGS: Final = ("location", "owner", "provider", "comment", "external", "is_managed_location", "collation")
 """Properties that Spark's catalog adds to the options of a table; it repeats the others as `option.<name>`."""
 _STORAGE: Final = "storage."
+_NO_PATH: Final = (
+    "no path: call load(path) or save(path); saveAsTable, insertInto and SQL on tables of the catalog need "
+    "hoodie.register(spark), or in the statement WITH (path = '...')"
+)
+"""Spark hands over no path for a table of its catalog; a registered session finds it."""
 _WIDER: Final = frozenset({(pa.int32(), pa.int64()), (pa.float32(), pa.float64())})
 
 
@@ -218,9 +224,10 @@ def read_options(options: Mapping[str, str]) -> tuple[StoreSpec, dict[str, str]]
 def _check_others(jvm: Mapping[str, str]) -> None:
     """Raises: InvalidConfigError for options that are unknown, or that would change which rows are read."""
     of_reads = {name: value for name, value in jvm.items() if name.startswith(_READS)}
-    unknown = jvm.keys() - of_reads.keys() - OPTIONS.keys() - hudi_options().keys()
+    unknown = jvm.keys() - OPTIONS.keys() - hudi_options().keys()
     if found := sorted(name for name in unknown if not is_table_property(name)):
-        raise InvalidConfigError(f"unknown options {found}; docs/options.md has the list")
+        near = did_you_mean(found, (*OPTIONS, *_QUERY, _FORMAT, *JVM_BOUNDS))
+        raise InvalidConfigError(f"unknown options {found}; {near or 'docs/options.md has the list'}")
     translated(of_reads)
 
 
@@ -266,10 +273,10 @@ def store_and_options(options: Mapping[str, str], known: Sequence[str]) -> tuple
     }
     unknown = sorted(name for name in own if name not in known and not name.startswith(_HUDI))
     if unknown or "path" not in found:
-        no_path = "no path: call load(path) or save(path); in SQL, tables of the catalog need WITH (path = '...')"
-        what = f"unknown options {unknown}" if unknown else no_path
+        what = f"unknown options {unknown}; {did_you_mean(unknown, ('path', *known))}".rstrip("; ")
         raise InvalidConfigError(
-            f"{what}; the options are path, {', '.join(known)}, {_HUDI}<name> and {_STORAGE}<name>"
+            f"{what if unknown else _NO_PATH}; the options are path, {', '.join(known)}, {_HUDI}<name> and "
+            f"{_STORAGE}<name>"
         )
     return open_store(found["path"], storage).spec, own
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlglot import Token, TokenType, exp
 
-from hoodie.config.hudi_options import translated
+from hoodie.config.translation import translated
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.schema.table_schema import META_FIELDS
 from hoodie.records.sql.parse import closing, other_clauses, to_sql, tokens_of

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hoodie.config.hudi_options import translated
 from hoodie.config.indexes import INDEX_TYPE_KEY, RECORD_UPDATE_PARTITION_PATH
+from hoodie.config.translation import translated
 from hoodie.config.writes import NEW_KEY_ENCODING
 from hoodie.errors import InvalidConfigError, TableExistsError, TableNotFoundError
 from hoodie.files.table_properties import read_table_config, table_exists
