@@ -81,7 +81,10 @@ def rollback(
     chain: Annotated[bool, typer.Option("--chain", help="Roll back all later commits too.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled back.")] = False,
 ) -> ServiceResult:
-    """Roll back a write or compaction: delete its files, and its instant from the timeline."""
+    """Roll back a write or compaction: delete its files, and its instant from the timeline.
+
+    The result counts the instants, the rows that they had inserted, updated and deleted, and the deleted files.
+    """
     return call.table.rollback(instant, chain=chain, dry_run=dry_run)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, HoodieError, InstantNotFoundError
 from hoodie.format.avro.file import is_avro_file, parse_record
-from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.json_text import parse_json
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.timeline import Action, Instant, parse_instant_time, read_instant
@@ -31,8 +31,6 @@ HISTORY_SCHEMA = pa.schema(
         pa.field("seconds", pa.float64()),
     ]
 )
-_REARRANGING = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
-"""Operations that rewrite existing records and change none."""
 
 
 def history(view: TableView, limit: int | None = None, *, archived: bool = False) -> pa.Table:
@@ -94,14 +92,9 @@ def _seconds_between(start: str, end: str | None, zone: TimelineZone) -> float |
 
 def _counts(metadata: CommitMetadata) -> Mapping[str, Any]:
     stats = list(metadata.write_stats())
-    records = {
-        "inserted": sum(stat.num_inserts for stat in stats),
-        "updated": sum(stat.num_update_writes for stat in stats),
-        "deleted": sum(stat.num_deletes for stat in stats),
-    }
     return {
         "operation": (metadata.operation_type or "").lower() or None,
-        **({} if metadata.operation_type in _REARRANGING else records),
+        **(metadata.changed_records() or {}),
         "files_created": sum(stat.is_new_file_group for stat in stats),
         "files_updated": sum(not stat.is_new_file_group for stat in stats),
         "bytes_written": sum(stat.total_write_bytes for stat in stats),

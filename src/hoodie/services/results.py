@@ -4,7 +4,7 @@ A report has what was checked, the number of problems of each kind, and a few ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -88,8 +88,13 @@ class ServiceResult:
                 facts.append(amount)
             elif count:
                 would.setdefault(verb, []).append(amount)
-        deeds = ", ".join(f"{verb} {' and '.join(amounts)}" for verb, amounts in would.items())
+        deeds = ", ".join(f"{verb} {_listed(amounts)}" for verb, amounts in would.items())
         return ", ".join([*([f"would {deeds}"] if deeds else []), *facts])
+
+
+def _listed(amounts: Sequence[str]) -> str:
+    *most, last = amounts
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _named(amounts: Mapping[str, int]) -> Iterable[tuple[str, int]]:

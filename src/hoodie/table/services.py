@@ -241,7 +241,9 @@ class TableServices:
     ) -> ServiceResult:
         """Roll back a pending instant, or a completed commit; see `services.recovery.rollback`.
 
-        A completed commit must be the newest; with `chain` all later ones are rolled back with it.
+        A completed commit must be the newest; with `chain` all later ones are rolled back with it. The counts of the
+        result are the `instants`, the rows that these had inserted, updated and deleted by their own record
+        (`inserted_rows`, `updated_rows`, `deleted_rows`; none of a pending instant), and the files deleted.
 
         Raises:
             InstantNotFoundError: the timeline has no such instant.
@@ -254,8 +256,8 @@ class TableServices:
         >>> written = t.upsert(rows)
         >>> wrong = t.upsert({"id": ["b"], "x": [9]})
         >>> undone = t.rollback(wrong.instant)
-        >>> t.count()
-        1
+        >>> undone.counts["instants"], undone.counts["inserted_rows"], t.count()
+        (1, 1, 1)
         """
         from hoodie.services.recovery.rollback import RollbackOptions, roll_back_instant
 

@@ -106,6 +106,9 @@ def test_a_savepoint_from_its_creation_to_its_deletion(run: Run, path: Path) -> 
     table.upsert([{"id": "d", "x": 4}])
     assert "not the newest" in run.error("rollback", path, second)
     assert run.json("rollback", path, second, "--chain", "--dry-run")["counts"]["instants"] == 2
+    assert "would roll back 2 instants and 2 inserted rows, delete " in run.text(
+        "rollback", path, second, "--chain", "--dry-run"
+    )
     assert table.count() == 4
     assert run.json("restore", path, first)["counts"]["instants"] == 2
     assert table.count() == 2

@@ -45,12 +45,12 @@ DRY_RUNS: dict[str, tuple[Callable[[Table], ServiceResult], str]] = {
     ),
     "rollback": (
         lambda table: table.rollback(_newest(table), dry_run=True),
-        r"rollback: would roll back 1 instant, delete 1 file and \d\.\d kB",
+        r"rollback: would roll back 1 instant and 1 updated row, delete 1 file and \d\.\d kB",
     ),
     "rollback of a pending write": (_rolls_back_pending, r"rollback: would roll back 1 instant"),
     "restore": (
         lambda table: table.restore(_newest(table, back=3), dry_run=True),
-        r"restore: would roll back 2 instants, delete 2 files and \d\.\d kB",
+        r"restore: would roll back 2 instants and 2 updated rows, delete 2 files and \d\.\d kB",
     ),
     "expire_partitions": (
         lambda table: table.expire_partitions(

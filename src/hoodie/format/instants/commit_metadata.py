@@ -78,6 +78,20 @@ class CommitMetadata:
         """Avro schema (JSON text) of the table without meta fields; None if the instant stores no schema."""
         return self.extra_metadata.get(SCHEMA_KEY) or None
 
+    def changed_records(self) -> dict[str, int] | None:
+        """Return the records that were inserted, updated and deleted, as the write stats count them.
+
+        None for compactions, log compactions and clusterings, which rewrite records and change none.
+        """
+        if self.operation_type in _REARRANGING:
+            return None
+        stats = list(self.write_stats())
+        return {
+            "inserted": sum(stat.num_inserts for stat in stats),
+            "updated": sum(stat.num_update_writes for stat in stats),
+            "deleted": sum(stat.num_deletes for stat in stats),
+        }
+
     def write_stats(self) -> Iterator[WriteStat]:
         """Iterate over the write stats of all partitions."""
         for stats in self.partition_to_write_stats.values():
@@ -166,6 +180,7 @@ class CommitMetadata:
         return {"partitionToReplaceFileIds": replaced}
 
 
+_REARRANGING: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
 _T = TypeVar("_T")
 _STATS: Final = "partitionToWriteStats"
 _EXPECTED: Final = "an Avro container or a JSON object"

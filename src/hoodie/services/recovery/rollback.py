@@ -5,6 +5,7 @@ A pending instant is a dead write, or the plan of a compaction or clustering.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -68,7 +69,7 @@ def _roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = 
                 raise CommitConflictError(f"the writer of {instant} is running: stop it first, or wait until it ends")
             check_no_running_rollback(view, instant)
             done = roll_back(view, instant)
-    counts = {"files_deleted": done.files_deleted}
+    counts = {"instants": 1, "files_deleted": done.files_deleted}
     return ServiceResult(operation=OPERATION, instant=done.instant_time, counts=counts, seconds=times.seconds())
 
 
@@ -134,12 +135,22 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
 
 
 def what_goes(view: TableView, operation: str, instants: Sequence[Instant]) -> ServiceResult:
-    """Return the result of a dry run: how many instants, files and bytes would go, and which instants."""
+    """Return the result of a dry run: how many instants, rows, files and bytes would go, and which instants.
+
+    The rows are those that the commits recorded as inserted, updated and deleted; no file is read.
+    """
     sizes: dict[str, int] = {}
+    rows: Counter[str] = Counter()
     for found in instants:
         if found.is_completed:
             sizes |= committed_files(view, found)
-    counts = {"instants": len(instants), "files_deleted": len(sizes), "bytes_deleted": sum(sizes.values())}
+            rows.update(view.commit_metadata(found).changed_records() or {})
+    counts = {
+        "instants": len(instants),
+        **{f"{change}_rows": rows[change] for change in ("inserted", "updated", "deleted")},
+        "files_deleted": len(sizes),
+        "bytes_deleted": sum(sizes.values()),
+    }
     notes = tuple(f"{found} would be rolled back" for found in instants)
     return ServiceResult(operation=operation, counts=counts if instants else {}, dry_run=True, notes=notes)
 

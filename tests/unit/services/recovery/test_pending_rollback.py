@@ -52,7 +52,8 @@ def test_a_dead_write_is_rolled_back(store: MemoryStore) -> None:
     change = trips({"a": (3, "sf"), "b": (1, "la")})
     dead = next(deaths(store, lambda table: table.upsert(change), since=".deltacommit.inflight")).store
     (pending,) = Table(dead).timeline.pending()
-    assert Table(dead).rollback(pending.requested_time).instant == pending.requested_time
+    done = Table(dead).rollback(pending.requested_time)
+    assert (done.instant, done.counts["instants"]) == (pending.requested_time, 1)
     assert list(Table(dead).timeline.pending()) == []
     assert merged_rows(dead) == {"a": (2, "sf")}
     with pytest.raises(hoodie.InstantNotFoundError, match="no instant 123"):

@@ -71,6 +71,50 @@ def test_a_chain() -> None:
     assert [found.action for found in table.timeline.writes()] == [Action.DELTA_COMMIT]
 
 
+ROWS_OF: dict[str, tuple[int, int, int]] = {
+    "upsert": (1, 1, 0),
+    "move": (1, 0, 1),
+    "delete": (0, 0, 1),
+}
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("change", ROWS_OF)
+def test_the_result_counts_the_rows_that_the_commit_recorded(change: str, table_type: str) -> None:
+    """What the history of the table says of the commit; no data file is read for it."""
+    store = changed(table_type, change)
+    table, last = Table(store), newest(store)
+    (row,) = [found for found in table.history().to_pylist() if found["instant"] == last]
+    for path in (info.path for info in store.list("", recursive=True) if not info.path.startswith(".hoodie")):
+        if info_of_data(path):
+            store.delete(path)
+    done = table.rollback(last, dry_run=True)
+    recorded = tuple(done.counts[f"{name}_rows"] for name in ("inserted", "updated", "deleted"))
+    assert recorded == ROWS_OF[change] == tuple(row[name] for name in ("inserted", "updated", "deleted"))
+    assert done.counts["instants"] == 1
+
+
+def info_of_data(path: str) -> bool:
+    """Whether a path is that of a data file."""
+    return ".parquet" in path or ".log." in path
+
+
+def test_the_result_of_a_chain_adds_up_and_leaves_compactions_out() -> None:
+    store = changed("merge_on_read")
+    table, second = Table(store), newest(store)
+    table.schedule_compaction()
+    table.compact()
+    table.upsert(trips({"d": (3, "sf"), "a": (4, "sf")}))
+    done = table.rollback(second, chain=True)
+    assert {name: done.counts[name] for name in ("instants", "inserted_rows", "updated_rows", "deleted_rows")} == {
+        "instants": 3,
+        "inserted_rows": 2,
+        "updated_rows": 2,
+        "deleted_rows": 0,
+    }
+    assert "3 instants, 2 inserted rows, 2 updated rows, 0 deleted rows, " in str(done)
+
+
 def test_a_compaction_alone() -> None:
     found = changed("merge_on_read")
     table, rows = Table(found), rows_of(found)
