@@ -18,7 +18,10 @@ def upgrade(
     execute: Execute = False,
     option: Properties = None,
 ) -> ServiceResult:
-    """Move a table to a later version: print the plan, or do it. Stop writers of other engines first."""
+    """Move a table to a later version: print the plan, or do it. Stop writers of other engines first.
+
+    The plan reads the log files of a merge-on-read table, and notes those that are damaged: they would stop the move.
+    """
     with progress_bar("upgrade"):
         return call.table.upgrade(to, dry_run=not execute, properties=pairs(option))
 
@@ -30,7 +33,10 @@ def downgrade(
     execute: Execute = False,
     option: Properties = None,
 ) -> ServiceResult:
-    """Move a table to an earlier version: print the plan, or do it. Stop writers of other engines first."""
+    """Move a table to an earlier version: print the plan, or do it. Stop writers of other engines first.
+
+    The plan reads the log files of a merge-on-read table, and notes those that are damaged: they would stop the move.
+    """
     with progress_bar("downgrade"):
         return call.table.downgrade(to, dry_run=not execute, properties=pairs(option))
 

@@ -449,7 +449,7 @@ class TableServices:
         """Move the table to a later version, 8 or 9; by default only plan it. docs/table-versions.md.
 
         Stop the writers of other engines first. A call after a crash goes on. The old timeline is kept until
-        `drop_old_timeline` deletes it.
+        `drop_old_timeline` deletes it. The plan reads the log files, which the move compacts: notes name damaged ones.
 
         Raises: as `hoodie.services.versions.move._move`: UnsupportedError names what is in the way.
 

@@ -216,6 +216,18 @@ def is_damaged(view: TableView, found: FileSlice, path: str) -> bool:
     )
 
 
+def damaged_logs(call: Call, view: TableView, slices: Sequence[FileSlice]) -> tuple[Problem, ...]:
+    """Read the log files of slices, without their base files; return one problem for each slice with a damaged one.
+
+    Raises: as `whole_read`.
+    """
+    logs = [replace(found, base_file=None) for found in slices if found.log_files]
+    read = whole_read(view)
+    tasks = [_Task(view.store.spec, group, {}, read, None) for group in chunks(logs, _TASK_BYTES)]
+    results = call.engine_for(sum(found.size_bytes for found in logs)).run(_read_slices, tasks)
+    return tuple(problem for found in results for problem in found.problems)
+
+
 class _OtherRows(Exception):
     def __init__(self, recorded: int, found: int) -> None:
         self.recorded, self.found = recorded, found

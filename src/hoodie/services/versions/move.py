@@ -16,7 +16,15 @@ from typing import Final
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import drop_metadata_table, drop_partitions
-from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, RecordKeyError, UnsupportedError
+from hoodie.display import command_text
+from hoodie.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    HoodieError,
+    InvalidConfigError,
+    RecordKeyError,
+    UnsupportedError,
+)
 from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
@@ -27,6 +35,7 @@ from hoodie.index import RECORD
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import METADATA_PROPERTIES
 from hoodie.progress import PhaseTimes
+from hoodie.services.check.data_check import damaged_logs
 from hoodie.services.cleaning.clean import finish_cleans
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.compaction.plan import schedule_compaction
@@ -36,7 +45,7 @@ from hoodie.services.indexing.switch import drop_record_index
 from hoodie.services.planned.executor import execute, execute_waiting
 from hoodie.services.results import ServiceResult
 from hoodie.services.versions.kept import COPYING, KEPT, MOVE
-from hoodie.services.versions.plan import MovePlan, ended_first, plan_move, target_config
+from hoodie.services.versions.plan import MovePlan, ended_first, plan_move, slices_with_logs, target_config
 from hoodie.services.versions.timeline_copy import (
     Copied,
     check_files,
@@ -100,6 +109,9 @@ def downgrade(call: Call, to: int, *, dry_run: bool) -> VersionResult:
 def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResult:
     """Move the table to another version, or only plan it. It holds the table's lock while the timeline is copied.
 
+    A plan reads the log files, and its notes name the damaged ones, which would stop the move. A move writes nothing
+    of the new version before its compaction is done.
+
     First dead writes are rolled back, pending compactions and cleans are finished, and all log files are compacted.
     Rows, commits, savepoints, the archived timeline and checkpoints in commits stay. Indexes are carried or built anew.
     Writers of other engines must be stopped: they may keep the version that they read before.
@@ -124,7 +136,9 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
     with times.phase("plan"):
         plan = plan_move(view, new, call.properties)
     if dry_run:
-        return _result(operation, plan, times, dry_run=True)
+        with times.phase("read logs"):
+            notes = _damage(call, view)
+        return replace(_result(operation, plan, times, dry_run=True), notes=notes)
     _refuse(view, plan)
     _check_place(view, plan)
     with times.phase("prepare"):
@@ -172,6 +186,21 @@ def _finished(call: Call, operation: str, new: TableVersion, times: PhaseTimes, 
         seconds=times.seconds(),
         dry_run=dry_run,
         notes=notes,
+    )
+
+
+def _damage(call: Call, view: TableView) -> tuple[str, ...]:
+    """Return notes of a plan about log files that the compaction of the move cannot read. Reads all these files."""
+    uri = view.store.uri("")
+    remedy = command_text("hoodie verify TABLE --full", uri)
+    try:
+        damaged = damaged_logs(call, view, slices) if (slices := slices_with_logs(view)) else ()
+    except HoodieError as error:
+        return (f"the log files were not read: {error}",)
+    return tuple(
+        f"{view.store.uri(found.key)} is damaged, and stops the compaction of the move: {found.found}; `{remedy}` "
+        "says what helps"
+        for found in damaged
     )
 
 

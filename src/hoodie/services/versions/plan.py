@@ -81,7 +81,7 @@ def plan_move(view: TableView, new: TableVersion, options: Mapping[str, str]) ->
         changes = properties_for(view.config, new, options)
     except HoodieError as error:
         in_the_way.append(str(error))
-    logs = [len(found.log_files) for found in _slices_with_logs(view)]
+    logs = [len(found.log_files) for found in slices_with_logs(view)]
     plan = replace(_metadata(view, plan), in_the_way=tuple(in_the_way), logs=len(logs), changes=changes)
     return replace(plan, steps=tuple(_steps(view, plan, sum(logs))), lost=tuple(_lost(view, plan)))
 
@@ -91,7 +91,8 @@ def target_config(view: TableView, plan: MovePlan) -> TableConfig:
     return view.config.with_changes(**plan.changes, **{keys.METADATA_PARTITIONS: "", MOVE: None})
 
 
-def _slices_with_logs(view: TableView) -> list[FileSlice]:
+def slices_with_logs(view: TableView) -> list[FileSlice]:
+    """Return the file slices that the move compacts: those with log files."""
     if view.config.table_type is not TableType.MERGE_ON_READ:
         return []
     return [found for found in view.fact(list_slices) if found.log_files]

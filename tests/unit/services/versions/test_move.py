@@ -19,6 +19,7 @@ from hoodie.services.versions.kept import MOVE
 from hoodie.storage import Store
 from hoodie.table import Table
 from hoodie.timeline import Action, Heartbeat
+from hoodie.view.slices import list_slices
 from tests.support.archived import OFTEN
 from tests.support.refusals import refused
 from tests.support.rows import assert_same_rows
@@ -377,3 +378,28 @@ def test_a_copy_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> Non
     assert table.drop_old_timeline(dry_run=False).counts["files_deleted"]
     assert move(table, 9).to_version == 9
     assert table.count() == 7
+
+
+@pytest.mark.parametrize(("version", "to"), [(6, 9), (9, 8), (9, 6)])
+def test_a_plan_names_damaged_log_files(version: int, to: int) -> None:
+    """They stop the compaction, after which nothing has moved."""
+    table = new(version, index="bucket", properties={"hoodie.bucket.index.num.buckets": "1"})
+    for start in (0, 1, 2):
+        written(table, range(start, start + 3))
+    operation = "upgrade" if version < to else "downgrade"
+    assert getattr(table, operation)(to=to).notes == ()
+    store = store_of(table)
+    log = max(path for found in table.view().fact(list_slices) for path in found.paths if ".log." in path)
+    content = bytearray(store.read(log))
+    content[len(content) // 2] ^= 0xFF
+    store.replace(log, bytes(content))
+    files = contents(store)
+    plan = getattr(table, operation)(to=to)
+    (note,) = plan.notes
+    assert note.startswith(f"{store.uri(log)} is damaged, and stops the compaction of the move: ")
+    assert f"hoodie verify {store.uri('')} --full" in note
+    assert note in str(plan)
+    assert contents(store) == files
+    with pytest.raises(CorruptFileError, match=log):
+        move(table, to)
+    assert table.view().config.version.value == version
