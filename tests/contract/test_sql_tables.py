@@ -6,7 +6,6 @@ told by both, the rest by one of them.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -46,7 +45,7 @@ def test_columns_change_by_sql(run: Callable[[str], Any], spark: SparkSession) -
     run("INSERT INTO sqlt_alter VALUES (1, 'a', 'x')")
     run("ALTER TABLE sqlt_alter ADD COLUMNS (n int COMMENT 'a number', s struct<x: int> AFTER id)")
     run("INSERT INTO sqlt_alter (id, v, n, s, p) VALUES (2, 'b', 5, named_struct('x', 7), 'y')")
-    with pytest.warns(hoodie.HoodieWarning, match=r"schema\.on\.read") if run == spark.sql else nullcontext():
+    with pytest.warns(hoodie.HoodieWarning, match=r"schema\.on\.read"):
         run("ALTER TABLE sqlt_alter RENAME COLUMN v TO w")
     assert rows(run("SELECT id, s.x, w, n, p FROM sqlt_alter")) == [(1, None, "a", None, "x"), (2, 7, "b", 5, "y")]
     described = {row[0]: (row[1], row[2]) for row in run("DESCRIBE sqlt_alter").collect()}
@@ -58,6 +57,61 @@ def test_columns_change_by_sql(run: Callable[[str], Any], spark: SparkSession) -
     run("ALTER TABLE sqlt_alter SET TBLPROPERTIES (hoodie.clean.commits.retained = 20)")
     shown = {row[0]: row[1] for row in run("SHOW TBLPROPERTIES sqlt_alter").collect()}
     assert shown["hoodie.clean.commits.retained"] == "20"
+
+
+DBT = '/* {"app": "dbt", "target": "a /* b */"} */\n-- model: answers\n'
+ANSWERS: dict[str, tuple[str, Any]] = {
+    "CREATE TABLE sqlt_answers (id int, v string) USING hudi TBLPROPERTIES (primaryKey = 'id')": ("Table", None),
+    "INSERT INTO sqlt_answers VALUES (1, 'a'), (2, 'b')": ("WriteResult", (2, 0, 0)),
+    "UPDATE sqlt_answers SET v = 'c' WHERE id = 1": ("WriteResult", (0, 1, 0)),
+    "MERGE INTO sqlt_answers t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE": (
+        "WriteResult",
+        (0, 0, 1),
+    ),
+    "ALTER TABLE sqlt_answers SET TBLPROPERTIES (hoodie.clean.commits.retained = 20)": ("AlterResult", None),
+    "DROP INDEX record_index ON sqlt_answers": ("NoneType", None),
+    "SELECT id FROM sqlt_answers": ("", [(1,)]),
+    "SHOW TBLPROPERTIES sqlt_answers": ("", None),
+    "CALL show_commits(table => 'sqlt_answers', limit => 1)": ("", None),
+    "DESCRIBE sqlt_answers": ("", None),
+    "TRUNCATE TABLE sqlt_answers": ("WriteResult", (0, 0, 1)),
+    "SHOW TABLES": ("", None),
+    "DROP TABLE sqlt_answers": ("NoneType", None),
+}
+"""The type of the result of each statement, and rows of its answer: of a write its counts."""
+
+
+@BOTH
+@pytest.mark.parametrize("comments", ["", DBT], ids=["", "behind comments"])
+def test_each_statement_answers_with_a_dataframe(
+    run: Callable[[str], Any], spark: SparkSession, comments: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `spark.sql`; scripts that replace it call `show` of the answer. The fields of results are attributes."""
+    for statement, (kind, told) in ANSWERS.items():
+        found = run(comments + statement)
+        assert isinstance(found, type(spark.range(1))), statement
+        found.show()
+        assert "+" in capsys.readouterr().out
+        if kind:
+            assert type(found.result).__name__ == kind, statement
+        if kind == "WriteResult":
+            assert found.columns == ["instant", "inserted", "updated", "deleted", "ignored"]
+            assert rows(found) == [(found.result.instant, *told, found.result.ignored)], statement
+            assert (found.inserted, found.updated, found.deleted, found.seconds) == (*told, found.result.seconds)
+        elif kind:
+            assert (found.columns, rows(found)) == ([], []), statement
+        elif told is not None:
+            assert rows(found) == told, statement
+
+
+@BOTH
+def test_notes_of_results_are_warnings(run: Callable[[str], Any], spark: SparkSession) -> None:
+    run("CREATE TABLE sqlt_noted (id int, v string) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    run("INSERT INTO sqlt_noted VALUES (1, 'a')")
+    with pytest.warns(hoodie.HoodieWarning, match="ids") as noted:
+        found = run("ALTER TABLE sqlt_noted RENAME COLUMN v TO w")
+    assert [str(one.message).partition(": ")[2] for one in noted] == list(found.result.notes)
+    assert {one.filename.rpartition("/")[2] for one in noted} <= {"conftest.py", "test_sql_tables.py"}
 
 
 @BOTH

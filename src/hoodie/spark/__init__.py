@@ -1,5 +1,6 @@
 """The only package that imports PySpark: the Spark engine, conversions of DataFrames, the data source."""
 
+from hoodie.spark.answers import answer
 from hoodie.spark.assignment import in_types
 from hoodie.spark.catalog import Catalog
 from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, engine_and_dataset, engine_of
@@ -18,6 +19,7 @@ __all__ = [
     "SparkDataset",
     "SparkEngine",
     "active_session",
+    "answer",
     "arrow_schema_of",
     "assigned",
     "engine_and_dataset",

@@ -113,10 +113,10 @@ def _with_lock_of_processes(save: Save, store: Store) -> Save:
     return replace(save, properties={**save.properties, key: file_system.NAME})
 
 
-def warn_notes(result: AlterResult | WriteResult) -> None:
-    """Warns: `HoodieWarning` for each note of the result of a write that returns nothing to its caller."""
+def warn_notes(result: AlterResult | WriteResult, *, stacklevel: int = 3) -> None:
+    """Warns: `HoodieWarning` for each note of the result of a write that shows none to its caller."""
     for note in result.notes:
-        warnings.warn(f"{result.operation} {result.instant}: {note}", HoodieWarning, stacklevel=3)
+        warnings.warn(f"{result.operation} {result.instant}: {note}", HoodieWarning, stacklevel=stacklevel)
 
 
 class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]  # PySpark 4.0 has no such class

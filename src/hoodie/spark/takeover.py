@@ -21,7 +21,9 @@ from hoodie.engine import ArrowDataset, TaskContext
 from hoodie.errors import HoodieWarning, InvalidConfigError, TableExistsError
 from hoodie.files.staging.row_files import RowFiles, new_row_folder, write_row_file
 from hoodie.files.table_properties import table_exists
+from hoodie.records.sql.parse import behind_comments
 from hoodie.records.sql.quoting import quoted
+from hoodie.spark.answers import answer
 from hoodie.spark.catalog import Catalog, CatalogEntry
 from hoodie.spark.datasource import OF_WRITES, SOURCES, register_source
 from hoodie.spark.datasource_writer import warn_notes
@@ -29,7 +31,7 @@ from hoodie.spark.engine import SparkDataset, SparkEngine
 from hoodie.spark.merged import read_cdc
 from hoodie.spark.read_options import ReadOptions, check_schema, read_options, store_and_options
 from hoodie.spark.scan import read_scan
-from hoodie.spark.small_tables import empty_frame, from_arrow, to_arrow
+from hoodie.spark.small_tables import to_arrow
 from hoodie.spark.types import arrow_schema_of
 from hoodie.spark.workers import own_python
 from hoodie.statements.names import Names
@@ -39,14 +41,10 @@ from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.table import Table
 from hoodie.table.context import TableContext
 from hoodie.table.save import Save
-from hoodie.write.result import AlterResult, WriteResult
+from hoodie.write.result import WriteResult
 
 _JVM_CLASS: Final = "org.apache.hudi.DefaultSource"
 _JVM_JARS: Final = ("spark.jars", "spark.jars.packages")
-_COUNTS: Final = pa.schema(
-    [("instant", pa.string()), *((name, pa.int64()) for name in ("inserted", "updated", "deleted", "ignored"))]
-)
-"""What `session.sql` returns of a write."""
 _ROWS: Final = "hoodie_rows"
 """The name of the rows in the statement that `insertInto` runs."""
 _MODES: Final = {None: "error", "errorifexists": "error", "default": "error"}
@@ -131,20 +129,11 @@ def _sql(session: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
 
     The result is a DataFrame as PySpark's; of a write, its counts.
     """
-    statement = None if session in _with_jar else bound(sqlQuery, args, kwargs)
+    statement = None if session in _with_jar else bound(behind_comments(sqlQuery), args, kwargs)
     names = Names(session=session, tables=statement[1] if statement else {}, storage_options=None)
     if statement is None or not concerns(statement[0], names):
         return type(session).sql(session, sqlQuery, args, **kwargs)
-    result = run(statement[0], names)
-    if isinstance(result, AlterResult):
-        warn_notes(result)
-        return empty_frame(session, "")
-    if isinstance(result, WriteResult):
-        warn_notes(result)
-        return from_arrow(
-            session, pa.Table.from_pylist([{name: getattr(result, name) for name in _COUNTS.names}], _COUNTS)
-        )
-    return empty_frame(session, "") if result is None or isinstance(result, Table) else result
+    return answer(session, run(statement[0], names))
 
 
 def _entry(session: Any, name: str) -> CatalogEntry | None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from hoodie.arguments import check_arguments
 from hoodie.errors import HoodieError, UnsupportedError
-from hoodie.records.sql.parse import other_clauses, parse_statement, to_sql
+from hoodie.records.sql.parse import behind_comments, other_clauses, parse_statement, to_sql
 from hoodie.statements.alter import ALTER, altered_table, run_alter_columns
 from hoodie.statements.call import run_call
 from hoodie.statements.create import is_ours, run_create
@@ -22,6 +22,7 @@ from hoodie.statements.names import Names, assignments, without_qualifier
 from hoodie.statements.procedures.registry import NAMES
 from hoodie.statements.select import is_of_tables, run_select
 from hoodie.table.context import Session, Text
+from hoodie.table.sessions import spark_room
 
 _CALL: Final = re.compile(r"\s*call\b(.*?);?\s*\Z", re.IGNORECASE | re.DOTALL)
 
@@ -41,11 +42,13 @@ def sql(
     properties: Text | None = None,
     storage_options: Text | None = None,
 ) -> Any:
-    """Run one statement of Hudi's Spark SQL, and return its result. docs/sql.md has the list of statements.
+    """Run one statement of Hudi's Spark SQL, and return its answer. docs/sql.md has the list of statements.
 
-    Writes return a `WriteResult`, changes of columns and properties an `AlterResult`, queries and DESCRIBE or SHOW a
-    DataFrame, CREATE TABLE the `Table`. CALL returns the rows of the procedure: a DataFrame if there is a session,
-    otherwise a pyarrow Table.
+    In a session each statement returns a DataFrame, as `spark.sql` does: the rows of queries, DESCRIBE, SHOW and CALL;
+    of a write one row with `instant`, `inserted`, `updated`, `deleted` and `ignored`; of other statements no rows. The
+    attribute `result` of the last two is the `WriteResult`, the `AlterResult` (changes of columns and properties), the
+    `Table` (CREATE TABLE) or None, and its notes are warnings. Without a session the results themselves are returned,
+    and rows as a pyarrow Table.
 
     Args:
         spark: a Spark session, classic or Connect; None to run in this process: MERGE INTO, UPDATE, DELETE FROM,
@@ -56,6 +59,8 @@ def sql(
         tables: for each name a `Table` or a path; as the source of a MERGE also data in the forms of `Table.upsert`.
         properties: `hoodie.*` options of the write or service (docs/options.md).
         storage_options: settings of the object store, for tables that are named by path.
+
+    Warns: in a session, `HoodieWarning` for each note of a result.
 
     Raises: InvalidConfigError for text that is no statement, unknown procedures and arguments; UnsupportedError for
         other statements; TableNotFoundError; otherwise as the method of `Table` that does the work.
@@ -71,11 +76,14 @@ def sql(
     2
     """
     names = Names(session=spark or None, tables=tables or {}, storage_options=storage_options)
-    return run(statement, names, properties)
+    found = run(statement, names, properties)
+    # The caller is behind the check of the arguments.
+    return found if names.session is None else spark_room().answer(names.session, found, stacklevel=4)
 
 
 def run(statement: str, names: Names, properties: Text | None = None) -> Any:
     """Run a statement; see `sql`."""
+    statement = behind_comments(statement)
     if called := _CALL.match(statement):
         return names.rows(run_call(called.group(1), names, properties))
     if SHOW.match(statement):
@@ -121,6 +129,7 @@ def _run_tree(text: str, tree: exp.Expression, names: Names, properties: Text | 
 
 def concerns(statement: str, names: Names) -> bool:
     """Return whether a statement is about a table of ours; False for text that is not understood."""
+    statement = behind_comments(statement)
     if called := _CALL.match(statement):
         return called.group(1).partition("(")[0].strip().rpartition(".")[2].lower() in NAMES
     if indexed := INDEX.match(statement):

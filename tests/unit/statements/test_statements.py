@@ -10,6 +10,8 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.statements.names import Names
+from hoodie.statements.run import concerns
 from tests.support.tables import new_table
 
 ROWS = {"id": ["a", "b", "c"], "fare": [1.0, 2.0, 3.0], "Note": ["x", "y", "z"]}
@@ -68,6 +70,36 @@ def test_statements_change_rows(
     result = hoodie.sql(None, statement, tables=tables)
     assert (result.inserted, result.updated, result.deleted) == changed
     assert fares(tables) == expected
+
+
+COMMENTS = ["/* dbt */ ", '/* {"app": "dbt"} */\n', "-- a comment\n  ", "-- it's \\\n goes on\n/* a /* b */ c */--\n\n"]
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
+def test_comments_in_front_of_a_statement_change_nothing(tables: dict[str, Any], comment: str) -> None:
+    for statement in (
+        "CALL show_commits(table => 'trips')",
+        "SHOW PARTITIONS trips",
+        "SHOW TBLPROPERTIES trips",
+        "SHOW INDEXES FROM trips",
+        "ALTER TABLE trips SET TBLPROPERTIES (hoodie.clean.commits.retained = 20)",
+        f"{MERGE} WHEN MATCHED THEN DELETE",
+        "UPDATE trips SET fare = 5",
+        "DELETE FROM trips WHERE id = 'a'",
+        "TRUNCATE TABLE trips",
+    ):
+        assert concerns(comment + statement, Names(session=None, tables=tables, storage_options=None)), statement
+        hoodie.sql(None, comment + statement, tables=tables)
+    assert fares(tables) == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-- only a comment", "/* no end DELETE FROM trips", "/* a /* b */ TRUNCATE trips"]
+)
+def test_comments_without_a_statement_are_refused(tables: dict[str, Any], text: str) -> None:
+    assert not concerns(text, Names(session=None, tables=tables, storage_options=None))
+    with pytest.raises(InvalidConfigError):
+        hoodie.sql(None, text, tables=tables)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ _CLAUSES: Final = {
     "version": "VERSION AS OF",
     "tables": "names in front of FROM",
 }
+_BLANKS: Final = re.compile(r"\s+|--(?:\\\r?\n|[^\r\n])*")
+_BRACKETS: Final = re.compile(r"/\*|\*/")
 _SUMS: Final = (exp.Add, exp.Sub, exp.Mul)
 
 
@@ -90,6 +92,28 @@ def closing(tokens: Sequence[Token], opening: int) -> int:
         if depth == 0:
             return number
     return len(tokens) - 1
+
+
+def behind_comments(text: str) -> str:
+    """Return a statement without the blanks and comments in front of it; as it is if a comment has no end.
+
+    >>> behind_comments("/* dbt /* 1 */ */ -- drop\\nSELECT 1"), behind_comments("/* no end")
+    ('SELECT 1', '/* no end')
+    """
+    at = 0
+    while found := _BLANKS.match(text, at) or _bracketed(text, at):
+        at = found.end()
+    return text if text.startswith("/*", at) else text[at:]
+
+
+def _bracketed(text: str, at: int) -> re.Match[str] | None:
+    """Return the end of a comment in brackets, which may have others in it; a hint (`/*+`) is no comment."""
+    depth = 0
+    for found in _BRACKETS.finditer(text, at) if text.startswith("/*", at) and text[at + 2 : at + 3] != "+" else ():
+        depth += 1 if found[0] == "/*" else -1
+        if depth == 0:
+            return found
+    return None
 
 
 def parse_statement(text: str) -> exp.Expression:
