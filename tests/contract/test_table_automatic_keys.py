@@ -46,6 +46,43 @@ def test_rows_are_changed_by_conditions_and_stored_keys(lane: Lane, table_type: 
         table.delete(lane.data(ROWS))
 
 
+@pytest.mark.surface
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+@pytest.mark.parametrize("index", ["simple", "record"])
+def test_a_merge_joins_by_any_column_and_inserts_new_keys(lane: Lane, table_type: str, index: str) -> None:
+    """The quick start of Hudi: update the fares that meet, insert the other rows; here some are deleted too."""
+    table = lane.create(record_key=None, partition_by="city", type=table_type, index=index)
+    table.insert(lane.data(ROWS))
+
+    def found() -> dict[str, tuple[float, str, str]]:
+        rows = table.to_arrow(["id", "fare", "city", RECORD_KEY]).to_pylist()
+        assert len({row[RECORD_KEY] for row in rows}) == len(rows)
+        return {row["id"]: (row["fare"], row["city"], row[RECORD_KEY]) for row in rows}
+
+    before, commits = found(), len(table.timeline.completed())
+    news = trips(
+        ("x", 1, 10.0, ""), ("x", 2, -1.0, ""), ("e", 5, 5.0, "sf"), ("f", 6, 6.0, "la"), ("g", None, 7.0, "la")
+    )
+    merge = table.merge(lane.data(news), on="t.ts = s.ts", properties=ON_WORKERS).when_matched_delete("s.fare < 0")
+    result = merge.when_matched_update({"fare": "t.fare + s.fare"}).when_not_matched_insert_all().execute()
+    assert (result.inserted, result.updated, result.deleted) == (3, 1, 1)
+    assert len(table.timeline.completed()) == commits + 1
+    now = found()
+    new = {name: now.pop(name) for name in ("e", "f", "g")}
+    assert now == {"a": (11.0, *before["a"][1:]), "c": before["c"], "d": before["d"]}
+    assert {name: row[:2] for name, row in new.items()} == {"e": (5.0, "sf"), "f": (6.0, "la"), "g": (7.0, "la")}
+    assert {row[2].split("_")[0] for row in new.values()} == {result.instant}
+
+    twice = lane.data(trips(("x", 3, 1.0, ""), ("y", 3, 2.0, "")))
+    with pytest.raises(hoodie.RecordKeyError, match="at most one source row"):
+        table.merge(twice, on="t.ts = s.ts").when_matched_update({"fare": "s.fare"}).execute()
+    # Rows of the table as the source, with their keys.
+    stored = table.to_arrow(where="id = 'e'") if lane.session is None else table.read(where="id = 'e'")
+    by_key = table.merge(stored, on=f"t.{RECORD_KEY} = s.{RECORD_KEY}").when_matched_delete()
+    assert by_key.when_not_matched_by_source_update({"fare": "0.0"}).execute().deleted == 1
+    assert {row[0] for row in found().values()} == {0.0}
+
+
 def test_a_sorted_load_numbers_rows_in_the_order_of_the_data(lane: Lane) -> None:
     table = lane.create(record_key=None, partition_by="city")
     rows = trips(*((str(n), n, 1.0, "sf") for n in range(50)))

@@ -35,7 +35,7 @@ KNOWN_KEY: Final = (
 
 
 def merged_rows(plan: MergePlan, source: pa.Table, lookup: ScanPlan | None = None) -> pa.Table:
-    """Return the changes: the column `KIND`, then the table's columns.
+    """Return the changes: the column `KIND`, then the table's columns; with automatic keys, the stored key before them.
 
     `lookup`: the result of `plan_source_lookup`, if the caller has it.
 
@@ -47,7 +47,7 @@ def merged_rows(plan: MergePlan, source: pa.Table, lookup: ScanPlan | None = Non
     """
     sides, stored = _joined(plan, source) if plan.join else _looked_up(plan, source, lookup)
     parts = {group: _changes(plan, group, target, own) for group, (target, own) in sides.items()}
-    if plan.join:
+    if plan.join and not plan.has_automatic_keys:
         _refuse_known(plan, stored, parts[Group.NOT_MATCHED])
     return pa.concat_tables([_change_schema(plan).empty_table(), *(part for found in parts.values() for part in found)])
 
@@ -90,7 +90,7 @@ def _looked_up(plan: MergePlan, source: pa.Table, lookup: ScanPlan | None) -> tu
 def _joined(plan: MergePlan, source: pa.Table) -> tuple[_Sides, pa.Table]:
     """Return the rows of the table and of the source for each group, joined by `on`; and the stored rows."""
     stored = _all_rows(plan)
-    target_rows = stored.select(plan.schema.names)
+    target_rows = stored.select(plan.stored_names)
     places, own_places = joined_places(target_rows, source, plan.join)
     return {
         Group.MATCHED: (target_rows.take(places), source.take(own_places)),
@@ -167,6 +167,10 @@ def _projected(
     computed = {name: text for name, text in texts.items() if text is not None and columns[name] is None}
     values = assigned_values(computed, translator, types, rows) if computed else None
     arrays: list[pa.Array | pa.ChunkedArray] = [pa.repeat(pa.scalar(int(kind), pa.int8()), rows.num_rows)]
+    if plan.has_automatic_keys:
+        is_new = clause.group is Group.NOT_MATCHED
+        keys = pa.nulls(rows.num_rows, pa.string()) if is_new else rows[f"{plan.merge.target}.{RECORD_KEY}"]
+        arrays.append(keys.cast(pa.string()))
     for name, data_type in types.items():
         column = columns.get(name)
         if texts[name] is None:
@@ -210,7 +214,8 @@ def _conformed(values: pa.ChunkedArray, name: str, data_type: pa.DataType) -> pa
 
 
 def _change_schema(plan: MergePlan) -> pa.Schema:
-    return pa.schema([pa.field(KIND, pa.int8()), *(field.with_nullable(True) for field in plan.schema)])
+    key = [pa.field(RECORD_KEY, pa.string())] if plan.has_automatic_keys else []
+    return pa.schema([pa.field(KIND, pa.int8()), *key, *(field.with_nullable(True) for field in plan.schema)])
 
 
 _Places = np.ndarray[tuple[int], np.dtype[np.int64]]

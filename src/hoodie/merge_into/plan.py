@@ -18,6 +18,7 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedEr
 from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.index import index_of
+from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.sql.clock import Clock
 from hoodie.records.sql.columns import is_column
@@ -89,7 +90,8 @@ class MergePlan:
 
     `source_of`: the source column that `on` compares with each column that names a record. `by_path`: whether the
     partition path is part of what names a record, because keys are unique within partitions only. `join`: what `on`
-    compares, if it is not exactly the columns that name a record; empty if it is.
+    compares, if it is not exactly the columns that name a record; empty if it is. With automatic keys no columns name a
+    record, so `on` always joins, and the changes have the stored key of each row that is not inserted.
     """
 
     view: TableView
@@ -103,6 +105,16 @@ class MergePlan:
     def is_upsert(self) -> bool:
         """Whether the merge updates and inserts all source rows by their keys, with all columns."""
         return not self.join and self.merge.is_upsert
+
+    @property
+    def has_automatic_keys(self) -> bool:
+        """Whether stored rows are named by their `_hoodie_record_key`, and inserted rows get new keys."""
+        return not self.view.config.record_key_fields
+
+    @property
+    def stored_names(self) -> list[str]:
+        """The columns of the target: those of the table, behind the stored key if no columns name a record."""
+        return [*([RECORD_KEY] if self.has_automatic_keys else []), *self.schema.names]
 
     @property
     def naming(self) -> list[str]:
@@ -131,8 +143,7 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
     """Check a merge. `source_names` are the source's columns, `properties` the options of the call.
 
     Raises: InvalidConfigError for clauses that contradict, or that set key columns; SchemaMismatchError for unknown
-    or ambiguous columns; UnsupportedError for automatic keys, and for an `on` that is not a conjunction of
-        equalities.
+    or ambiguous columns; UnsupportedError for an `on` that is not a conjunction of equalities.
     """
     schema, by_path = view.schema().arrow, _names_by_path(view, properties)
     _check_order(merge)
@@ -141,7 +152,7 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
     if any(not one.deletes and one.group is not Group.NOT_MATCHED for one in merge.clauses):
         check_sets_nulls(view.config, properties, "merge with an update")
     found = _equalities(view, merge, source_names)
-    names = _naming_columns(view, by_path=by_path)
+    names = _naming_columns(view, by_path=by_path) if view.config.record_key_fields else {}
     joins = len(found) != len(names) or {one.target for one in found} != names.keys()
     key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
     naming = {name.split(".")[0] for name in key_fields}
@@ -210,6 +221,8 @@ def _names_by_path(view: TableView, properties: Mapping[str, str]) -> bool:
 
     Raises: UnsupportedError if a merge cannot match by the columns of the path; as `expect_known_paths`.
     """
+    if not view.config.record_key_fields:
+        return False
     index = index_of(view, effective_options(view.config, properties))
     by_path = not index.is_global and bool(view.config.partition_fields)
     if by_path and any(table_key_generator(view.config, properties).expect_known_paths()):
@@ -225,8 +238,8 @@ def _naming_columns(view: TableView, *, by_path: bool) -> dict[str, None]:
     config = view.config
     if not config.record_key_fields:
         raise UnsupportedError(
-            "merge: the table makes its record keys automatically, so no column of the source names a record; use "
-            "update, delete_where and insert"
+            "partial upsert: the table makes its record keys automatically, so no column of the data names a record; "
+            "use merge with a condition `on`, or update, delete_where and insert"
         )
     wanted = dict.fromkeys((*config.record_key_fields, *(config.partition_fields if by_path else ())))
     if any("." in name for name in wanted):
@@ -248,15 +261,17 @@ def _refuse_merge_function(view: TableView, call: str) -> None:
 
 def _equalities(view: TableView, merge: Merge, source_names: Sequence[str]) -> tuple[Equality, ...]:
     """Return the columns that `on` compares. Raises: UnsupportedError for other conditions; SchemaMismatchError."""
-    schema = view.schema().arrow
+    names = view.schema().arrow.names
+    if not view.config.record_key_fields:
+        names = [*names, RECORD_KEY]
     parts = operands(parse_expression(merge.on), exp.And)
-    return tuple(_equality(part, merge, schema, source_names) for part in parts)
+    return tuple(_equality(part, merge, names, source_names) for part in parts)
 
 
-def _equality(part: exp.Expression, merge: Merge, schema: pa.Schema, source_names: Sequence[str]) -> Equality:
+def _equality(part: exp.Expression, merge: Merge, names: Sequence[str], source_names: Sequence[str]) -> Equality:
     """Return the columns that a part of `on` compares. Raises: as `_equalities`."""
     if isinstance(part, exp.Column) and len(part.parts) == 1:
-        return Equality(_one_of(schema.names, part.name, "table"), _one_of(source_names, part.name, "source"), False)
+        return Equality(_one_of(names, part.name, "table"), _one_of(source_names, part.name, "source"), False)
     sides: dict[str, str] = {}
     if isinstance(part, exp.EQ | exp.NullSafeEQ):
         for node in (without_parens(part.this), without_parens(part.expression)):
@@ -269,7 +284,7 @@ def _equality(part: exp.Expression, merge: Merge, schema: pa.Schema, source_name
             f"source, such as {f'{merge.target}.id = {merge.source}.id'!r}, joined by AND; other conditions belong to "
             "the clauses"
         )
-    columns = (_one_of(schema.names, target, "table"), _one_of(source_names, source, "source"))
+    columns = (_one_of(names, target, "table"), _one_of(source_names, source, "source"))
     return Equality(*columns, null_safe=isinstance(part, exp.NullSafeEQ))
 
 

@@ -24,7 +24,7 @@ from hoodie.merge_into.changes import merged_rows as merged_here
 from hoodie.merge_into.plan import Clause, Equality, Group, MergePlan
 from hoodie.merge_into.source import SourceFile, StagedSource, stage_source
 from hoodie.read.plan import ScanPlan, plan_scan
-from hoodie.records.change import KIND, Kind
+from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.records.sql.parse import parse_expression, without_parens
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.assignment import Assignment, types_of
@@ -79,7 +79,7 @@ def _read_source(session: Any, source: StagedSource) -> Any:
 
 
 def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_max: int) -> Any:
-    """Return the changes as a DataFrame or a table: the column `KIND`, then the table's columns.
+    """Return the changes as a DataFrame or a table, as `merge_into.changes.merged_rows`.
 
     `staged`: the rows of the DataFrame, if they could be staged; then they are read from there. `bytes_max`: the size
     of the source, and of the files that can hold its keys, up to which this process computes the changes.
@@ -93,7 +93,7 @@ def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_
             # Spark decides about what is an error here, such as a number that overflows.
             with contextlib.suppress(SchemaMismatchError, UnsupportedError, RecordKeyError):
                 return merged_here(plan, staged.table(), lookup)
-    names = plan.schema.names
+    names = plan.stored_names
     scan = plan_scan(plan.view, columns=names) if lookup is None else replace(lookup, columns=tuple(names), keys=None)
     session = session_of(frame)
     return _joined(plan, read_scan(session, scan), frame if staged is None else _read_source(session, staged))
@@ -122,8 +122,10 @@ def _joined(plan: MergePlan, stored: Any, source: Any) -> Any:
         values = [_assigned(plan, one[field.name], field, given) for one in projections]
         columns.append(_by_clause(values).alias(field.name))
     kinds = [F.lit(int(Kind.DELETE if clause.deletes else Kind.ROW)) for clause in plan.merge.clauses]
-    changes = decided.select(_by_clause(kinds).cast("tinyint").alias(KIND), *columns)
-    if plan.join and plan.merge.of(Group.NOT_MATCHED):
+    # The join gives rows to insert no stored key.
+    keys = [F.col(f"{quoted(plan.merge.target)}.{quoted(RECORD_KEY)}")] if plan.has_automatic_keys else []
+    changes = decided.select(_by_clause(kinds).cast("tinyint").alias(KIND), *keys, *columns)
+    if plan.join and not plan.has_automatic_keys and plan.merge.of(Group.NOT_MATCHED):
         _refuse_known(plan, decided.where(F.col(_STORED).isNull()).select(*columns), stored)
     return changes
 

@@ -81,13 +81,15 @@ def merge(call: Call, data: Dataset, *, computed: bool, one_row_per_key: bool = 
     """Write the changes of a merge as one commit: updates, inserts, and deletes.
 
     `computed`: `data` has the kind of each change in the column `KIND`, and the table's columns; otherwise
-    all rows are upserted. `one_row_per_key`: refuse several changes of one key.
+    all rows are upserted. `one_row_per_key`: refuse several changes of one key. In a table with automatic keys, `data`
+    has the `_hoodie_record_key` of stored rows; it is null in rows to insert, which get new keys as by `insert`.
 
     Raises: as `upsert`; RecordKeyError for several changes of one key.
     """
     setup = WriteSetup.of(call, None if computed else data)
     rows = data if setup.data is None else setup.data
-    return _write(setup, rows, WriteOperation.UPSERT, looks_up=True, one_row_per_key=one_row_per_key)
+    source = KeySource.STORED_OR_AUTOMATIC if computed and setup.has_automatic_keys else None
+    return _write(setup, rows, WriteOperation.UPSERT, looks_up=True, one_row_per_key=one_row_per_key, key_source=source)
 
 
 def _write_rows(call: Call, data: Dataset, operation: WriteOperation) -> WriteResult:
@@ -104,11 +106,20 @@ def bulk_insert_in_place(setup: WriteSetup) -> WriteResult:
 
 
 def _write(
-    setup: WriteSetup, data: Dataset, operation: WriteOperation, *, looks_up: bool, one_row_per_key: bool = False
+    setup: WriteSetup,
+    data: Dataset,
+    operation: WriteOperation,
+    *,
+    looks_up: bool,
+    one_row_per_key: bool = False,
+    key_source: KeySource | None = None,
 ) -> WriteResult:
-    """Stage the rows once, then tag, write and commit them, again after a conflict that a retry can solve."""
+    """Stage the rows once, then tag, write and commit them, again after a conflict that a retry can solve.
+
+    `key_source`: where the record keys come from; None if the operation decides.
+    """
     watch = PhaseTimes(*WRITE_PHASES)
-    source = setup.key_source(operation)
+    source = key_source or setup.key_source(operation)
     setup, key_stage = setup.staging_keys() if looks_up else (setup, None)
     setup = for_look_up(setup) if looks_up and operation is WriteOperation.INSERT else setup
     retries = setup.retries()

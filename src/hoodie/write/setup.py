@@ -286,7 +286,7 @@ class WriteSetup:
             instant_time=write.instant_time,
             combine=combine,
             merge_stored=merge_stored,
-            has_automatic_keys=self.has_automatic_keys and not merge_stored,
+            has_automatic_keys=self.has_automatic_keys,
             parquet=parquet_options(data_table(self.view), self.options, self.schema.arrow),
             sizing=self.sizing,
             entries=entries,

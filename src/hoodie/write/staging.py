@@ -44,8 +44,8 @@ class Preparation:
     `buckets`: if above 0, two columns are added, the hash bucket of the key and the row number, so that rows with the
     same key can be collected in their order. `keys_only`: the rows only name keys to delete. `any_partition`: such keys
     are looked up in every partition, so that the partition columns may be missing. `key_source`: with automatic keys,
-    the column of the record keys has empty texts here; the consumer of the change batches makes the keys. `loose`:
-    columns of which the write must know whether they have nulls.
+    the column of the record keys has empty texts here in rows that get new keys; the consumer of the change batches
+    makes the keys. `loose`: columns of which the write must know whether they have nulls.
     """
 
     schema: pa.Schema
@@ -110,6 +110,8 @@ class Preparation:
             return pa.repeat(pa.scalar("", pa.string()), batch.num_rows)
         if self.key_source is KeySource.STORED:
             return KeyColumns(self.key_generator, self.schema).record_keys(batch.select([RECORD_KEY]))
+        if self.key_source is KeySource.STORED_OR_AUTOMATIC:
+            return pc.fill_null(batch.column(RECORD_KEY).cast(pa.string()), "")
         return self.key_generator.record_keys(rows)
 
     def _keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -150,8 +152,12 @@ class Preparation:
         return gone
 
     def _bucketed(self, prepared: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
-        buckets = (spread(prepared.column(RECORD_KEY)) % np.uint32(self.buckets)).astype(np.int32)
         rows = np.arange(first_row, first_row + prepared.num_rows)
+        buckets = (spread(prepared.column(RECORD_KEY)) % np.uint32(self.buckets)).astype(np.int32)
+        if self.key_source is KeySource.STORED_OR_AUTOMATIC:
+            # Rows that get their keys behind the exchange have no key in common with another row.
+            keyless = np.asarray(pc.equal(prepared.column(RECORD_KEY), ""))
+            buckets = np.where(keyless, rows % self.buckets, buckets).astype(np.int32)
         arrays = [*prepared.columns, pa.array(buckets), pa.array(rows)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.prepared_schema)
 

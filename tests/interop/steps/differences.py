@@ -71,7 +71,6 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "merge by the key, when the source row has another partition": (
             "the index of new tables finds keys in all partitions, so that the row moves"
         ),
-        "merge of a table without a key": "refused: JVM Hudi joins by any columns",
         "a table by its path": "it works: JVM Hudi knows no hudi.`path`",
         "version as of a requested time": "it works as TIMESTAMP AS OF: JVM Hudi refuses it",
         "change data of a table without change data is refused": "the changes are computed from the files",

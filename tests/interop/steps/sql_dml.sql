@@ -330,6 +330,32 @@ MERGE INTO dml_merge_mor t USING (SELECT 3 AS id, 'moved' AS v, 9L AS ts, 'x' AS
 MERGE INTO dml_keyless t USING (SELECT 1 AS id, 'merged' AS v, 100L AS ts UNION ALL SELECT 7, 'new', 1L) s
   ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *;
 
+-- step: merge of the quick start: a partitioned table without a key
+-- table: dml_trips
+CREATE TABLE dml_trips (ts bigint, uuid string, fare double, city string) USING hudi
+  PARTITIONED BY (city) LOCATION '{path}';
+INSERT INTO dml_trips VALUES (1, 'a', 19.1, 'sf'), (2, 'b', 27.7, 'sf'), (3, 'c', 33.9, 'sao'), (4, 'd', 34.15, 'sao');
+MERGE INTO dml_trips AS target
+  USING (SELECT 9L AS ts, 'b' AS uuid, 2.3D AS fare, 'sf' AS city UNION ALL SELECT 9, 'c', 1.0, 'sao'
+    UNION ALL SELECT 9, 'n', 5.5, 'sf' UNION ALL SELECT 9, 'm', 6.5, 'chennai') AS source
+  ON target.uuid = source.uuid
+  WHEN MATCHED THEN UPDATE SET target.fare = target.fare + source.fare WHEN NOT MATCHED THEN INSERT *;
+
+-- step: merge that deletes and inserts, of a partitioned table without a key
+MERGE INTO dml_trips AS target
+  USING (SELECT 10L AS ts, 'n' AS uuid, 0.0D AS fare, 'sf' AS city UNION ALL SELECT 10, 'o', 7.5, 'sf') AS source
+  ON target.uuid = source.uuid
+  WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (ts, uuid, fare, city)
+  VALUES (source.ts, source.uuid, source.fare, source.city);
+
+-- step: merge by two columns, of a merge-on-read table without a key
+-- table: dml_events
+CREATE TABLE dml_events (id int, v string, ts bigint) USING hudi TBLPROPERTIES (type = 'mor') LOCATION '{path}';
+INSERT INTO dml_events VALUES (1, 'a', 1), (1, 'b', 1), (2, 'c', 1), (CAST(NULL AS INT), 'd', 1);
+MERGE INTO dml_events t
+  USING (SELECT 1 AS id, 'b' AS v, 5L AS ts UNION ALL SELECT 2, 'x', 6L UNION ALL SELECT CAST(NULL AS INT), 'd', 7L) s
+  ON t.id = s.id AND t.v = s.v WHEN MATCHED THEN UPDATE SET ts = s.ts WHEN NOT MATCHED THEN INSERT *;
+
 -- step: rows with a condition, sorted and limited
 -- table: dml_merge
 SELECT id, v FROM dml_merge WHERE ts > 4 ORDER BY id DESC LIMIT 2;

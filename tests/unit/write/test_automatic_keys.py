@@ -269,7 +269,6 @@ REFUSED: dict[str, tuple[type[HoodieError], str, Callable[[Table], object]]] = {
         "automatically",
         lambda t: t.upsert({"id": [1], "city": ["sf"]}, partial=True),
     ),
-    "merge": (UnsupportedError, "automatically", lambda t: t.merge(ONE, "t.id = s.id").when_matched_delete().execute()),
     "policy": (
         InvalidConfigError,
         "dup.policy=drop contradicts automatic",

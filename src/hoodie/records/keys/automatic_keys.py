@@ -31,6 +31,8 @@ class KeySource(Enum):
     """The column `_hoodie_record_key` of rows that were read from the table."""
     AUTOMATIC = "automatic"
     """Rows get new keys in the task that stages or writes them."""
+    STORED_OR_AUTOMATIC = "stored or automatic"
+    """Rows with a `_hoodie_record_key` are stored rows; rows where it is null get new keys."""
 
 
 def automatic_keys(commit_time: str, partition: int, start: int, count: int) -> pa.StringArray:
@@ -44,12 +46,12 @@ def automatic_keys(commit_time: str, partition: int, start: int, count: int) -> 
 
 
 def with_commit_time(keys: pa.StringArray | pa.ChunkedArray, commit_time: str) -> pa.StringArray | pa.ChunkedArray:
-    """Return keys that were made without a commit time, with this commit time.
+    """Return the keys; those that were made without a commit time have this commit time.
 
     >>> with_commit_time(automatic_keys("", 3, 9, 1), "20260101120000000").to_pylist()
     ['20260101120000000_3_9']
     """
-    return pc.binary_join_element_wise(commit_time, keys, "")
+    return pc.if_else(pc.starts_with(keys, "_"), pc.binary_join_element_wise(commit_time, keys, ""), keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,13 @@ class AutomaticallyKeyed(Generic[Result]):
 
     Both run in one task attempt. An engine returns the results of one attempt only, so that a row has one key even if
     another attempt of the task gets the rows in another order. `commit_time`: the first part of the keys; empty if the
-    rows are staged, as the time of their commit is known later (`with_commit_time`).
+    rows are staged, as the time of their commit is known later (`with_commit_time`). `only_empty`: rows whose key is no
+    empty text keep it.
     """
 
     consume: Consume[Result]
     commit_time: str = ""
+    only_empty: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch], context: TaskContext) -> Iterable[Result]:
         """Return what the other consumer returns. Memory: one batch."""
@@ -74,9 +78,14 @@ class AutomaticallyKeyed(Generic[Result]):
             place = batch.schema.get_field_index(RECORD_KEY)
             keys = automatic_keys(self.commit_time, partition, start, batch.num_rows)
             start += batch.num_rows
+            if self.only_empty:
+                given = batch.column(place)
+                keys = pc.if_else(pc.equal(given, ""), keys, given)
             yield batch.set_column(place, batch.schema.field(place), keys)
 
 
 def consumer_of(source: KeySource, consume: Consume[Result], commit_time: str = "") -> Consume[Result]:
-    """Return the consumer; with automatic keys, one that first gives each row its key."""
-    return AutomaticallyKeyed(consume, commit_time) if source is KeySource.AUTOMATIC else consume
+    """Return the consumer; with automatic keys, one that first gives each row that needs one its key."""
+    if source not in (KeySource.AUTOMATIC, KeySource.STORED_OR_AUTOMATIC):
+        return consume
+    return AutomaticallyKeyed(consume, commit_time, only_empty=source is KeySource.STORED_OR_AUTOMATIC)

@@ -66,7 +66,7 @@ class WriteContext:
     merge_stored: bool
     """Whether rows are merged with the stored row of their key. If not, they are added as further rows."""
     has_automatic_keys: bool = False
-    """Whether inserts get automatic keys: their staged keys lack the commit time, which is `instant_time`."""
+    """Whether new rows get automatic keys: their staged keys lack the commit time, which is `instant_time`."""
     parquet: ParquetOptions = field(default_factory=ParquetOptions)
     sizing: FileSizing = field(default_factory=FileSizing)
     entries: EntryStage | None = None

@@ -1,0 +1,196 @@
+"""Merges into tables with automatic keys: stored rows keep their keys, inserted rows get new ones, in one commit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.commit.steps import Step
+from hoodie.errors import HoodieError, InvalidConfigError, RecordKeyError, SchemaMismatchError, UnsupportedError
+from hoodie.index import table_index
+from hoodie.records.change import RECORD_KEY
+from hoodie.table import Table
+from tests.support import tables
+from tests.support.index_check import check_index
+from tests.support.seeds import seeded
+from tests.support.steps import once_at
+from tests.support.tables import TYPES, table_of
+from tests.unit.write.tables import untouched
+
+SCHEMA = pa.schema([("x", pa.int64()), ("v", pa.string()), ("city", pa.string())])
+INDEXES = ("simple", "global_simple", "record", "partitioned_record", "bloom", "global_bloom")
+Row = tuple[int | None, str, str]
+STORED: tuple[Row, ...] = ((1, "a", "sf"), (2, "b", "nyc"), (3, "c", "sf"), (3, "d", "nyc"), (None, "n", "sf"))
+ON = "t.x = s.x"
+
+
+def new_table(*stored: Row, **given: Any) -> Table:
+    """A table with these rows inserted."""
+    table = tables.new_table(SCHEMA, record_key=None, **{"partition_by": "city", **given})
+    table.insert(table_of(SCHEMA, *(stored or STORED)))
+    return table
+
+
+def check(table: Table) -> None:
+    """A record index has the keys of the rows."""
+    if "record" in table_index(table.view().config).name:
+        check_index(table.view())
+
+
+def rows_of(table: Table) -> dict[str, Row]:
+    """The row of each key; no key twice."""
+    found = table.to_arrow([RECORD_KEY, *SCHEMA.names]).to_pylist()
+    rows = {row[RECORD_KEY]: (row["x"], row["v"], row["city"]) for row in found}
+    assert len(rows) == len(found)
+    return rows
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("index", INDEXES)
+def test_one_commit_updates_deletes_and_inserts(index: str, table_type: str) -> None:
+    table = new_table(index=index, type=table_type)
+    before, commits = rows_of(table), len(table.timeline.completed())
+    news: tuple[Row, ...] = (
+        (2, "", "x"),
+        (3, "+", "x"),
+        (7, "p", "sf"),
+        (7, "p", "sf"),
+        (8, "q", "la"),
+        (None, "m", "la"),
+    )
+    merge = table.merge(table_of(SCHEMA, *news), ON).when_matched_delete("s.v = ''")
+    merge = merge.when_matched_update({"v": "concat(t.v, s.v)"}).when_not_matched_insert_all()
+    result = merge.execute()
+    assert (result.inserted, result.updated, result.deleted) == (4, 2, 1)
+    assert len(table.timeline.completed()) == commits + 1
+
+    now = rows_of(table)
+    kept = {key: (x, v + "+" if x == 3 else v, city) for key, (x, v, city) in before.items() if x != 2}
+    assert {key: row for key, row in now.items() if key in before} == kept
+    new = {key: row for key, row in now.items() if key not in before}
+    assert sorted(new.values(), key=str) == sorted(news[2:], key=str)
+    assert all(key.startswith(f"{result.instant}_") for key in new)
+    check(table)
+
+
+@seeded(10)
+@pytest.mark.parametrize("table_type", TYPES)
+def test_turns_of_merges_are_those_of_a_dict(seed: int, table_type: str) -> None:
+    """The model: the rows by key. Each turn updates, deletes, inserts, or changes rows without a source row."""
+    choose = random.Random(seed)
+    index = choose.choice(INDEXES)
+    table = new_table(index=index, type=table_type)
+    model = rows_of(table)
+    for turn in range(5):
+        xs = choose.sample(range(10), 4)
+        source = [(x, choose.choice("-+"), choose.choice(["sf", "nyc", "la"])) for x in xs]
+        by_source = choose.random() < 0.3
+        merge = table.merge(table_of(SCHEMA, *source), ON).when_matched_delete("s.v = '-'")
+        merge = merge.when_matched_update({"v": f"'u{turn}'"}).when_not_matched_insert_all("s.x < 8")
+        if by_source:
+            merge = merge.when_not_matched_by_source_update({"v": f"'o{turn}'"})
+        result = merge.execute()
+
+        given = {x: v for x, v, _ in source}
+        met = {x for x, _, _ in model.values()}
+        changed = {
+            key: (x, f"u{turn}" if x in given else f"o{turn}" if by_source else v, city)
+            for key, (x, v, city) in model.items()
+            if x not in given or given[x] == "+"
+        }
+        now = rows_of(table)
+        assert {key: row for key, row in now.items() if key in model} == changed
+        new = {key: row for key, row in now.items() if key not in model}
+        assert sorted(new.values()) == sorted(row for row in source if row[0] not in met and row[0] < 8)
+        assert {key.split("_")[0] for key in new} <= {result.instant}
+        model = now
+    check(table)
+
+
+def test_on_compares_any_columns_and_stored_keys() -> None:
+    table = new_table(partition_by=None)
+    both = table.merge([{"y": 3, "w": "c"}, {"y": 3, "w": "x"}], "t.x = s.y AND t.v = s.w")
+    assert both.when_matched_update({"v": "'both'"}).execute().updated == 1
+    null_safe = table.merge([{"y": None}], "t.x <=> s.y").when_matched_update({"v": "'null'"})
+    assert null_safe.execute().updated == 1
+    named = table.to_arrow([RECORD_KEY, "v"], where="x = 1")
+    by_key = table.merge(named, f"t.{RECORD_KEY} = s.{RECORD_KEY}").when_matched_update({"v": "concat(s.v, '!')"})
+    assert by_key.execute().updated == 1
+    every = table.merge(table_of(SCHEMA, (2, "all", "la")), ON).when_matched_update_all().when_not_matched_insert_all()
+    assert every.execute().updated == 1
+    expected = {(1, "a!", "sf"), (2, "all", "la"), (3, "both", "sf"), (3, "d", "nyc"), (None, "null", "sf")}
+    assert {*rows_of(table).values()} == expected
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("index", ["simple", "record"])
+def test_a_retry_after_a_conflict_inserts_keys_of_the_commit(index: str, table_type: str) -> None:
+    """Another writer changes a row that the merge updates: the rows are read again, and the merge changes that row."""
+    table = new_table(index=index, type=table_type)
+    before = rows_of(table)
+    others: list[str | None] = []
+
+    def other() -> None:
+        others.append(hoodie.open(table.path, spark=False).update({"v": "'other'"}, where="x = 3").instant)
+
+    merge = table.merge(table_of(SCHEMA, (3, "+", "sf"), (7, "new", "sf")), ON)
+    with once_at(Step.WRITTEN, other):
+        merge = merge.when_matched_update({"v": "concat(t.v, s.v)"}).when_not_matched_insert_all()
+        result = merge.execute()
+    assert result.notes[0].startswith("retried once")
+    assert str(others[0]) < str(result.instant)
+    now = rows_of(table)
+    assert [key.split("_")[0] for key in now if key not in before] == [result.instant]
+    assert [row[1] for row in now.values() if row[0] == 3] == ["other+", "other+"]
+    check(table)
+
+
+def test_sql_merges_a_table_without_a_key() -> None:
+    table = new_table()
+    statement = (
+        "MERGE INTO target USING source ON target.x = source.x "
+        "WHEN MATCHED AND source.v = 'gone' THEN DELETE WHEN MATCHED THEN UPDATE SET target.v = source.v "
+        "WHEN NOT MATCHED THEN INSERT *"
+    )
+    news = table_of(SCHEMA, (1, "gone", ""), (2, "B", ""), (9, "new", "la"))
+    result = hoodie.sql(None, statement, tables={"target": table, "source": news})
+    assert (result.inserted, result.updated, result.deleted) == (1, 1, 1)
+    assert {(2, "B", "nyc"), (9, "new", "la")} <= {*rows_of(table).values()}
+
+
+TWICE = table_of(SCHEMA, (3, "p", "sf"), (3, "q", "sf"))
+REFUSED: dict[str, tuple[type[HoodieError], str, Callable[[Table], object]]] = {
+    "two source rows of a stored row": (
+        RecordKeyError,
+        "at most one source row .*nothing was committed",
+        lambda t: t.merge(TWICE, ON).when_matched_update({"v": "s.v"}).execute(),
+    ),
+    "an update of the partition": (
+        InvalidConfigError,
+        r"would set \['city'\]",
+        lambda t: t.merge(TWICE.slice(1), ON).when_matched_update_all().execute(),
+    ),
+    "the stored key": (
+        SchemaMismatchError,
+        f"sets '{RECORD_KEY}'",
+        lambda t: t.merge(TWICE.slice(1), ON).when_matched_update({RECORD_KEY: "'k'"}).execute(),
+    ),
+    "partial upsert": (
+        UnsupportedError,
+        "use merge with a condition `on`",
+        lambda t: t.upsert({"x": [1], "city": ["sf"]}, partial=True),
+    ),
+}
+
+
+def test_what_is_refused_changes_nothing() -> None:
+    table = new_table()
+    for error, text, call in REFUSED.values():
+        with untouched(table, text, error):
+            call(table)
+    assert table.merge(TWICE, ON).when_matched_delete().execute().deleted == 2
