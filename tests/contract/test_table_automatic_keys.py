@@ -76,6 +76,20 @@ def test_a_merge_joins_by_any_column_and_inserts_new_keys(lane: Lane, table_type
     twice = lane.data(trips(("x", 3, 1.0, ""), ("y", 3, 2.0, "")))
     with pytest.raises(hoodie.RecordKeyError, match="at most one source row"):
         table.merge(twice, on="t.ts = s.ts").when_matched_update({"fare": "s.fare"}).execute()
+    # Any condition: without an equality, and with one and more.
+    fares = {"low": 2.5, "high": 5.5}
+    between = lane.data(pa.table({name: [value] for name, value in fares.items()}))
+    merge = table.merge(between, on="t.fare BETWEEN low AND high").when_matched_update({"fare": "s.high"})
+    assert merge.when_not_matched_by_source_update({"fare": "-1.0"}).execute().updated == 6
+    assert {name: row[0] for name, row in found().items()} == {
+        **dict.fromkeys("cde", 5.5),
+        **dict.fromkeys("afg", -1.0),
+    }
+    more = lane.data(trips(("e", 9, 0.5, ""), ("f", 9, 0.5, ""), ("h", 8, 8.0, "la")))
+    merge = table.merge(more, on="t.id = s.id AND t.fare > s.fare").when_matched_update({"ts": "s.ts"})
+    result = merge.when_not_matched_insert_all("s.ts = 8").execute()
+    assert (result.inserted, result.updated) == (1, 1)
+
     # Rows of the table as the source, with their keys.
     stored = table.to_arrow(where="id = 'e'") if lane.session is None else table.read(where="id = 'e'")
     by_key = table.merge(stored, on=f"t.{RECORD_KEY} = s.{RECORD_KEY}").when_matched_delete()

@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from hoodie.errors import RecordKeyError, SchemaMismatchError
+from hoodie.errors import RecordKeyError, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.arrow_types import blanks, type_at
 from hoodie.format.schema.conform import conform
-from hoodie.merge_into.plan import Clause, Equality, Group, MergePlan
+from hoodie.merge_into.clauses import Clause, Group
+from hoodie.merge_into.matching import Equality
+from hoodie.merge_into.plan import MergePlan
 from hoodie.read.local import read_table
 from hoodie.read.lookup import key_columns, key_table, plan_lookup
 from hoodie.read.plan import ScanPlan, plan_scan
@@ -33,6 +35,10 @@ KNOWN_KEY: Final = (
     "stored rows; match by the record key, or add a condition to the insert; nothing was committed"
 )
 
+PAIRS_MAX: Final = 20_000_000
+"""Pairs of rows that this process compares for an `on` without equalities."""
+_PAIRS_AT_ONCE: Final = 1 << 20
+
 
 def merged_rows(plan: MergePlan, source: pa.Table, lookup: ScanPlan | None = None) -> pa.Table:
     """Return the changes: the column `KIND`, then the table's columns; with automatic keys, the stored key before them.
@@ -45,13 +51,14 @@ def merged_rows(plan: MergePlan, source: pa.Table, lookup: ScanPlan | None = Non
     unknown or ambiguous columns, and values that do not fit; UnsupportedError for expressions that only Spark
     evaluates; ViewOvertakenError.
     """
-    sides, stored = _joined(plan, source) if plan.join else _looked_up(plan, source, lookup)
+    sides, stored = _joined(plan, source) if plan.joins else _looked_up(plan, source, lookup)
     parts = {group: _changes(plan, group, target, own) for group, (target, own) in sides.items()}
-    if plan.join and not plan.has_automatic_keys:
+    if plan.joins and not plan.has_automatic_keys:
         _refuse_known(plan, stored, parts[Group.NOT_MATCHED])
     return pa.concat_tables([_change_schema(plan).empty_table(), *(part for found in parts.values() for part in found)])
 
 
+_Places = np.ndarray[tuple[int], np.dtype[np.int64]]
 _Sides: TypeAlias = Mapping[Group, tuple[pa.Table | None, pa.Table | None]]
 
 
@@ -91,12 +98,53 @@ def _joined(plan: MergePlan, source: pa.Table) -> tuple[_Sides, pa.Table]:
     """Return the rows of the table and of the source for each group, joined by `on`; and the stored rows."""
     stored = _all_rows(plan)
     target_rows = stored.select(plan.stored_names)
-    places, own_places = joined_places(target_rows, source, plan.join)
+    places, own_places = _met(plan, target_rows, source)
     return {
         Group.MATCHED: (target_rows.take(places), source.take(own_places)),
         Group.NOT_MATCHED: (None, source.take(np.setdiff1d(np.arange(source.num_rows), own_places))),
         Group.BY_SOURCE: (target_rows.take(np.setdiff1d(np.arange(stored.num_rows), places)), None),
     }, stored
+
+
+def _met(plan: MergePlan, target: pa.Table, source: pa.Table) -> tuple[_Places, _Places]:
+    """Return the row numbers of both sides of every pair of rows that meet by `on`, in the order of the source.
+
+    Memory: several integers for each pair of rows that the equalities of `on` let meet.
+
+    Raises: UnsupportedError for an `on` without equalities, if there are too many pairs of rows; as `joined_places`.
+    """
+    pairs = target.num_rows * source.num_rows
+    if not plan.join and pairs > PAIRS_MAX:
+        raise UnsupportedError(
+            f"merge on {plan.merge.on[:300]!r}: no column of the table equals a column of the source, so that "
+            f"{pairs:,} pairs of rows are compared, and this process compares at most {PAIRS_MAX:,}; add an equality "
+            "with AND, or pass a Spark DataFrame as the source"
+        )
+    places, own_places = joined_places(target, source, plan.join)
+    if plan.also is None:
+        return places, own_places
+    found = [np.zeros(0, np.bool_)]
+    for start in range(0, len(places), _PAIRS_AT_ONCE):
+        part = slice(start, start + _PAIRS_AT_ONCE)
+        rows = _side_by_side(
+            {plan.merge.target: target.take(places[part]), plan.merge.source: source.take(own_places[part])}
+        )
+        translator = Translator(rows.schema, joined=2)
+        condition = RowExpression.parse(plan.also, rows.schema, as_type=pa.bool_(), translator=translator)
+        found.append(np.asarray(pc.fill_null(condition.values(rows), False)))
+    meets = np.concatenate(found)
+    return places[meets], own_places[meets]
+
+
+def _side_by_side(sides: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the columns of both sides, each with the name of its side before its own.
+
+    Not a struct for each side: Arrow would visit all of its fields for each expression.
+    """
+    return pa.Table.from_arrays(
+        [column for side in sides.values() for column in side.columns],
+        names=[f"{name}.{column}" for name, side in sides.items() for column in side.column_names],
+    )
 
 
 def _named(plan: MergePlan, rows: pa.Table) -> pa.Table:
@@ -129,12 +177,8 @@ def _names(rows: pa.Table, plan: MergePlan) -> pa.Array:
 def _changes(plan: MergePlan, group: Group, target: pa.Table | None, source: pa.Table | None) -> list[pa.Table]:
     """Return the changes of each clause of a group; the first clause whose condition is true takes a row."""
     sides = {plan.merge.target: target, plan.merge.source: source}
-    # Not a struct for each side: Arrow would visit all of its fields for each expression.
     given = {name: side for name, side in sides.items() if side is not None}
-    rows = pa.Table.from_arrays(
-        [column for side in given.values() for column in side.columns],
-        names=[f"{name}.{column}" for name, side in given.items() for column in side.column_names],
-    )
+    rows = _side_by_side(given)
     translator = Translator(rows.schema, joined=2)
     plain = {f"{quoted(s)}.{quoted(name)}": f"{s}.{name}" for s, side in given.items() for name in side.column_names}
     found = []
@@ -218,9 +262,6 @@ def _change_schema(plan: MergePlan) -> pa.Schema:
     return pa.schema([pa.field(KIND, pa.int8()), *key, *(field.with_nullable(True) for field in plan.schema)])
 
 
-_Places = np.ndarray[tuple[int], np.dtype[np.int64]]
-
-
 def joined_places(target: pa.Table, source: pa.Table, pairs: Sequence[Equality]) -> tuple[_Places, _Places]:
     """Return the row numbers of both sides of every pair of rows that meet, in the order of the source.
 
@@ -288,7 +329,7 @@ def compares_alike(plan: MergePlan, source: pa.Schema) -> bool:
 
     Floats are left out: 0.0 equals -0.0, but their record keys differ.
     """
-    if plan.join:
+    if plan.joins:
         return False
     pairs = [(plan.schema.field(name).type, source.field(column).type) for name, column in plan.source_of.items()]
     return all(

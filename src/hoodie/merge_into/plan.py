@@ -7,9 +7,8 @@ columns that name a record, which sets the columns that the data has.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,70 +17,15 @@ from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedEr
 from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.index import index_of
+from hoodie.merge_into.clauses import Clause, Group, Merge
+from hoodie.merge_into.matching import Equality, by_lower, matching_of, qualified
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
-from hoodie.records.sql.clock import Clock
 from hoodie.records.sql.columns import is_column
-from hoodie.records.sql.parse import operands, parse_expression, to_sql, without_parens
+from hoodie.records.sql.parse import parse_expression, without_parens
 from hoodie.records.sql.quoting import quoted
 from hoodie.view.table_view import TableView
 from hoodie.write.options import check_sets_nulls, effective_options
-
-
-class Group(Enum):
-    """The rows that a clause is about; the values are the words of SQL."""
-
-    MATCHED = "when matched"
-    NOT_MATCHED = "when not matched"
-    BY_SOURCE = "when not matched by source"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clause:
-    """One clause. `values`: an SQL expression for each column to set; None for all columns. `condition`: in SQL."""
-
-    group: Group
-    deletes: bool = False
-    values: Mapping[str, str] | None = None
-    condition: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
-    """A merge as the caller wrote it. `target` and `source` are the names by which expressions call both sides."""
-
-    on: str
-    clauses: tuple[Clause, ...]
-    target: str = "t"
-    source: str = "s"
-    clock: Clock = field(default_factory=Clock)
-
-    def of(self, group: Group) -> list[Clause]:
-        """Return the clauses of a group, in their order."""
-        return [clause for clause in self.clauses if clause.group is group]
-
-    @property
-    def is_upsert(self) -> bool:
-        """Whether the merge updates and inserts all source rows, with all columns and without conditions."""
-        whole = all(not c.deletes and c.values is None and c.condition is None for c in self.clauses)
-        return whole and [c.group for c in self.clauses] in (
-            [Group.MATCHED, Group.NOT_MATCHED],
-            [Group.NOT_MATCHED, Group.MATCHED],
-        )
-
-    @property
-    def takes_duplicates(self) -> bool:
-        """Whether several source rows may meet one stored row: the merge only deletes, without a condition."""
-        return all(c.deletes and c.condition is None for c in self.clauses)
-
-
-@dataclass(frozen=True, slots=True)
-class Equality:
-    """A column of the table and one of the source that `on` compares; `null_safe`: null equals null."""
-
-    target: str
-    source: str
-    null_safe: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +35,8 @@ class MergePlan:
     `source_of`: the source column that `on` compares with each column that names a record. `by_path`: whether the
     partition path is part of what names a record, because keys are unique within partitions only. `join`: what `on`
     compares, if it is not exactly the columns that name a record; empty if it is. With automatic keys no columns name a
-    record, so `on` always joins, and the changes have the stored key of each row that is not inserted.
+    record, so `on` always joins, and the changes have the stored key of each row that is not inserted; `also` is the
+    further condition that `on` has then.
     """
 
     view: TableView
@@ -100,11 +45,17 @@ class MergePlan:
     source_of: Mapping[str, str]
     by_path: bool
     join: tuple[Equality, ...] = ()
+    also: str | None = None
 
     @property
     def is_upsert(self) -> bool:
         """Whether the merge updates and inserts all source rows by their keys, with all columns."""
-        return not self.join and self.merge.is_upsert
+        return not self.joins and self.merge.is_upsert
+
+    @property
+    def joins(self) -> bool:
+        """Whether `on` is not exactly the columns that name a record, so that the whole table is read."""
+        return self.has_automatic_keys or bool(self.join)
 
     @property
     def has_automatic_keys(self) -> bool:
@@ -143,7 +94,8 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
     """Check a merge. `source_names` are the source's columns, `properties` the options of the call.
 
     Raises: InvalidConfigError for clauses that contradict, or that set key columns; SchemaMismatchError for unknown
-    or ambiguous columns; UnsupportedError for an `on` that is not a conjunction of equalities.
+    or ambiguous columns; UnsupportedError for an `on` that is not a conjunction of equalities, unless the table has
+        automatic keys.
     """
     schema, by_path = view.schema().arrow, _names_by_path(view, properties)
     _check_order(merge)
@@ -151,9 +103,16 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
         _refuse_merge_function(view, "merge with an update of some columns")
     if any(not one.deletes and one.group is not Group.NOT_MATCHED for one in merge.clauses):
         check_sets_nulls(view.config, properties, "merge with an update")
-    found = _equalities(view, merge, source_names)
-    names = _naming_columns(view, by_path=by_path) if view.config.record_key_fields else {}
-    joins = len(found) != len(names) or {one.target for one in found} != names.keys()
+    has_automatic_keys = not view.config.record_key_fields
+    on = matching_of(
+        merge,
+        [*schema.names, RECORD_KEY] if has_automatic_keys else schema.names,
+        source_names,
+        takes_conditions=has_automatic_keys,
+    )
+    found = on.pairs
+    names = {} if has_automatic_keys else _naming_columns(view, by_path=by_path)
+    joins = has_automatic_keys or len(found) != len(names) or {one.target for one in found} != names.keys()
     key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
     naming = {name.split(".")[0] for name in key_fields}
     source_of = {one.target: one.source for one in reversed(found) if one.target in naming}
@@ -164,7 +123,9 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
         for clause in merge.clauses
     )
     merge, join = replace(merge, clauses=clauses), found if joins else ()
-    plan = MergePlan(view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path, join=join)
+    plan = MergePlan(
+        view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path, join=join, also=on.also
+    )
     if not plan.is_upsert:
         _refuse_unstored_keys(view, "a merge that is no upsert of all columns")
     return plan
@@ -259,42 +220,6 @@ def _refuse_merge_function(view: TableView, call: str) -> None:
         )
 
 
-def _equalities(view: TableView, merge: Merge, source_names: Sequence[str]) -> tuple[Equality, ...]:
-    """Return the columns that `on` compares. Raises: UnsupportedError for other conditions; SchemaMismatchError."""
-    names = view.schema().arrow.names
-    if not view.config.record_key_fields:
-        names = [*names, RECORD_KEY]
-    parts = operands(parse_expression(merge.on), exp.And)
-    return tuple(_equality(part, merge, names, source_names) for part in parts)
-
-
-def _equality(part: exp.Expression, merge: Merge, names: Sequence[str], source_names: Sequence[str]) -> Equality:
-    """Return the columns that a part of `on` compares. Raises: as `_equalities`."""
-    if isinstance(part, exp.Column) and len(part.parts) == 1:
-        return Equality(_one_of(names, part.name, "table"), _one_of(source_names, part.name, "source"), False)
-    sides: dict[str, str] = {}
-    if isinstance(part, exp.EQ | exp.NullSafeEQ):
-        for node in (without_parens(part.this), without_parens(part.expression)):
-            if isinstance(node, exp.Column) and len(node.parts) == 2:
-                sides[node.parts[0].name.lower()] = node.parts[1].name
-    target, source = sides.get(merge.target.lower()), sides.get(merge.source.lower())
-    if target is None or source is None:
-        raise UnsupportedError(
-            f"merge on {to_sql(part)[:300]!r}: expected only equalities of a column of the table and a column of the "
-            f"source, such as {f'{merge.target}.id = {merge.source}.id'!r}, joined by AND; other conditions belong to "
-            "the clauses"
-        )
-    columns = (_one_of(names, target, "table"), _one_of(source_names, source, "source"))
-    return Equality(*columns, null_safe=isinstance(part, exp.NullSafeEQ))
-
-
-def _one_of(names: Sequence[str], name: str, side: str) -> str:
-    found = [one for one in names if one.lower() == name.lower()]
-    if len(found) != 1:
-        raise SchemaMismatchError(f"merge: no column {name!r} in the {side}, which has {list(names)}")
-    return found[0]
-
-
 def _check_order(merge: Merge) -> None:
     if not merge.clauses:
         raise InvalidConfigError("merge: expected at least one clause, such as when_matched_update_all()")
@@ -344,7 +269,7 @@ def _checked(
                 "must be named"
             )
         return clause
-    columns = _by_lower(schema.names)
+    columns = by_lower(schema.names)
     values = {_table_column(name, merge, columns): str(text) for name, text in clause.values.items()}
     if len(values) < len(clause.values):
         raise InvalidConfigError(f"merge: a clause sets a column twice: {list(clause.values)}; keep one of the names")
@@ -375,43 +300,9 @@ def _qualified_clause(clause: Clause, merge: Merge, schema: pa.Schema, source_na
     sides: dict[str, Sequence[str]] = {merge.target: schema.names, merge.source: source_names}
     if clause.group is not Group.MATCHED:
         del sides[merge.source if clause.group is Group.BY_SOURCE else merge.target]
-    known = {side: _by_lower(names).keys() for side, names in sides.items()}
-    values = clause.values and {name: _qualified(text, sides, known, merge) for name, text in clause.values.items()}
-    condition = None if clause.condition is None else _qualified(clause.condition, sides, known, merge)
+    values = clause.values and {name: qualified(text, sides, merge) for name, text in clause.values.items()}
+    condition = None if clause.condition is None else qualified(clause.condition, sides, merge)
     return replace(clause, values=values, condition=condition)
-
-
-def _qualified(
-    text: str, sides: Mapping[str, Sequence[str]], known: Mapping[str, Collection[str]], merge: Merge
-) -> str:
-    """Return an SQL expression at the time of the merge in which every column has the name of its side before it.
-
-    `sides`: columns by side. `known`: the same in lower case.
-
-    Raises: InvalidConfigError for text that is no expression; SchemaMismatchError for a name that no side has, or
-    several sides.
-    """
-    tree = parse_expression(merge.clock.set_in(text, lambda: [name for names in known.values() for name in names]))
-    has_variables = tree.find(exp.Lambda) is not None
-
-    def qualify(node: exp.Expression) -> exp.Expression:
-        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-            return node
-        parts = [part.name.lower() for part in node.parts]
-        if len(parts) > 1 and any(parts[0] == side.lower() for side in sides):
-            return node
-        holders = [side for side, names in known.items() if parts[0] in names]
-        if len(holders) == 1 and len(parts) < 4:
-            names = [exp.to_identifier(holders[0], quoted=True), *(part.copy() for part in node.parts)]
-            return exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(names), strict=False)))
-        if has_variables and not holders:
-            return node
-        both = f"is ambiguous: write {' or '.join(f'{side}.{parts[0]}' for side in holders)}"
-        listed = "; ".join(f"{side} has {list(names)}" for side, names in sides.items())
-        raise SchemaMismatchError(f"merge: column {node.sql()!r} {both if holders else f'is not known here: {listed}'}")
-
-    found: exp.Expression = tree.transform(qualify)
-    return to_sql(found)
 
 
 def _is_match(text: str, name: str, merge: Merge, source_of: Mapping[str, str]) -> bool:
@@ -423,13 +314,6 @@ def _is_match(text: str, name: str, merge: Merge, source_of: Mapping[str, str]) 
     if side == merge.target.lower():
         return column.lower() == name.lower()
     return side == merge.source.lower() and column == source_of.get(name)
-
-
-def _by_lower(names: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(name.lower(), []).append(name)
-    return found
 
 
 def _table_column(name: str, merge: Merge, columns: Mapping[str, list[str]]) -> str:

@@ -21,7 +21,9 @@ from hoodie.errors import RecordKeyError, SchemaMismatchError, UnsupportedError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.merge_into.changes import KNOWN_KEY, compares_alike, computes_alike, plan_source_lookup
 from hoodie.merge_into.changes import merged_rows as merged_here
-from hoodie.merge_into.plan import Clause, Equality, Group, MergePlan
+from hoodie.merge_into.clauses import Clause, Group
+from hoodie.merge_into.matching import Equality
+from hoodie.merge_into.plan import MergePlan
 from hoodie.merge_into.source import SourceFile, StagedSource, stage_source
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, RECORD_KEY, Kind
@@ -112,7 +114,7 @@ def _joined(plan: MergePlan, stored: Any, source: Any) -> Any:
     """Return the changes as a DataFrame: a join of stored rows, which have the table's columns, with the source."""
     stored = stored.withColumn(_STORED, F.lit(True)).alias(plan.merge.target)
     given = source.withColumn(_GIVEN, F.lit(True)).alias(plan.merge.source)
-    joined = stored.join(given, reduce(and_, _equalities(plan)), _join_type(plan))
+    joined = stored.join(given, reduce(and_, _conditions(plan)), _join_type(plan))
     decided = joined.withColumn(_CLAUSE, _clause_number(plan)).where(F.col(_CLAUSE).isNotNull())
     projections = [plan.projection(clause) for clause in plan.merge.clauses]
     texts = dict.fromkeys(text for one in projections for text in one.values() if text is not None)
@@ -125,20 +127,22 @@ def _joined(plan: MergePlan, stored: Any, source: Any) -> Any:
     # The join gives rows to insert no stored key.
     keys = [F.col(f"{quoted(plan.merge.target)}.{quoted(RECORD_KEY)}")] if plan.has_automatic_keys else []
     changes = decided.select(_by_clause(kinds).cast("tinyint").alias(KIND), *keys, *columns)
-    if plan.join and not plan.has_automatic_keys and plan.merge.of(Group.NOT_MATCHED):
+    if plan.joins and not plan.has_automatic_keys and plan.merge.of(Group.NOT_MATCHED):
         _refuse_known(plan, decided.where(F.col(_STORED).isNull()).select(*columns), stored)
     return changes
 
 
-def _equalities(plan: MergePlan) -> list[Any]:
+def _conditions(plan: MergePlan) -> list[Any]:
     """Return the conditions of the join; columns that name a record are equal if both are null."""
-    pairs = plan.join or [Equality(key, column, null_safe=True) for key, column in plan.source_of.items()]
+    pairs = (
+        plan.join if plan.joins else [Equality(key, column, null_safe=True) for key, column in plan.source_of.items()]
+    )
     conditions = []
     for pair in pairs:
         target = F.col(f"{quoted(plan.merge.target)}.{quoted(pair.target)}")
         source = F.col(f"{quoted(plan.merge.source)}.{quoted(pair.source)}")
         conditions.append(target.eqNullSafe(source) if pair.null_safe else target == source)
-    return conditions
+    return conditions if plan.also is None else [*conditions, F.expr(plan.also)]
 
 
 def _refuse_known(plan: MergePlan, inserts: Any, stored: Any) -> None:

@@ -12,7 +12,8 @@ from hoodie.table.context import Assignments, TableContext, Text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hoodie.merge_into.plan import Clause, Merge, MergePlan
+    from hoodie.merge_into.clauses import Clause, Merge
+    from hoodie.merge_into.plan import MergePlan
     from hoodie.view.table_view import TableView
     from hoodie.write.result import WriteResult
 
@@ -89,7 +90,7 @@ class TableMerger:
 
         Raises: as `Table.update`; RecordKeyError if several source rows change one record, unless the merge only
         deletes matched rows without a condition, and for inserts of keys that the table has; UnsupportedError for a
-        condition `on` that is not a conjunction of equalities of columns.
+        condition `on` that is not a conjunction of equalities of columns, unless the table has automatic keys.
 
         >>> import hoodie
         >>> t = hoodie.create("memory://doc-merge-execute", {"id": ["a"], "fare": [1.0]}, record_key="id")
@@ -113,7 +114,7 @@ class TableMerger:
 
     def _with(self, group: str, **parts: Any) -> TableMerger:
         """Return the builder with one more clause; the builder itself is not changed."""
-        from hoodie.merge_into.plan import Clause, Group
+        from hoodie.merge_into.clauses import Clause, Group
 
         clause: Clause = Clause(group=Group[group], **parts)
         merge = dataclasses.replace(self._merge, clauses=(*self._merge.clauses, clause))

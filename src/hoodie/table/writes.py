@@ -463,7 +463,7 @@ class TableWrites:
         >>> sorted(t.to_arrow(columns=["id", "fare"]).to_pylist(), key=lambda row: row["id"])
         [{'id': 'a', 'fare': 6.0}, {'id': 'c', 'fare': 3.0}]
         """
-        from hoodie.merge_into.plan import Merge
+        from hoodie.merge_into.clauses import Merge
         from hoodie.records.sql.quoting import quoted
         from hoodie.table.merge import TableMerger
 

@@ -71,6 +71,12 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "merge by the key, when the source row has another partition": (
             "the index of new tables finds keys in all partitions, so that the row moves"
         ),
+        "merge that deletes and inserts, of a table without a key": (
+            "the row that meets is deleted: JVM Hudi inserts its source row, unless a clause updates"
+        ),
+        "merge that sets some columns, of a merge-on-read table without a key": (
+            "other columns keep their values: in JVM Hudi they become null"
+        ),
         "a table by its path": "it works: JVM Hudi knows no hudi.`path`",
         "version as of a requested time": "it works as TIMESTAMP AS OF: JVM Hudi refuses it",
         "change data of a table without change data is refused": "the changes are computed from the files",

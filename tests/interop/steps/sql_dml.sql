@@ -330,7 +330,7 @@ MERGE INTO dml_merge_mor t USING (SELECT 3 AS id, 'moved' AS v, 9L AS ts, 'x' AS
 MERGE INTO dml_keyless t USING (SELECT 1 AS id, 'merged' AS v, 100L AS ts UNION ALL SELECT 7, 'new', 1L) s
   ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *;
 
--- step: merge of the quick start: a partitioned table without a key
+-- step: merge of the quick start, of a partitioned table without a key
 -- table: dml_trips
 CREATE TABLE dml_trips (ts bigint, uuid string, fare double, city string) USING hudi
   PARTITIONED BY (city) LOCATION '{path}';
@@ -341,12 +341,18 @@ MERGE INTO dml_trips AS target
   ON target.uuid = source.uuid
   WHEN MATCHED THEN UPDATE SET target.fare = target.fare + source.fare WHEN NOT MATCHED THEN INSERT *;
 
--- step: merge that deletes and inserts, of a partitioned table without a key
+-- step: merge that updates, deletes and inserts, of a table without a key
 MERGE INTO dml_trips AS target
-  USING (SELECT 10L AS ts, 'n' AS uuid, 0.0D AS fare, 'sf' AS city UNION ALL SELECT 10, 'o', 7.5, 'sf') AS source
-  ON target.uuid = source.uuid
-  WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (ts, uuid, fare, city)
-  VALUES (source.ts, source.uuid, source.fare, source.city);
+  USING (SELECT 10L AS ts, 'm' AS uuid, 0.0D AS fare, 'chennai' AS city UNION ALL SELECT 10, 'a', 1.5, 'sf'
+    UNION ALL SELECT 10, 'o', 7.5, 'sf' UNION ALL SELECT 10, 'o', 7.5, 'sf') AS source
+  ON target.uuid = source.uuid AND target.city = source.city
+  WHEN MATCHED AND source.fare > 0 THEN UPDATE SET * WHEN MATCHED AND source.fare = 0 THEN DELETE
+  WHEN NOT MATCHED THEN INSERT (ts, uuid, fare, city) VALUES (source.ts, source.uuid, source.fare, source.city);
+
+-- step: merge by a condition that is no equality, of a table without a key
+MERGE INTO dml_trips AS target
+  USING (SELECT 30.0D AS low, 34.0D AS high) AS source ON target.fare BETWEEN source.low AND source.high
+  WHEN MATCHED THEN UPDATE SET target.ts = 30;
 
 -- step: merge by two columns, of a merge-on-read table without a key
 -- table: dml_events
@@ -354,7 +360,18 @@ CREATE TABLE dml_events (id int, v string, ts bigint) USING hudi TBLPROPERTIES (
 INSERT INTO dml_events VALUES (1, 'a', 1), (1, 'b', 1), (2, 'c', 1), (CAST(NULL AS INT), 'd', 1);
 MERGE INTO dml_events t
   USING (SELECT 1 AS id, 'b' AS v, 5L AS ts UNION ALL SELECT 2, 'x', 6L UNION ALL SELECT CAST(NULL AS INT), 'd', 7L) s
-  ON t.id = s.id AND t.v = s.v WHEN MATCHED THEN UPDATE SET ts = s.ts WHEN NOT MATCHED THEN INSERT *;
+  ON t.id = s.id AND t.v = s.v WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *;
+
+-- step: merge that deletes and inserts, of a table without a key
+-- table: dml_trips
+MERGE INTO dml_trips AS target
+  USING (SELECT 10L AS ts, 'b' AS uuid, 0.0D AS fare, 'sf' AS city UNION ALL SELECT 10, 'p', 7.5, 'sf') AS source
+  ON target.uuid = source.uuid WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *;
+
+-- step: merge that sets some columns, of a merge-on-read table without a key
+-- table: dml_events
+MERGE INTO dml_events t USING (SELECT 1 AS id, 'b' AS v, 9L AS ts) s ON t.id = s.id AND t.v = s.v
+  WHEN MATCHED THEN UPDATE SET ts = s.ts;
 
 -- step: rows with a condition, sorted and limited
 -- table: dml_merge

@@ -13,6 +13,7 @@ import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import HoodieError, InvalidConfigError, RecordKeyError, SchemaMismatchError, UnsupportedError
 from hoodie.index import table_index
+from hoodie.merge_into import changes
 from hoodie.records.change import RECORD_KEY
 from hoodie.table import Table
 from tests.support import tables
@@ -127,6 +128,44 @@ def test_on_compares_any_columns_and_stored_keys() -> None:
     assert {*rows_of(table).values()} == expected
 
 
+def met(on: str, **source: Any) -> set[tuple[int | None, int | None]]:
+    """The columns `x` and `y` of rows that meet by `on`: of stored rows, with 1 to 4 in `x`, and of the source."""
+    table = tables.new_table(pa.schema([("x", pa.int64()), ("y", pa.int64())]), record_key=None)
+    table.insert({"x": [1, 2, 3, 4], "y": [None] * 4})
+    table.merge(pa.table(source), on).when_matched_update({"y": "s.y"}).execute()
+    return {(row["x"], row["y"]) for row in table.to_arrow(["x", "y"], where="y IS NOT NULL").to_pylist()}
+
+
+def test_on_may_be_any_condition(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_PAIRS_AT_ONCE", 3)
+    source = {"x": [1, 2, 3, 9, None], "y": [10, 20, 30, 40, 50]}
+    assert met("t.x = s.x AND s.y > 10", **source) == {(2, 20), (3, 30)}
+    assert met("t.x + 8 = s.x", **source) == {(1, 40)}
+    assert met("t.x = s.x AND (s.y = 10 OR t.x = 3)", **source) == {(1, 10), (3, 30)}
+    assert met("t.x > s.x * 3 OR t.x < s.x - 7", **source) == {(1, 40), (4, 10)}
+    assert met("t.x BETWEEN low AND high", low=[2], high=[3], y=[7]) == {(2, 7), (3, 7)}
+    assert met("t.x = s.x AND current_date() > DATE '2100-01-01'", **source) == set()
+    assert met("t.x = s.x AND s.x = NULL", **source) == set()
+    assert met("t.x = 2 AND s.x IS NULL", **source) == {(2, 50)}
+
+
+def test_rows_that_no_condition_lets_meet_are_inserted() -> None:
+    table = new_table(partition_by=None)
+    news = table_of(SCHEMA, (1, "low", "x"), (4, "high", "x"))
+    merge = table.merge(news, "t.x >= s.x AND t.v <> 'c'").when_matched_update({"city": "'met'"}, "t.x = 1")
+    merge = merge.when_not_matched_insert_all().when_not_matched_by_source_delete()
+    result = merge.execute()
+    assert (result.inserted, result.updated, result.deleted) == (1, 1, 2)
+    assert {*rows_of(table).values()} == {(1, "a", "met"), (2, "b", "nyc"), (3, "d", "nyc"), (4, "high", "x")}
+
+
+def test_too_many_pairs_without_an_equality_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "PAIRS_MAX", 9)
+    table = new_table()
+    with untouched(table, "10 pairs of rows .*at most 9; add an equality", UnsupportedError):
+        table.merge(table_of(SCHEMA, (1, "", ""), (2, "", "")), "t.x < s.x").when_matched_delete().execute()
+
+
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("index", ["simple", "record"])
 def test_a_retry_after_a_conflict_inserts_keys_of_the_commit(index: str, table_type: str) -> None:
@@ -174,6 +213,16 @@ REFUSED: dict[str, tuple[type[HoodieError], str, Callable[[Table], object]]] = {
         InvalidConfigError,
         r"would set \['city'\]",
         lambda t: t.merge(TWICE.slice(1), ON).when_matched_update_all().execute(),
+    ),
+    "a column of both sides": (
+        SchemaMismatchError,
+        "'x' is ambiguous: write t.x or s.x",
+        lambda t: t.merge(TWICE, "x > 3").when_matched_delete().execute(),
+    ),
+    "an unknown column": (
+        SchemaMismatchError,
+        "no column 'z' in the table",
+        lambda t: t.merge(TWICE, "t.z = s.x").when_matched_delete().execute(),
     ),
     "the stored key": (
         SchemaMismatchError,

@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.merge_into.changes import joined_places
-from hoodie.merge_into.plan import Equality
+from hoodie.merge_into.matching import Equality
 from tests.support.rows import assert_same_rows
 from tests.support.tables import TYPES
 from tests.unit.write.tables import SCHEMA, new_table, trips, untouched
