@@ -211,6 +211,22 @@ def test_managed_tables_of_queries(run: Callable[[str], Any], spark: SparkSessio
     hoodie.unregister(spark)
 
 
+@BOTH
+def test_the_merge_of_the_quick_start_runs_without_a_key(run: Callable[[str], Any]) -> None:
+    run("CREATE TABLE sqlt_keyless (ts bigint, uuid string, fare double, city string) USING hudi PARTITIONED BY (city)")
+    run("INSERT INTO sqlt_keyless VALUES (1, 'a', 1.5, 'sf'), (2, 'b', 2.5, 'sf'), (3, 'c', 3.5, 'sao')")
+    news = "SELECT 9L AS ts, 'b' AS uuid, 10.0D AS fare, 'x' AS city UNION ALL SELECT 9, 'n', 4.5, 'la'"
+    run(
+        f"MERGE INTO sqlt_keyless AS target USING ({news}) AS source ON target.uuid = source.uuid "
+        "WHEN MATCHED THEN UPDATE SET target.fare = target.fare + source.fare WHEN NOT MATCHED THEN INSERT *"
+    )
+    expected = [(1, "a", 1.5, "sf"), (2, "b", 12.5, "sf"), (3, "c", 3.5, "sao"), (9, "n", 4.5, "la")]
+    assert rows(run("SELECT ts, uuid, fare, city FROM sqlt_keyless")) == expected
+    keys = rows(run("SELECT _hoodie_record_key, _hoodie_commit_time FROM sqlt_keyless WHERE ts <> 2"))
+    assert len({key for key, _ in keys}) == len(keys) == 3
+    assert all(key.startswith(f"{time}_") for key, time in keys)
+
+
 @REGISTERED
 def test_a_registered_session_takes_arguments_of_sql(spark: SparkSession, run: Callable[..., Any]) -> None:
     sql = run

@@ -48,7 +48,7 @@ def test_rows_are_changed_by_conditions_and_stored_keys(lane: Lane, table_type: 
 
 @pytest.mark.surface
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-@pytest.mark.parametrize("index", ["simple", "record"])
+@pytest.mark.parametrize("index", ["simple", "global_simple", "record"])
 def test_a_merge_joins_by_any_column_and_inserts_new_keys(lane: Lane, table_type: str, index: str) -> None:
     """The quick start of Hudi: update the fares that meet, insert the other rows; here some are deleted too."""
     table = lane.create(record_key=None, partition_by="city", type=table_type, index=index)

@@ -259,7 +259,7 @@ def _checked(
         if unmatched:
             raise InvalidConfigError(
                 f"merge: an update of all columns would set {unmatched}, columns of the record key or the partition "
-                "path that `on` does not compare; name the columns to set"
+                "path that `on` does not compare; name the columns to set, or let `on` compare these too"
             )
         is_insert = joins and clause.group is Group.NOT_MATCHED
         other = {} if is_insert else {name: column for name, column in source_of.items() if name != column}

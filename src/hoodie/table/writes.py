@@ -442,7 +442,8 @@ class TableWrites:
             source: data in the forms of `upsert`. At most one row may change a record.
             on: equalities of a column of the table and one of the source, joined by AND, in Spark SQL: `t.id = s.id`.
                 A column's name alone, or a list of names, compares the columns of that name on both sides. By other
-                columns than those that name a record, the whole table is read.
+                columns than those that name a record, the whole table is read. In a table with automatic keys any
+                condition; inserted rows get new keys there.
             target_alias: the name of the table in expressions.
             source_alias: the name of the source in expressions.
             extra_metadata: text by name, stored in the commit (`extraMetadata`).

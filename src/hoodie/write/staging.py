@@ -34,6 +34,7 @@ from hoodie.storage import StoreSpec, explained, open_store
 BUCKET = "#bucket"
 ROW_NUMBER = "#row"
 Result = TypeVar("Result")
+_Buckets = np.ndarray[tuple[int], np.dtype[np.int32]]
 _NO_DATA = frozenset((*META_FIELDS, OPERATION_FIELD, KIND))
 
 
@@ -155,11 +156,30 @@ class Preparation:
         rows = np.arange(first_row, first_row + prepared.num_rows)
         buckets = (spread(prepared.column(RECORD_KEY)) % np.uint32(self.buckets)).astype(np.int32)
         if self.key_source is KeySource.STORED_OR_AUTOMATIC:
-            # Rows that get their keys behind the exchange have no key in common with another row.
-            keyless = np.asarray(pc.equal(prepared.column(RECORD_KEY), ""))
-            buckets = np.where(keyless, rows % self.buckets, buckets).astype(np.int32)
+            buckets = self._with_new_rows(prepared, buckets)
         arrays = [*prepared.columns, pa.array(buckets), pa.array(rows)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.prepared_schema)
+
+    def _with_new_rows(self, prepared: pa.RecordBatch, buckets: _Buckets) -> _Buckets:
+        """Return the buckets; rows that get their keys behind the exchange have those of their values.
+
+        A repeated task puts a row into the same bucket, though it may get its rows in another order.
+        """
+        is_new = pc.equal(prepared.column(RECORD_KEY), "")
+        rows = prepared.select([name for name in self.schema.names if _has_text(self.schema.field(name).type)])
+        if rows.num_columns and pc.any(is_new).as_py():
+            new = rows.filter(is_new)
+            texts = [pc.fill_null(column.cast(pa.string()), "") for column in new.columns]
+            found = spread(pc.binary_join_element_wise(*texts, "\n")) % np.uint32(self.buckets)
+            buckets[np.asarray(is_new)] = found.astype(np.int32)
+        return buckets
+
+
+def _has_text(kind: pa.DataType) -> bool:
+    """Return whether equal values of a type are cast to equal texts, without an error."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_date(kind)
+    )
 
 
 def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -74,8 +74,12 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "merge that deletes and inserts, of a table without a key": (
             "the row that meets is deleted: JVM Hudi inserts its source row, unless a clause updates"
         ),
-        "merge that sets some columns, of a merge-on-read table without a key": (
-            "other columns keep their values: in JVM Hudi they become null"
+        "merge of two rows for a row, of a table without a key": "refused: JVM Hudi takes one of the source rows",
+        "merge that updates all columns of a partitioned table without a key": (
+            "refused if `on` does not compare the partition columns: JVM Hudi leaves the row in its partition"
+        ),
+        "merge that sets some columns and inserts, of a merge-on-read table without a key": (
+            "other columns keep their values: in JVM Hudi they become null, if the row was not changed before"
         ),
         "a table by its path": "it works: JVM Hudi knows no hudi.`path`",
         "version as of a requested time": "it works as TIMESTAMP AS OF: JVM Hudi refuses it",

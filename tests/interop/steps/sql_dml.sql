@@ -368,10 +368,26 @@ MERGE INTO dml_trips AS target
   USING (SELECT 10L AS ts, 'b' AS uuid, 0.0D AS fare, 'sf' AS city UNION ALL SELECT 10, 'p', 7.5, 'sf') AS source
   ON target.uuid = source.uuid WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *;
 
--- step: merge that sets some columns, of a merge-on-read table without a key
+-- step: merge of two rows for a row, of a table without a key
+MERGE INTO dml_trips AS target
+  USING (SELECT 10L AS ts, 'c' AS uuid UNION ALL SELECT 11, 'c') AS source
+  ON target.uuid = source.uuid WHEN MATCHED THEN UPDATE SET ts = source.ts;
+
+-- step: merge that updates all columns of a partitioned table without a key
+MERGE INTO dml_trips AS target USING (SELECT 40L AS ts, 'd' AS uuid, 1.0D AS fare, 'la' AS city) AS source
+  ON target.uuid = source.uuid WHEN MATCHED THEN UPDATE SET *;
+
+-- step: merge that only sets some columns, of a merge-on-read table without a key
 -- table: dml_events
-MERGE INTO dml_events t USING (SELECT 1 AS id, 'b' AS v, 9L AS ts) s ON t.id = s.id AND t.v = s.v
+MERGE INTO dml_events t USING (SELECT 1 AS id, 'a' AS v, 9L AS ts) s ON t.id = s.id AND t.v = s.v
   WHEN MATCHED THEN UPDATE SET ts = s.ts;
+
+-- step: merge that sets some columns and inserts, of a merge-on-read table without a key
+-- table: dml_partial
+CREATE TABLE dml_partial (id int, v string, ts bigint) USING hudi TBLPROPERTIES (type = 'mor') LOCATION '{path}';
+INSERT INTO dml_partial VALUES (1, 'a', 1), (1, 'b', 1), (2, 'c', 1), (CAST(NULL AS INT), 'd', 1);
+MERGE INTO dml_partial t USING (SELECT 1 AS id, 'b' AS v, 5L AS ts UNION ALL SELECT 2, 'x', 6L) s
+  ON t.id = s.id AND t.v = s.v WHEN MATCHED THEN UPDATE SET ts = s.ts WHEN NOT MATCHED THEN INSERT *;
 
 -- step: rows with a condition, sorted and limited
 -- table: dml_merge

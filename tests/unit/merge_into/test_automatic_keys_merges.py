@@ -10,12 +10,17 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.call import Call
 from hoodie.commit.steps import Step
+from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import HoodieError, InvalidConfigError, RecordKeyError, SchemaMismatchError, UnsupportedError
 from hoodie.index import table_index
 from hoodie.merge_into import changes
 from hoodie.records.change import RECORD_KEY
+from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.table import Table
+from hoodie.write.setup import WriteSetup
+from hoodie.write.staging import BUCKET
 from tests.support import tables
 from tests.support.index_check import check_index
 from tests.support.seeds import seeded
@@ -187,6 +192,24 @@ def test_a_retry_after_a_conflict_inserts_keys_of_the_commit(index: str, table_t
     assert [key.split("_")[0] for key in now if key not in before] == [result.instant]
     assert [row[1] for row in now.values() if row[0] == 3] == ["other+", "other+"]
     check(table)
+
+
+def test_an_exchange_puts_a_new_row_where_its_values_say() -> None:
+    """A task that Spark repeats may get its rows in another order, and other tasks have read what it wrote first."""
+    table = new_table(index="global_simple")
+    call = Call(state=table._context.state, engine=LocalEngine())
+    prepare = WriteSetup.of(call, None).preparation(key_source=KeySource.STORED_OR_AUTOMATIC, buckets=4)
+    rows = table_of(SCHEMA, *((n if n % 3 else None, f"v{n}", "sf") for n in range(40)))
+    keys = pa.array([f"key{n}" if n % 2 else None for n in range(40)], pa.string())
+    batch = rows.append_column(RECORD_KEY, keys).combine_chunks().to_batches()[0]
+
+    def buckets(given: pa.RecordBatch) -> dict[str, int]:
+        (found,) = prepare(iter([given]), TaskContext(0, 0, 0))
+        return dict(zip(found["v"].to_pylist(), found[BUCKET].to_pylist(), strict=True))
+
+    placed = buckets(batch)
+    assert placed == buckets(batch.take(pa.array(range(39, -1, -1))))
+    assert {placed[f"v{n}"] for n in range(0, 40, 2)} == {0, 1, 2, 3}
 
 
 def test_sql_merges_a_table_without_a_key() -> None:
