@@ -107,7 +107,24 @@ class Shared:
             rows = self.stored(ids)
             return self.ours.upsert(rows.set_column(rows.schema.get_field_index("fare"), "fare", pa.array([fare] * 3)))
 
+        def merge(write: Callable[[pa.Table], object]) -> None:
+            rows = pa.concat_tables([self.stored(some()).select(SCHEMA.names), events(new())])
+            fares = {n: n + 0.5 for n in rows["id"].to_pylist()}
+            source = rows.set_column(1, SCHEMA.field(1), pa.array(list(fares.values())))
+            self.change({**fares}, lambda: write(source))
+
+        def merge_of_jvm(source: pa.Table) -> None:
+            self.jvm.frame(source).createOrReplaceTempView(f"news_of_{name}")
+            self.jvm.sql(f"MERGE INTO {name} t USING news_of_{name} s ON {on} {clauses}")
+
+        on, clauses = "t.id = s.id AND t.city = s.city", "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         return [
+            lambda: merge(merge_of_jvm),
+            lambda: merge(
+                lambda rows: hoodie.sql(
+                    None, f"MERGE INTO ours t USING news s ON {on} {clauses}", tables={"ours": self.ours, "news": rows}
+                )
+            ),
             lambda: self.add(new(), self.ours.insert),
             lambda: self.add(new(), self.ours.bulk_insert),
             lambda: self.add(new(), lambda rows: self.theirs(rows, rng.choice(["insert", "upsert"]))),
