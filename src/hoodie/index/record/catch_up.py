@@ -6,7 +6,7 @@ an entry of the same key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -57,6 +57,27 @@ def index_was_switched(began: TableView, now: TableView) -> bool:
         return False
     completed = MetadataFolder(now.store, now.config).timeline().completed()
     return any(completed.get(build_time(requested_time)) is not None for requested_time in builds)
+
+
+def switched_builds(view: TableView, builds: Collection[str] | None = None) -> frozenset[str]:
+    """Return those of the builds (by default the pending ones) that have switched their index on.
+
+    It takes one listing of the metadata timeline, and no request without builds.
+    """
+    asked = _builds(view.timeline.pending()) if builds is None else builds
+    if not asked or not view.config.has_metadata_table:
+        return frozenset()
+    completed = MetadataFolder(view.store, view.config).timeline().completed()
+    return frozenset(time for time in asked if completed.get(build_time(time)) is not None)
+
+
+def index_was_exchanged_since(began: TableView, now: TableView, switched: Collection[str]) -> bool:
+    """Return whether the record index was exchanged since a write began, when these builds had switched theirs on."""
+    if not index_was_exchanged(began, now):
+        return False
+    if (RECORD_INDEX in began.config.metadata_partitions) != (RECORD_INDEX in now.config.metadata_partitions):
+        return True
+    return bool(switched_builds(now, _builds(now.timeline) - _builds(began.timeline.completed())) - set(switched))
 
 
 def index_was_replaced_or_dropped(began: TableView, now: TableView) -> bool:

@@ -23,9 +23,11 @@ from hoodie.index.kind import IndexKind
 from hoodie.index.record.catch_up import (
     IndexedWrite,
     index_was_exchanged,
+    index_was_exchanged_since,
     index_was_replaced_or_dropped,
     index_was_switched,
     late_entries,
+    switched_builds,
 )
 from hoodie.index.record.differences import FileGroupChange, stage_changes
 from hoodie.index.record.entries import (
@@ -69,6 +71,13 @@ class RecordIndexUpdate:
     engine_for: EngineFor
     stats: Sequence[WriteStat] = ()
     _has_files: bool = field(default=False, init=False)
+    _switched: frozenset[str] = field(default=frozenset(), init=False)
+    """Version 6: the pending builds that had switched their index on when the write began."""
+
+    def __post_init__(self) -> None:
+        """Note the pending builds before the index is read."""
+        if self.view.config.version.log_name_has_base_instant:
+            self._switched = switched_builds(self.view)
 
     @property
     def state(self) -> RecordIndexState | None:
@@ -151,7 +160,10 @@ class RecordIndexUpdate:
 
         Raises: CommitConflictError if the index is now a partitioned index, or was exchanged in version 6.
         """
+        is_old = now.config.version.log_name_has_base_instant
         if not index_was_exchanged(self.view, now):
+            return
+        if is_old and not index_was_exchanged_since(self.view, now, self._switched):
             return
         self.discard()
         self.stats = ()
@@ -161,7 +173,7 @@ class RecordIndexUpdate:
                 "try again"
             )
         state = record_index(now)
-        if state is not None and now.config.version.log_name_has_base_instant:
+        if state is not None and is_old:
             cause = f"{now.store.uri('')} got a record index, or another one, while this write ran"
             raise CommitConflictError(f"{cause}; nothing was committed, try again", retry_cause=cause)
         if state is not None:
