@@ -144,22 +144,28 @@ def test_failures_of_native_code_are_ours_to_handle() -> None:
             call(store)
 
 
-@pytest.mark.parametrize("refused_read", [1, 2])
-def test_a_refused_read_is_no_damage(refused_read: int) -> None:
-    """A base file is read by Arrow, through a file of ours: the footer first, then the pages."""
+@pytest.mark.parametrize(("refused_read", "rows_count"), [(1, 200_000), (2, 200_000), (1, 1000)])
+def test_a_refused_read_is_no_damage(refused_read: int, rows_count: int) -> None:
+    """Arrow reads a base file through a file of ours: the footer first, then the pages; a small one as a whole."""
 
     class Refusing(ObjectStore):
         reads: ClassVar[list[str]] = []
 
+        def read(self, path: str) -> bytes:
+            self._refuse(path)
+            return super().read(path)
+
         def read_range(self, path: str, start: int, length: int) -> bytes:
-            if path.endswith(".parquet"):
-                self.reads.append(path)
-                if len(self.reads) >= refused_read:
-                    raise StorageError(f"{self.uri(path)}: access is denied")
+            self._refuse(path)
             return super().read_range(path, start, length)
 
+        def _refuse(self, path: str) -> None:
+            self.reads.append(path)
+            if len(self.reads) >= refused_read:
+                raise StorageError(f"{self.uri(path)}: access is denied")
+
     store = Refusing(obstore.store.MemoryStore(), StoreSpec("s3://not/there"))
-    rows = pa.table({"id": pa.array([f"{number:09}" for number in range(60_000)])})
+    rows = pa.table({"id": pa.array([f"{number:09}" for number in range(rows_count)])})
     with store.open_output("f.parquet") as sink:
         pq.write_table(rows, sink, use_dictionary=False, compression="none")
         size_bytes = sink.tell()

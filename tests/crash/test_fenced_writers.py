@@ -117,7 +117,7 @@ def _log_and_plan(table: Table) -> None:
 
 
 def _die(table: Table) -> None:
-    assert run_until(table.view().store, lambda dying: dying.upsert(trips({"dead": (1, "sf")})), 25).crashed
+    assert run_until(table.view().store, lambda dying: dying.upsert(trips({"dead": (1, "sf")})), 15).crashed
     assert table.timeline.pending().instants
 
 

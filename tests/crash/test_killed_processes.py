@@ -80,7 +80,7 @@ def writer_at(step: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
 def test_the_next_writer_does_not_wait_for_a_killed_one(tmp_path: Path, step: str) -> None:
     with writer_at(step, tmp_path) as writer:
         writer.kill()
-    assert list((tmp_path / ".hoodie" / ".temp").iterdir()) != []
+    assert list(hoodie.open(tmp_path).timeline.pending()) != []
     check_recovery(LocalStore(tmp_path), START, START)
 
 

@@ -78,7 +78,7 @@ def test_another_writer_acts_before_a_call(cell: Cell, tmp_path: Path, seed: int
     """It writes to another partition, or to the same file group, wherever this writer does not hold the lock."""
     start, acted = cell.prepared(), 0
     count = len(calls_of(cell, start, tmp_path / "counted"))
-    for number in sampled(count, _CALLS + 1, seed):
+    for number in sampled(count, 2 * _CALLS + 1, seed):
         root = local_copy(start, tmp_path / "shared")
         other: Rows = {"a": (3, "sf"), "o": (1, "oslo")} if number % 2 else {"o": (1, "oslo")}
         done: list[object] = []

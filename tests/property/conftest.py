@@ -26,5 +26,5 @@ def nothing_is_left_to_chance(request: pytest.FixtureRequest, monkeypatch: pytes
         return run(replace(engine, threads=1), function, tasks, *sizes)
 
     monkeypatch.setattr(LocalEngine, "run", run_in_order)
-    monkeypatch.setattr(LocalEngine.__init__, "__defaults__", (THREADS,))
+    monkeypatch.setattr(LocalEngine.__init__, "__defaults__", (THREADS, 0))
     assert LocalEngine().threads == THREADS

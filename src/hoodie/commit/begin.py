@@ -8,7 +8,7 @@ are deleted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from hoodie.commit.metadata_table import ensure_metadata_partitions
@@ -18,15 +18,18 @@ from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
-from hoodie.files.table_properties import finish_update
+from hoodie.files.table_properties import BACKUP, finish_update
 from hoodie.format.filenames import name_of
-from hoodie.storage import Store
+from hoodie.storage import Store, forget_answers
 from hoodie.timeline import HOODIE_FOLDER, Action, TableLock, Timeline, delete_heartbeat, is_live
+from hoodie.view.ahead import ask_for_view
 from hoodie.view.slices import with_archived_between
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 _HEARTBEAT_FOLDER = f"{HOODIE_FOLDER}/.heartbeat"
+_WAVE = (("head", BACKUP), ("list", _HEARTBEAT_FOLDER), ("folders", TEMP_FOLDER))
+"""What `AbandonedFiles.find` asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +108,21 @@ def begin_write(
     inflight: Callable[[TableView], bytes],
     properties: Mapping[str, str] | None = None,
     requested_time: str | None = None,
+    reads: Collection[str] | None = None,
 ) -> StartedWrite:
     """Roll back dead writes, then create the requested file (`plan`), the heartbeat and the inflight file.
 
     The table's lock is acquired once; `properties` are the options of the call. `requested_time`: as for
-    `PendingInstant.start`. If an error is raised, the new instant is undone.
+    `PendingInstant.start`. `reads`: the metadata partitions that the write reads next, besides those that list files:
+    they are asked for ahead; None if it reads none. If an error is raised, the new instant is undone.
 
     Raises: CommitConflictError; UnsupportedError if an exclusive service is pending; LockTimeoutError.
     """
     reached(Step.PREPARED)
     pending: PendingInstant | None = None
     try:
-        with state.table_lock(properties) as lock:
-            view, rolled_back = prepare_table(state, lock, properties)
+        with state.table_lock(properties, ahead=_WAVE) as lock:
+            view, rolled_back = prepare_table(state, lock, properties, reads)
             content = inflight(view)
             pending = PendingInstant.start(
                 view, action, plan, content, properties=properties, requested_time=requested_time
@@ -131,17 +136,25 @@ def begin_write(
 
 
 def prepare_table(
-    state: TableState, lock: TableLock, properties: Mapping[str, str] | None = None
+    state: TableState,
+    lock: TableLock,
+    properties: Mapping[str, str] | None = None,
+    reads: Collection[str] | None = None,
 ) -> tuple[TableView, tuple[RolledBack, ...]]:
     """Clean up after dead writers, and prepare the metadata table for a write. Call it under the table's lock.
 
-    Dead writes are rolled back and abandoned files are removed. `properties` are the options of the call. Returns the
-    view after these changes, and the writes that were rolled back.
+    Dead writes are rolled back and abandoned files are removed. `properties` and `reads` as for `begin_write`. Returns
+    the view after these changes, and the writes that were rolled back.
     """
     abandoned = AbandonedFiles.find(state.store)
+    ask_for_view(
+        state, reads or (), lists=reads is not None
+    )  # not earlier: what was abandoned is listed before the timeline
     view = TableView.load(state, lock)
     check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))
-    view = view.refreshed() if rolled_back else view
+    if rolled_back:
+        forget_answers()
+        view = view.refreshed()
     abandoned.remove(state.store, with_archived_between(view, view.timeline, abandoned.instants))
     return ensure_metadata_partitions(view, properties), rolled_back

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from hoodie.config import writes
-from hoodie.engine import Engine, LocalEngine
+from hoodie.engine import Engine, LocalEngine, engine_beside
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -63,6 +63,8 @@ class Call:
     wait: Wait = _WAIT
     baseline: TableView | None = None
     """The view from which the caller read the rows that it now writes; None if it read no rows."""
+    seen: TableView | None = None
+    """The table as the caller loaded it just now; None: the call loads it."""
     guard: Callable[[TableView], None] | None = None
     """Raises an error if the table, as it is at the begin or at the commit of the write, must not get the rows."""
     remove_partitions: Callable[[Call, ChoosePartitions], str | None] = _cannot_remove
@@ -76,7 +78,15 @@ class Call:
     def engine_for(self, work_bytes: int) -> Engine:
         """Return the engine for work on so many bytes: threads of this process for small work, else `engine`.
 
-        The limit is an option of the call, else of the table as it was loaded last.
+        Little work in an object store gets more threads: they mostly wait. The limit is an option of the call, else of
+        the table as it was loaded last.
         """
         bytes_max = writes.LOCAL_BYTES_MAX.get(self.properties, self.state.last_config().raw)
-        return LocalEngine() if work_bytes <= bytes_max else self.engine
+        if work_bytes > bytes_max:
+            return self.engine
+        return engine_beside(self.state.store.spec, work_bytes)
+
+    def view(self) -> TableView:
+        """Return the table as the caller has seen it, if its properties did not change since; else load it."""
+        seen = self.seen
+        return seen if seen is not None and seen.config is self.state.last_config() else TableView.load(self.state)

@@ -23,6 +23,7 @@ from hoodie.metadata.kinds.registry import KINDS, Collect
 from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.slices import slices_of
 from hoodie.metadata.table import MetadataTable
+from hoodie.view.ahead import ask_for_view
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
 
@@ -266,4 +267,5 @@ def _name_partitions(view: TableView, names: AbstractSet[str]) -> None:
 
 def _reloaded(view: TableView) -> TableView:
     view.state.metadata_table = None
+    ask_for_view(view.state)
     return view.refreshed()

@@ -10,21 +10,25 @@ reads it when it rolls the service back by listing.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from hoodie.commit.steps import Step, reached
 from hoodie.config.concurrency import LOCK_WAIT_MS
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
-from hoodie.files.markers import delete_marked_files, delete_markers, files_of_instant
+from hoodie.files.markers import delete_marked_files, delete_markers, files_of_instant, marker_folder
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.table import MetadataTable
+from hoodie.storage import ask, forget_answers, together
 from hoodie.timeline import (
     Action,
     Instant,
     State,
+    TableLock,
     create_completed,
     create_inflight,
     create_requested,
@@ -33,6 +37,7 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
+from hoodie.view.ahead import ask_for_view
 from hoodie.view.table_view import TableView
 
 EXECUTOR: Final = "hoodie.python.executor"
@@ -70,6 +75,8 @@ def executor_text(content: bytes) -> bytes:
     return metadata.extra_metadata.get(EXECUTOR, "").encode()
 
 
+_FRESH_SECONDS: Final = 1.0
+"""An older look at the lock is not used before the metadata table changes."""
 _CLEAR_WAIT_MS = 5_000
 """How long a writer that lost its instant waits for the lock to delete its files; nobody needs that at once."""
 
@@ -112,6 +119,8 @@ class PendingInstant:
     completed_view: TableView | None = None
     """The table with the completed instant, as `finish` left it; without the lock."""
     _has_ended: bool = False
+    _asked_at: float = 0.0
+    """When `finish` asked for the look at the lock before the metadata table changes; monotonic seconds."""
 
     @classmethod
     def start(
@@ -200,20 +209,21 @@ class PendingInstant:
             every other error, the instant is not completed; only if the message says that the outcome is not known, it
             may be.
         """
-        is_certain = False
-        lock = self.view.state.table_lock(self.properties)
+        store, state = self.view.store, self.view.state
+        inflight = ("read", self._inflight_path(self.view))
+        wave = (("list_all", marker_folder(self.instant_time)), *[inflight] * (1 if self.token is None else 2))
+        lock = state.table_lock(self.properties, ahead=wave)
         with lock:
+            ask_for_view(state, metadata_timelines=1)
+            lock.ask()
+            self._asked_at = time.monotonic()
             now = self.view.refreshed(lock)
             completed = self.complete(now, completion)
             self.completed_view = now.with_completed(completed)
-            # If the look at the lock fails, the lock may be lost; but the instant is complete.
-            with contextlib.suppress(Exception):
-                is_certain = lock.is_held
+            is_certain, *_ = together(store, partial(_was_held, lock), self.end, self._delete_markers)
+        forget_answers()
         if not is_certain:
             self._confirm(now)
-        self.end()
-        with contextlib.suppress(Exception):
-            delete_markers(self.view.store, self.instant_time)
         return completed
 
     def complete(self, now: TableView, completion: Completion) -> Instant:
@@ -225,12 +235,17 @@ class PendingInstant:
         self.ensure_mine(now)
         completion.check(now)
         reached(Step.CHECKED)
-        content = completion.content(now)
-        now.held_lock.ensure_held()
+        content, lock = completion.content(now), now.held_lock
+        if time.monotonic() - self._asked_at > _FRESH_SECONDS:
+            forget_answers()
+        lock.ensure_held()
         self._ensure_pending(now)
+        lock.prepare(content)
         self.is_in_metadata_table = True
         completion.update_metadata_table(now)
         reached(Step.RECORDED)
+        ask(now.store, ("read", self._inflight_path(now)))
+        lock.ask_if_held(content)
         self._ensure_pending(now)
         return create_completed(
             now.store,
@@ -239,7 +254,7 @@ class PendingInstant:
             self.instant.action,
             content,
             completion_time=now.clock.next_time(now.timeline),
-            create=now.held_lock.create_last,
+            create=lock.create_last,
         )
 
     def undo(self) -> None:
@@ -261,6 +276,14 @@ class PendingInstant:
             with contextlib.suppress(Exception):
                 self.heartbeat.stop()
                 self._has_ended = True
+
+    def _delete_markers(self) -> None:
+        with contextlib.suppress(Exception):
+            delete_markers(self.view.store, self.instant_time)
+
+    def _inflight_path(self, view: TableView) -> str:
+        layout = view.layout
+        return f"{layout.instant_folder()}/{layout.names(self.instant, State.INFLIGHT)[0]}"
 
     def _undo_attempt(self) -> None:
         if not self.keeps_plan:
@@ -376,18 +399,27 @@ def request(view: TableView, action: Action, plan: bytes = b"", requested_time: 
 
 
 def _start(view: TableView, instant: Instant, content: bytes) -> tuple[Heartbeat, Instant]:
-    """Start the heartbeat, then create the inflight file; it replaces the inflight file of an earlier attempt."""
+    """Start the heartbeat and create the inflight file; it replaces the inflight file of an earlier attempt."""
     requested_time, action = instant.requested_time, instant.action
     heartbeat = Heartbeat(view.store, requested_time)
-    heartbeat.start()
+    begin = partial(create_inflight, view.store, view.layout, requested_time, action, content)
     try:
         if instant.state is State.INFLIGHT:
+            heartbeat.start()
             delete_instant_files(view.store, view.layout, requested_time, action, State.INFLIGHT)
-        return heartbeat, create_inflight(view.store, view.layout, requested_time, action, content)
+            return heartbeat, begin()
+        return heartbeat, together(view.store, heartbeat.start, begin)[1]
     except BaseException:
         with contextlib.suppress(Exception):
             heartbeat.stop()
         raise
+
+
+def _was_held(lock: TableLock) -> bool:
+    """Release the lock; return whether it was held. If it cannot be read, it may be lost."""
+    with contextlib.suppress(Exception):
+        return lock.release()
+    return False
 
 
 def inflight_content(view: TableView, instant: Instant) -> bytes | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.commit.begin import begin_write
@@ -177,11 +177,13 @@ def write_instant(
     engine_for: EngineFor = local_engine,
     properties: Mapping[str, str] | None = None,
     requested_time: str | None = None,
+    reads: Collection[str] | None = None,
 ) -> Iterator[WriteInstant]:
     """Begin a write; the body writes its files and commits it. The write uses `index`; None if it looks up no keys.
 
     `baseline`: the view from which the caller read the rows that it now writes. `plan` is the content of the requested
     file. `properties` are the options of the call. `requested_time`: a time that the format reserves for this write.
+    `reads`: as for `begin_write`.
 
     If the body fails before the metadata table may have the write, the write is undone without a trace. If it fails
     later, the write stays pending, and the next writer rolls it back.
@@ -194,7 +196,7 @@ def write_instant(
         return metadata.to_bytes(view.config.version)
 
     begun = begin_write(
-        state, action, plan=plan, inflight=inflight, properties=properties, requested_time=requested_time
+        state, action, plan=plan, inflight=inflight, properties=properties, requested_time=requested_time, reads=reads
     )
     pending = begun.pending
     write = WriteInstant(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from hoodie import progress
 from hoodie.engine.api import Consume, Dataset, Engine, Exchange, Prepare, TaskContext
 from hoodie.errors import HoodieError, InputFailedError, SchemaMismatchError
 from hoodie.format.schema.plain_types import plain_batches, plain_schema
+from hoodie.storage import StoreSpec
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -113,6 +114,8 @@ class LocalEngine:
     """
 
     threads: int = os.cpu_count() or 1
+    waiting: int = 0
+    """How many tasks run at once at least: more than `threads` if they mostly wait for a storage."""
 
     @property
     def name(self) -> str:
@@ -136,9 +139,10 @@ class LocalEngine:
         """
         stage = next(_stages)
         contexts = [TaskContext(number, stage, 0) for number in range(len(tasks))]
-        if len(tasks) <= 1 or self.threads <= 1:
+        threads = max(self.threads, self.waiting)
+        if len(tasks) <= 1 or threads <= 1:
             return [function(task, context) for task, context in zip(tasks, contexts, strict=True)]
-        with ThreadPoolExecutor(min(self.threads, len(tasks))) as pool:
+        with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
             futures = [pool.submit(function, task, context) for task, context in zip(tasks, contexts, strict=True)]
             try:
                 return _finished(futures)
@@ -177,6 +181,17 @@ class LocalEngine:
 
         exchanged = _exchange(prepared, exchange, self.threads)
         return [result for results in self.run(work_on_table, exchanged) for result in results]
+
+
+_WAITING_THREADS: Final = 8
+_WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
+"""More bytes keep the cores busy, and each thread holds some of them in memory."""
+
+
+def engine_beside(spec: StoreSpec, work_bytes: int) -> LocalEngine:
+    """Return the engine of work on so many bytes of a storage: more threads if they mostly wait for it."""
+    waits = spec.is_remote and work_bytes <= _WAITING_BYTES_MAX
+    return LocalEngine(waiting=_WAITING_THREADS) if waits else LocalEngine()
 
 
 def local_engine(work_bytes: int) -> Engine:

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -346,11 +347,16 @@ def _runs(
         yield run, batch_rows
 
 
+_WHOLE_BYTES_MAX: Final = 1024 * 1024
+"""So many bytes come from an object store in less time than the round trips of a footer and of the rows take."""
+
+
 @contextlib.contextmanager
 def open_base_file(store: Store, file: BaseFile) -> Iterator[tuple[pq.ParquetFile, pa.NativeFile]]:
     """Open a base file and read its footer. Yields the Parquet file, and the handle that it is read from.
 
-    The length of the file is compared with the listing; an open handle knows it, so this costs no request. Pages that
+    A small file of an object store is read with one request. The length of the file is compared with the listing; an
+    open handle knows it, so this costs no request. Pages that
     have checksums, as ours and those of the JVM do, are compared with them when they are read.
 
     Raises:
@@ -358,7 +364,10 @@ def open_base_file(store: Store, file: BaseFile) -> Iterator[tuple[pq.ParquetFil
         CorruptFileError: the file does not have the length that is listed, or is not a whole Parquet file.
     """
     with expected_file(store, file.path):
-        source = store.open_input(file.path)
+        if store.spec.is_remote and 0 < file.size_bytes <= _WHOLE_BYTES_MAX:
+            source = pa.BufferReader(store.read(file.path))
+        else:
+            source = store.open_input(file.path)
     with source:
         try:
             # Source files of bootstrapped tables may have INT96, whose years nanoseconds do not cover.

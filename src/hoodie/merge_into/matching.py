@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -45,7 +45,7 @@ def matching_of(merge: Merge, names: Sequence[str], source_names: Sequence[str],
         is_name = isinstance(part, exp.Column) and len(part.parts) == 1
         if takes_conditions and not is_name:
             sides = {merge.target: names, merge.source: source_names}
-            part = parse_expression(qualified(to_sql(part), sides, merge))
+            part = parse_expression(qualified(to_sql(part), sides, known_names(sides), merge))
         found = _equality(part, merge, names, source_names)
         if found is not None:
             pairs.append(found)
@@ -83,15 +83,19 @@ def _one_of(names: Sequence[str], name: str, side: str) -> str:
     return found[0]
 
 
-def qualified(text: str, sides: Mapping[str, Sequence[str]], merge: Merge) -> str:
+def known_names(sides: Mapping[str, Sequence[str]]) -> dict[str, Collection[str]]:
+    """Return the columns of each side in lower case."""
+    return {side: by_lower(names).keys() for side, names in sides.items()}
+
+
+def qualified(text: str, sides: Mapping[str, Sequence[str]], known: Mapping[str, Collection[str]], merge: Merge) -> str:
     """Return an SQL expression at the time of the merge in which every column has the name of its side before it.
 
-    `sides`: columns by side.
+    `sides`: columns by side. `known`: as `known_names` returns them, once for all expressions.
 
     Raises: InvalidConfigError for text that is no expression; SchemaMismatchError for a name that no side has, or
     several sides.
     """
-    known = {side: by_lower(names).keys() for side, names in sides.items()}
     tree = parse_expression(merge.clock.set_in(text, lambda: [name for names in known.values() for name in names]))
     has_variables = tree.find(exp.Lambda) is not None
 

@@ -18,7 +18,7 @@ from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.index import index_of
 from hoodie.merge_into.clauses import Clause, Group, Merge
-from hoodie.merge_into.matching import Equality, by_lower, matching_of, qualified
+from hoodie.merge_into.matching import Equality, by_lower, known_names, matching_of, qualified
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.sql.columns import is_column
@@ -300,8 +300,9 @@ def _qualified_clause(clause: Clause, merge: Merge, schema: pa.Schema, source_na
     sides: dict[str, Sequence[str]] = {merge.target: schema.names, merge.source: source_names}
     if clause.group is not Group.MATCHED:
         del sides[merge.source if clause.group is Group.BY_SOURCE else merge.target]
-    values = clause.values and {name: qualified(text, sides, merge) for name, text in clause.values.items()}
-    condition = None if clause.condition is None else qualified(clause.condition, sides, merge)
+    known = known_names(sides)
+    values = clause.values and {name: qualified(text, sides, known, merge) for name, text in clause.values.items()}
+    condition = None if clause.condition is None else qualified(clause.condition, sides, known, merge)
     return replace(clause, values=values, condition=condition)
 
 

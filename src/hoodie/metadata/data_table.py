@@ -32,6 +32,8 @@ class DataTable:
     clock: InstantClock
     create_last: CreateFile
     """Creates a completed file; fails if the caller lost the table's lock (`TableLock.create_last`)."""
+    prepare: Callable[[bytes], None] = lambda content: None
+    """Prepares the content of a later `create_last` (`TableLock.prepare`)."""
     ensure_held: Callable[[], None]
     """Raises CommitConflictError if the caller lost the lock: call it before the files to delete are listed."""
     columns: Callable[[], pa.Schema]

@@ -5,8 +5,9 @@ docs/format/metadata.md §2, §3.4 to §3.6.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
 from hoodie.metadata.paths import partition_folder
-from hoodie.storage import Store
+from hoodie.storage import Sending, Store
 from hoodie.timeline import Action, CreateFile, InstantClock, Timeline
 
 
@@ -84,37 +85,44 @@ def write_delta_commit(
     written: Collection[WriteStat] = (),
     clock: InstantClock,
     create_last: CreateFile,
+    prepare: Callable[[bytes], None] = lambda content: None,
     data_timeline: Timeline,
     metadata_timeline: Timeline,
 ) -> None:
     """Write a delta commit: requested, inflight, a log file for each delta with rows or deletes, completed.
 
-    `deltas` may be an iterator: one delta is in memory at a time. `written` are the write statistics of log files that
+    `deltas` may be an iterator: one delta is in memory at a time, and a few for an object store. `prepare` as
+    `DataTable.prepare`. `written` are the write statistics of log files that
     `write_log` or `stage_log` wrote for this instant before.
 
     Raises:
         CommitConflictError: another process writes the same instant.
     """
+    version = folder.config.version
     folder.request(requested_time, Action.DELTA_COMMIT)
     planned = CommitMetadata(operation_type=WriteOperation.UPSERT_PREPPED.value)
-    folder.begin(requested_time, Action.DELTA_COMMIT, planned.to_bytes(folder.config.version))
     names = _LogNames(folder, requested_time, metadata_timeline)
     stats = []
-    for delta in deltas:
-        if not delta.is_empty:
-            name = names.next_name(delta.partition, delta.file_id)
-            stats.append(write_log(folder.store, requested_time, delta, name=name))
-    for stat in written:
-        if is_staged_log(stat):
-            name = names.next_name(stat.partition_path or "", stat.file_id)
-            stats.append(_take_up(folder.store, stat, name))
-        else:
+    folder.begin(requested_time, Action.DELTA_COMMIT, planned.to_bytes(version))
+    with Sending(folder.store) as sending:
+        for delta in deltas:
+            if not delta.is_empty:
+                name = names.next_name(delta.partition, delta.file_id)
+                stat, write = _log_to_write(folder.store, requested_time, delta, name)
+                stats.append(stat)
+                sending.send(write)
+        for stat in written:
+            if is_staged_log(stat):
+                name = names.next_name(stat.partition_path or "", stat.file_id)
+                sending.send(partial(_take_up, folder.store, stat, name))
+                stat = _taken_up(stat, name)
             stats.append(stat)
-    done = commit_metadata(WriteOperation.UPSERT_PREPPED, stats)
+        content = commit_metadata(WriteOperation.UPSERT_PREPPED, stats).to_bytes(version)
+        prepare(content)
     folder.complete(
         requested_time,
         Action.DELTA_COMMIT,
-        done.to_bytes(folder.config.version),
+        content,
         completion_time=time_after(clock, data_timeline, metadata_timeline),
         create_last=create_last,
     )
@@ -198,10 +206,19 @@ def write_log(
     writes the same bytes again.
     """
     name = name or log_name(delta.file_id, requested_time, version)
+    stat, write = _log_to_write(store, requested_time, delta, name, overwrite=overwrite)
+    write()
+    return stat
+
+
+def _log_to_write(
+    store: Store, requested_time: str, delta: FileGroupDelta, name: LogFileName, *, overwrite: bool = False
+) -> tuple[WriteStat, Callable[[], None]]:
+    """Encode a log file; return its write statistic, and the call that writes it."""
     content = _content(delta, requested_time)
     write = store.replace if overwrite else store.create
-    write(f"{partition_folder(delta.partition)}/{name}", content)
-    return _stat(delta, f"{delta.partition}/{name}", name, len(content))
+    stat = _stat(delta, f"{delta.partition}/{name}", name, len(content))
+    return stat, partial(write, f"{partition_folder(delta.partition)}/{name}", content)
 
 
 def stage_log(store: Store, requested_time: str, delta: FileGroupDelta, folder: str) -> WriteStat:
@@ -228,9 +245,12 @@ def read_staged_log(store: Store, stat: WriteStat) -> bytes:
         return bytes(source.read())
 
 
-def _take_up(store: Store, stat: WriteStat, name: LogFileName) -> WriteStat:
+def _take_up(store: Store, stat: WriteStat, name: LogFileName) -> None:
     """Write a staged log file to its place."""
     store.create(f"{partition_folder(stat.partition_path or '')}/{name}", read_staged_log(store, stat))
+
+
+def _taken_up(stat: WriteStat, name: LogFileName) -> WriteStat:
     path = f"{stat.partition_path}/{name}"
     return replace(stat, path=path, prev_commit=name.instant_time, log_version=name.version, log_files=(name.name,))
 

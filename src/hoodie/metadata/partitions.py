@@ -6,8 +6,9 @@ the build's instant. Readers do not see them, until the files become the partiti
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
@@ -23,7 +24,7 @@ from hoodie.metadata.instants import FIRST_FILL_CODE, build_time
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KindRegistry
 from hoodie.metadata.paths import METADATA_FOLDER, METADATA_PROPERTIES, file_id_of, partition_folder
-from hoodie.storage import Store
+from hoodie.storage import Sending, Store
 from hoodie.timeline import Action, InstantClock, State, Timeline
 
 _FIRST_INITIAL_TIME = 0
@@ -49,14 +50,17 @@ def fill_partition(folder: MetadataFolder, kind: PartitionKind, table: DataTable
         requested_time = initial_time(timeline, clock=table.clock, data_timeline=table.timeline)
     numbers = range(kind.file_groups(table.config.raw))
     file_ids = [file_id_of(kind.file_id_prefix, number) for number in numbers]
-    create_file_groups(folder, kind.name, file_ids, requested_time, now=datetime.now(UTC))
-    folder.request(requested_time, Action.DELTA_COMMIT)
-    folder.begin(requested_time, Action.DELTA_COMMIT)
-    stats = [
-        write_base(folder.store, kind.name, rows.file_id, rows.keys, rows.values, requested_time)
-        for rows in kind.initialise(table, file_ids)
-    ]
-    complete_filling(folder, requested_time, stats, timeline, table)
+    # Readers do not look at the partition yet, so the files appear in any order.
+    with Sending(folder.store) as sending:
+        for create in file_group_files(folder, kind.name, file_ids, requested_time, now=datetime.now(UTC)):
+            sending.send(create)
+        sending.send(partial(folder.request, requested_time, Action.DELTA_COMMIT))
+    with Sending(folder.store) as sending:
+        sending.send(partial(folder.begin, requested_time, Action.DELTA_COMMIT))
+        for rows in kind.initialise(table, file_ids):
+            write = partial(write_base, folder.store, kind.name, rows.file_id, rows.keys, rows.values, requested_time)
+            sending.send(write)
+    complete_filling(folder, requested_time, sending.results[1:], timeline, table)
     if kind.definition is not None:
         write_definition(folder.store, kind.name, kind.definition)
 
@@ -89,14 +93,18 @@ def next_initial_time(metadata_timeline: Timeline) -> str:
     return text
 
 
-def create_file_groups(
+def file_group_files(
     folder: MetadataFolder, partition: str, file_ids: Collection[str], requested_time: str, *, now: datetime
-) -> None:
-    """Create a partition's folder with one log file for each file group; only these files store their number."""
-    create_partition_file(folder.store, partition, requested_time, now=now)
+) -> Iterator[Callable[[], None]]:
+    """Yield calls that create a partition's folder with one log file for each file group; none needs another.
+
+    Only these log files store the number of file groups.
+    """
+    yield partial(create_partition_file, folder.store, partition, requested_time, now=now)
     content = initial_log_to_bytes(requested_time)
     for file_id in file_ids:
-        folder.store.create(f"{partition_folder(partition)}/{log_name(file_id, requested_time)}", content)
+        path = f"{partition_folder(partition)}/{log_name(file_id, requested_time)}"
+        yield partial(folder.store.create, path, content)
 
 
 def create_partition_file(store: Store, partition: str, requested_time: str, *, now: datetime) -> None:

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,8 @@ from hoodie.metadata.instants import fills_a_partition, with_archived_fills, wit
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.paths import METADATA_COMMITS, METADATA_VERSION, expected_metadata_file, partition_folder
 from hoodie.metadata.slice_content import LogContent, RowBlock, SliceContent, assembled
-from hoodie.storage import FileInfo, Store, StoreSpec
+from hoodie.storage import FileInfo, Store, StoreSpec, together
+from hoodie.storage.waves import forget_answers, taking_unordered
 from hoodie.timeline import Action, Instant, Timeline, read_instant
 
 
@@ -66,21 +68,30 @@ def check_recorded_logs(
         CorruptFileError: a log file has another length, or a commit does not parse.
     """
     timeline = with_archived_fills(store, timeline, [found for group in slices.values() for found in group])
-    for instant in timeline:
-        if not _is_delta(instant) or (times is not None and instant.requested_time not in times):
-            continue
-        if not any(_belongs(instant, found, timeline) for group in slices.values() for found in group):
-            continue
-        try:
-            content = read_instant(store, METADATA_COMMITS.layout, instant, folder=METADATA_COMMITS.folder)
-        except InstantNotFoundError:
-            # Archived since the timeline was loaded: a compaction has its rows.
+    checked = [
+        instant
+        for instant in timeline
+        if _is_delta(instant)
+        and (times is None or instant.requested_time in times)
+        and any(_belongs(instant, found, timeline) for group in slices.values() for found in group)
+    ]
+    contents = together(store, *(partial(_content_of_instant, store, instant) for instant in checked))
+    for instant, content in zip(checked, contents, strict=True):
+        if content is None:
             continue
         recorded = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats
         for partition, group in slices.items():
             stats = {stat.path or "": stat.file_size_bytes for stat in recorded.get(partition, ())}
             current = [found for found in group if _belongs(instant, found, timeline)]
             _check_partition(store, partition, current, stats)
+
+
+def _content_of_instant(store: Store, instant: Instant) -> bytes | None:
+    """Return the content; None if it was archived since the timeline was loaded: a compaction has its rows."""
+    try:
+        return read_instant(store, METADATA_COMMITS.layout, instant, folder=METADATA_COMMITS.folder)
+    except InstantNotFoundError:
+        return None
 
 
 def unlogged_instants(timeline: Timeline, found: FileSlice) -> Iterator[str]:
@@ -168,42 +179,56 @@ class SliceReader:
         Raises:
             CorruptFileError: a file does not parse; or a log file of the partition `files` does not exist.
         """
-        folder = partition_folder(kind.name)
-        infos = {info.path: info for info in self._store.list(folder)}
-        found = slices_among(self._store, kind, timeline, infos.values(), version=self._version)
         if kind.name == FILES and not self._version.log_name_has_base_instant:
-            self._check_none_missing(found, timeline)
+            with taking_unordered() as taken:
+                infos, found = self._listed(kind, timeline)
+            unlogged = self._unlogged(found, timeline)
+            if unlogged and taken:
+                # An answer that came ahead may be older than the timeline.
+                forget_answers()
+                infos, found = self._listed(kind, timeline)
+                unlogged = self._unlogged(found, timeline)
+            if unlogged:
+                check_recorded_logs(self._store, {FILES: found}, timeline, times=unlogged)
+                self._compared |= unlogged
+        else:
+            infos, found = self._listed(kind, timeline)
         contents = [self._content(file_slice, infos) for file_slice in found]
-        self._forget(folder, found, infos)
+        self._forget(partition_folder(kind.name), found, infos)
         return contents
 
-    def _check_none_missing(self, slices: Sequence[FileSlice], timeline: Timeline) -> None:
+    def _listed(self, kind: PartitionKind, timeline: Timeline) -> tuple[dict[str, FileInfo], list[FileSlice]]:
+        infos = {info.path: info for info in self._store.list(partition_folder(kind.name))}
+        return infos, slices_among(self._store, kind, timeline, infos.values(), version=self._version)
+
+    def _unlogged(self, slices: Sequence[FileSlice], timeline: Timeline) -> set[str]:
+        """Return the delta commits without a log file in the slices that were not compared before."""
         timeline = with_archived_fills(self._store, timeline, slices)
-        unlogged = {time for found in slices for time in unlogged_instants(timeline, found)} - self._compared
-        if unlogged:
-            check_recorded_logs(self._store, {FILES: slices}, timeline, times=unlogged)
-            self._compared |= unlogged
+        return {time for found in slices for time in unlogged_instants(timeline, found)} - self._compared
 
     def read_once(self, file_slice: FileSlice) -> SliceContent:
         """Parse the files of one slice without keeping them."""
-        base = None if file_slice.base_file is None else read_base(self._store, file_slice.base_file.path)
-        logs = [read_log(self._store, log.path, version=self._version) for log in file_slice.log_files]
-        return assembled(file_slice, base, logs)
+        base = file_slice.base_file
+        reads = [partial(read_log, self._store, log.path, version=self._version) for log in file_slice.log_files]
+        first = [] if base is None else [partial(read_base, self._store, base.path)]
+        found = together(self._store, *first, *reads)
+        return assembled(file_slice, found[0] if first else None, found[len(first) :])
 
     def _content(self, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> SliceContent:
-        base: HFileReader | None = None
-        if file_slice.base_file is not None:
-            info = infos[file_slice.base_file.path]
-            if info not in self._bases:
-                self._bases[info] = open_base(self._store, info)
-            base = self._bases[info]
-        logs: list[LogContent] = []
-        for log in file_slice.log_files:
-            info = infos[log.path]
-            if info not in self._logs:
-                self._logs[info] = read_log(self._store, info.path, version=self._version)
-            logs.append(self._logs[info])
-        return assembled(file_slice, base, logs)
+        base = None if file_slice.base_file is None else infos[file_slice.base_file.path]
+        logs = [infos[log.path] for log in file_slice.log_files]
+        reads: list[Callable[[], None]] = []
+        if base is not None and base not in self._bases:
+            reads.append(partial(self._read_base, base))
+        reads += [partial(self._read_log, info) for info in logs if info not in self._logs]
+        together(self._store, *reads)
+        return assembled(file_slice, None if base is None else self._bases[base], [self._logs[info] for info in logs])
+
+    def _read_base(self, info: FileInfo) -> None:
+        self._bases[info] = open_base(self._store, info)
+
+    def _read_log(self, info: FileInfo) -> None:
+        self._logs[info] = read_log(self._store, info.path, version=self._version)
 
     def _forget(self, folder: str, slices: Sequence[FileSlice], infos: Mapping[str, FileInfo]) -> None:
         """Drop parsed files of older slices, so that the memory of a reader stays bounded."""

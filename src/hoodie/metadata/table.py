@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 
-from hoodie.errors import CommitConflictError
+from hoodie.errors import CommitConflictError, MetadataTableMissingError
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.changes import MetadataChanges
@@ -38,6 +39,7 @@ from hoodie.metadata.services.cleaning import clean_if_due, finish_clean
 from hoodie.metadata.services.compaction import compact_if_due, finish_compaction
 from hoodie.metadata.services.context import ServiceContext, ServiceLimits
 from hoodie.storage import Store
+from hoodie.storage.waves import forget_answers, forget_unordered, taking_unordered
 from hoodie.timeline import Action, Timeline
 
 _Service = Callable[[ServiceContext], bool]
@@ -120,12 +122,24 @@ class MetadataTable:
             CorruptFileError: a file of the metadata table does not parse or is missing.
         """
         with self._lock:
-            timeline = self._folder.existing_timeline()
+            timeline = self._timeline_of(data_timeline)
             commits = [found for found in timeline.completed() if found.action is Action.DELTA_COMMIT]
             recorded = {found.requested_time: self._folder.order_time(found) for found in commits}
             self.recorded = {time: at for time, at in recorded.items() if is_of_data_table(time)}
             self._last_completion = max((found.completion_time or "" for found in commits), default="")
-            return self._listing.read(visible_instants(timeline, data_timeline), partitions)
+            try:
+                return self._listing.read(visible_instants(timeline, data_timeline), partitions)
+            finally:
+                forget_unordered()
+
+    def _timeline_of(self, data_timeline: Timeline) -> Timeline:
+        """Return the metadata timeline, of the time when the data timeline was loaded or later."""
+        with taking_unordered() as taken, suppress(MetadataTableMissingError):
+            timeline = self._folder.existing_timeline()
+            if not taken or _has_newest(timeline, data_timeline):
+                return timeline
+        forget_answers()
+        return self._folder.existing_timeline()
 
     def is_newer_than(self, data_timeline: Timeline) -> bool:
         """Return whether the last listing may have seen a commit that the data timeline does not have as completed.
@@ -184,6 +198,7 @@ class MetadataTable:
             written=changes.written_logs,
             clock=table.clock,
             create_last=table.create_last,
+            prepare=table.prepare,
             data_timeline=table.timeline,
             metadata_timeline=timeline,
         )
@@ -265,3 +280,14 @@ class MetadataTable:
         """Delete the instant and the files of a build, under the lock; a partition in use keeps its other files."""
         table.ensure_held()
         undo_build(self._folder, kind, built_at, is_in_use=kind.name in table.config.metadata_partitions)
+
+
+_WITHOUT_DELTA = (Action.SAVEPOINT, Action.INDEXING)
+
+
+def _has_newest(metadata_timeline: Timeline, data_timeline: Timeline) -> bool:
+    """Return whether the metadata table has the newest completed instant of the data timeline, and so all before it."""
+    done = (found for found in data_timeline.completed() if found.action not in _WITHOUT_DELTA)
+    newest = max(done, key=lambda found: found.completion_time or "", default=None)
+    found = None if newest is None else metadata_timeline.get(newest.requested_time, Action.DELTA_COMMIT)
+    return newest is None or (found is not None and found.is_completed)

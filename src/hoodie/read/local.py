@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.engine import LocalEngine, TaskContext
+from hoodie.engine import LocalEngine, TaskContext, engine_beside
 from hoodie.engine.ahead import reader_of
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.files.base_file import open_base_file
@@ -37,7 +37,8 @@ def read_table(plan: ScanPlan) -> pa.Table:
     def read(found: FileSlice, context: TaskContext) -> pa.Table:
         return pa.Table.from_batches(list(scan.batches(plan.view.store, found)), plan.output_schema)
 
-    tables = LocalEngine().run(read, plan.slices)
+    sizes = [found.size_bytes for found in plan.slices]
+    tables = engine_beside(plan.view.store.spec, sum(sizes)).run(read, plan.slices)
     return pa.concat_tables(tables) if tables else plan.output_schema.empty_table()
 
 

@@ -22,7 +22,7 @@ from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.table_config import BaseFileFormat
-from hoodie.index import partition_follows_columns
+from hoodie.index import INDEXES, partition_follows_columns
 from hoodie.metadata.kinds.files import WantedPartitions
 from hoodie.read.chosen_columns import WHOLE, Path, chosen_columns, returned_schema
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, BucketHolders, KeyHolders, holders_of, holders_where
@@ -30,6 +30,7 @@ from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
+from hoodie.view.ahead import ask_for_columns
 from hoodie.view.columns import stored_columns
 from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_still_there
@@ -269,6 +270,8 @@ def plan_scan(
     Raises: SchemaMismatchError for unknown columns; InvalidConfigError if `columns` is empty; UnsupportedError as
     `check_readable`.
     """
+    has_index = any(kind.needs_one_of(view.config.metadata_partitions) for kind in INDEXES)
+    ask_for_columns(view, metadata_timelines=int(where is not None and has_index))
     view, instant_time, schema = _snapshot(view, as_of, kind)
     stored = stored_columns(view, schema, as_of=instant_time)
     wanted, paths = chosen_columns(schema, columns)

@@ -30,6 +30,7 @@ from hoodie.services.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.services.ttl import EXPIRE
 from hoodie.timeline import Action
+from hoodie.view.ahead import ask_for_view
 from hoodie.view.table_view import TableView
 
 SERVICES: Final[tuple[TableService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, ARCHIVE)
@@ -48,12 +49,14 @@ def run_after_write(call: Call, watch: PhaseTimes, view: TableView | None = None
         try:
             if not service.is_on(call.properties):
                 continue
-            view = view or TableView.load(call.state)
+            if view is None:
+                ask_for_view(call.state)
+                view = TableView.load(call.state)
             if not service.is_due(call, view):
                 continue
-            view = None
+            seen, view = view, None
             with watch.phase(service.name):
-                service.run(call, results.append)
+                service.run(replace(call, seen=seen), results.append)
         except Exception as error:
             # Also errors of Arrow or Spark: a caller that sees an error would write the rows again.
             note = f"{service.name} failed after this write, which is committed: {error}"

@@ -5,9 +5,20 @@ from typing import TYPE_CHECKING, Any
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
 from hoodie.storage.disk import explained
 from hoodie.storage.local import LocalStore
-from hoodie.storage.memory import MemoryStore
+from hoodie.storage.memory import MemoryStore, memory_folder
 from hoodie.storage.opening import open_store
 from hoodie.storage.scratch import ScratchFolder, scratch_folder, scratch_input, scratch_output, scratch_root
+from hoodie.storage.waves import (
+    Sending,
+    Started,
+    ask,
+    asking_ahead,
+    asks_ahead,
+    forget_answers,
+    later,
+    settle,
+    together,
+)
 
 if TYPE_CHECKING:
     from hoodie.storage.objects import ObjectStore
@@ -20,15 +31,25 @@ __all__ = [
     "MemoryStore",
     "ObjectStore",
     "ScratchFolder",
+    "Sending",
+    "Started",
     "Store",
     "StoreSpec",
     "UnsyncedError",
+    "ask",
+    "asking_ahead",
+    "asks_ahead",
     "explained",
+    "forget_answers",
+    "later",
+    "memory_folder",
     "open_store",
     "scratch_folder",
     "scratch_input",
     "scratch_output",
     "scratch_root",
+    "settle",
+    "together",
 ]
 
 

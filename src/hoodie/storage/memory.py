@@ -7,7 +7,8 @@ import io
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -164,6 +165,17 @@ class MemoryStore:
         """Set the change time of the file."""
         with self._content.lock:
             self._content.files[path] = (self.read(path), modified_ms)
+
+
+@contextmanager
+def memory_folder() -> Iterator[str]:
+    """Yield the name of a new store; its files are dropped at the end."""
+    name = uuid.uuid4().hex
+    try:
+        yield name
+    finally:
+        with _CONTENTS_LOCK:
+            _CONTENTS.pop(name, None)
 
 
 class BufferedOutput:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import obstore
@@ -22,6 +23,7 @@ from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec
 from hoodie.storage.options import CLIENT_OPTIONS, check_endpoints_of, client_environment, masked, normalised
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, native_scheme
+from hoodie.storage.waves import AsksAhead, later
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, UpdateVersion
@@ -51,7 +53,11 @@ _REASONS = (
 _LENGTH_MAX = 200
 
 
-class ObjectStore:
+Infos = list[FileInfo]
+"""A list, in a class that has a method of this name."""
+
+
+class ObjectStore(AsksAhead):
     """A table's prefix in a bucket (see `Store`). Folders exist only as parts of the names of objects.
 
     `create` requires conditional puts, which all supported services have.
@@ -74,7 +80,24 @@ class ObjectStore:
         """Return the URI of an object, with the scheme with which the table was opened."""
         return f"{self._spec.uri}/{checked_folder(path)}".rstrip("/")
 
+    def _request(self, kind: str, path: str) -> Any:
+        """Send the request of a method (see `waves.ask`)."""
+        if kind.startswith("range "):
+            start, length = map(int, kind.split()[1:])
+            return self._read_range(path, start, length)
+        calls: dict[str, Callable[[str], Any]] = {
+            "folders": self._folders,
+            "list": self._list,
+            "list_all": partial(self._list, recursive=True),
+            "head": self._head,
+            "read": self._read,
+        }
+        return calls[kind](path)
+
     def folders(self, folder: str) -> list[str]:
+        return cast(list[str], self._answer("folders", folder))
+
+    def _folders(self, folder: str) -> list[str]:
         with self._translated(folder):
             return sorted(self._backend.list_with_delimiter(checked_folder(folder) or None)["common_prefixes"])
 
@@ -82,6 +105,9 @@ class ObjectStore:
         return [info.name for info in self.list(folder)]
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+        return cast(Infos, self._answer("list_all" if recursive else "list", folder))
+
+    def _list(self, folder: str, *, recursive: bool = False) -> Infos:
         prefix = checked_folder(folder) or None
         with self._translated(folder):
             if recursive:
@@ -96,6 +122,9 @@ class ObjectStore:
         return ()
 
     def head(self, path: str) -> FileInfo | None:
+        return cast("FileInfo | None", self._answer("head", path))
+
+    def _head(self, path: str) -> FileInfo | None:
         try:
             with self._translated(path):
                 return _file_info(path, self._backend.head(checked_path(path)))
@@ -108,10 +137,16 @@ class ObjectStore:
             raise
 
     def read(self, path: str) -> bytes:
+        return cast(bytes, self._answer("read", path))
+
+    def _read(self, path: str) -> bytes:
         with self._translated(path):
             return bytes(self._backend.get(checked_path(path)).bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
+        return cast(bytes, self._answer(f"range {start} {length}", path))
+
+    def _read_range(self, path: str, start: int, length: int) -> bytes:
         if length > 0:
             try:
                 with self._translated(path):
@@ -130,6 +165,7 @@ class ObjectStore:
             raise ExistingFileError(self.uri(path))
 
     def replace(self, path: str, data: bytes) -> None:
+        self._changes(path)
         with self._translated(path):
             self._backend.put(checked_path(path), data)
 
@@ -155,10 +191,10 @@ class ObjectStore:
 
     def move(self, source: str, target: str) -> None:
         """Copy the object inside the service, in one atomic step; then delete `source` if the service permits it."""
+        self._changes(source, target)
         with self._translated(source):
             self._backend.copy(checked_path(source), checked_path(target))
-        with suppress(OSError):
-            self.delete(source)
+        later(self, partial(self.delete, source))
 
     def delete(self, path: str) -> None:
         self._delete([checked_path(path)])
@@ -171,6 +207,7 @@ class ObjectStore:
 
     def delete_folder(self, folder: str) -> None:
         """Delete all objects below the folder, hidden objects too; does nothing if there are none."""
+        self._changes(folder)
         with self._translated(folder):
             paths = [meta["path"] for chunk in self._backend.list(checked_deletable(folder)) for meta in chunk]
         for start in range(0, len(paths), _DELETE_BATCH):
@@ -185,6 +222,7 @@ class ObjectStore:
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a streaming (multipart) writer; the object exists once the writer is closed."""
+        self._changes(path)
         return pa.PythonFile(_MultipartOutput(self, checked_path(path)), mode="w")
 
     def as_durable(self) -> ObjectStore:
@@ -204,6 +242,7 @@ class ObjectStore:
         object that the first request put. Each put stores a token of its own beside the object: the content cannot show
         who put it, because two writers may put the same bytes.
         """
+        self._changes(path)
         token = uuid.uuid4().hex
         try:
             with self._translated(path):
@@ -222,6 +261,7 @@ class ObjectStore:
         return None
 
     def _delete(self, paths: Sequence[str]) -> None:
+        self._changes(*paths)
         try:
             with self._translated(paths[0]):
                 self._backend.delete(paths)

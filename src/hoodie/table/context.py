@@ -177,10 +177,15 @@ class TableContext:
 
         Raises: ViewOvertakenError if cleans took files of several views in a row.
         """
+        from hoodie.storage import asking_ahead
+        from hoodie.view.ahead import ask_for_files
         from hoodie.view.still_there import planned_again
 
         loaded = [] if view is None else [view]
-        return planned_again(lambda: loaded.pop() if loaded else self.view(), plan)
+        with asking_ahead():
+            if view is None:
+                ask_for_files(self.state)
+            return planned_again(lambda: loaded.pop() if loaded else self.view(), plan)
 
     def result(self, plan: ScanPlan) -> Any:
         """Execute a read: a DataFrame if there is a Spark session, otherwise a pyarrow Table."""

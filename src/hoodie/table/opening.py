@@ -119,10 +119,13 @@ def open(
     >>> hoodie.open("memory://doc-open").schema.names
     ['id', 'x']
     """
-    from hoodie.storage import open_store
+    from hoodie.storage import asking_ahead, open_store
+    from hoodie.view.ahead import ask_for_new_handle
 
     table = Table(open_store(path, storage_options), spark=spark, lock=lock)
-    table.view()
+    with asking_ahead():
+        ask_for_new_handle(table._context.state)
+        table.view()
     return table
 
 

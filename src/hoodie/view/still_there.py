@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from hoodie.errors import ViewOvertakenError
+from hoodie.storage import forget_answers
 from hoodie.timeline import Action
 from hoodie.view.history import may_delete_before, oldest_to_ask_for
 from hoodie.view.saved_slices import SavedSnapshot
@@ -28,7 +29,7 @@ def planned_again(load: Callable[[], _View], plan: Callable[[_View], _T]) -> _T:
         try:
             return plan(load())
         except ViewOvertakenError:
-            continue
+            forget_answers()
     return plan(load())
 
 

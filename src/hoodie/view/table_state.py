@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hoodie.config.writes import DURABLE
@@ -63,6 +63,8 @@ class TableState:
     """Options of the lock that the handle was given; those of a call win over them, and they over the table's."""
     unbuildable: str | None = None
     """Why a write could not build a record index that another writer had dropped: it is tried once by each handle."""
+    has_archive: bool = False
+    """Whether a view found archived instants: they stay."""
     expiry: tuple[Hashable, str] | None = None
     """The rule of time to live that this process applied last, and the oldest time of a partition at that time."""
     archived_times: dict[str, str] = field(default_factory=dict)
@@ -120,12 +122,16 @@ class TableState:
                 self._of_calls[frozenset(given.items())] = known
             return known
 
-    def table_lock(self, properties: Mapping[str, str] | None = None) -> TableLock:
+    def table_lock(
+        self, properties: Mapping[str, str] | None = None, *, ahead: Sequence[tuple[str, str]] = ()
+    ) -> TableLock:
         """Return the table's lock, not yet acquired, with the options of a call, of the handle and of the table.
 
-        Raises: as `read_config`; InvalidConfigError.
+        `ahead`: requests that are sent once the lock is held (see `storage.ask`). Raises: as `read_config`;
+        InvalidConfigError.
         """
-        return TableLock(self.store, LockOptions.of(properties or {}, self.lock_options, self.last_config().raw))
+        options = LockOptions.of(properties or {}, self.lock_options, self.last_config().raw)
+        return TableLock(self.store, options, ahead=ahead)
 
     def load_timeline(self, config: TableConfig, layout: Layout) -> Timeline:
         """List the active timeline; files that were parsed before are not parsed again.
@@ -139,6 +145,7 @@ class TableState:
             reader = self._timeline = TimelineReader(self.store, layout)
             self._is_known_empty = False
         timeline = reader.load()
+        self.has_archive = self.has_archive and bool(timeline.instants)  # without instants the table may be a new one
         if timeline.instants:
             self._is_known_empty = False
         elif not self._is_known_empty:
@@ -150,6 +157,7 @@ class TableState:
         """Forget what was read in the form of another table version: the table was upgraded or downgraded."""
         with self.lock:
             self._archive = self.metadata_table = None
+            self.has_archive = False
             self.archived_times.clear()
 
     def archive(self, config: TableConfig, layout: Layout) -> ArchivedTimeline:

@@ -267,9 +267,10 @@ class TableView:
         return sorted(instants, key=lambda instant: (self.order_time(instant), instant.requested_time))
 
     def has_archived_instants(self) -> bool:
-        """Return whether older instants were moved out of the active timeline."""
-        folder = f"{self.layout.instant_folder()}/{self.config.archive_name}"
-        return any(info.name != KEEP_FOLDER for info in self.store.list(folder))
+        """Return whether older instants were moved out of the active timeline; at most one listing for each view."""
+        if not self.state.has_archive:
+            self.state.has_archive = self.fact(_has_archive)
+        return self.state.has_archive
 
     def schema(self, *, as_of: str | None = None) -> TableSchema:
         """Return the schema of the newest commit that has a schema, else the schema that the table was created with.
@@ -356,3 +357,8 @@ class TableView:
                 for path, file_ids in self.commit_facts(instant).replaced.items():
                     gone.setdefault(path, set()).update(file_ids)
         return gone
+
+
+def _has_archive(view: TableView) -> bool:
+    folder = f"{view.layout.instant_folder()}/{view.config.archive_name}"
+    return any(info.name != KEEP_FOLDER for info in view.store.list(folder))

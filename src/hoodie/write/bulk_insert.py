@@ -22,6 +22,7 @@ from hoodie.index.api import Placement
 from hoodie.progress import PhaseTimes
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
+from hoodie.storage import asking_ahead
 from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
 from hoodie.write.distribution import TASKS_PER_CORE, Distribution, PiecePlanner, tasks_of
@@ -49,6 +50,7 @@ _AUTO = Distribution.AUTO
 Result = TypeVar("Result")
 
 
+@asking_ahead()
 def bulk_insert(
     call: Call, data: Dataset, sort: str | Sequence[str] | None = None, distribution: str = "auto"
 ) -> WriteResult:
@@ -84,6 +86,7 @@ def bulk_insert(
     return result_of(setup, write, written, watch, index=index, after=after)
 
 
+@asking_ahead()
 def insert_overwrite(
     call: Call,
     data: Dataset,

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from hoodie.commit.call import Call
 from hoodie.commit.conflicts import refuse_clustered
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.config import clustering, writes
-from hoodie.engine import Dataset
+from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import RecordKeyError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.index import Purpose, Tagged
+from hoodie.index import Purpose, Tagged, index_kind
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.records.keys.automatic_keys import KeySource
+from hoodie.storage import asking_ahead, forget_answers
 from hoodie.view.pending_plans import groups_being_clustered
 from hoodie.view.slices import list_slices
 from hoodie.write.files.context import RowCounts, Written
@@ -49,13 +52,14 @@ def upsert(call: Call, data: Dataset) -> WriteResult:
     return _write_rows(call, data, WriteOperation.UPSERT)
 
 
+@asking_ahead()
 def update(call: Call, data: Dataset, changed: tuple[str, ...]) -> WriteResult:
     """Set some columns of existing records of a merge-on-read table, and log only these columns.
 
     `data` has the key and partition columns, the ordering columns, and the `changed` columns. Rows with unknown keys
     change nothing. Raises: as `upsert`.
     """
-    return _write(WriteSetup.of(call, None, changed=changed), data, WriteOperation.UPSERT, looks_up=True)
+    return _write(WriteSetup.of(call, None, changed=changed, looks_up=True), data, WriteOperation.UPSERT, looks_up=True)
 
 
 def insert(call: Call, data: Dataset) -> WriteResult:
@@ -68,15 +72,17 @@ def insert(call: Call, data: Dataset) -> WriteResult:
     return _write_rows(call, data, WriteOperation.INSERT)
 
 
+@asking_ahead()
 def delete(call: Call, keys: Dataset) -> WriteResult:
     """Delete the records with these keys, regardless of their ordering values; unknown keys change nothing.
 
     `keys` has the record key columns, and the partition columns unless the index is global. Instead, `keys` may have
     the `_hoodie_record_key` and `_hoodie_partition_path` columns of rows that were read. Raises: as `upsert`.
     """
-    return _write(WriteSetup.of(call, None), keys, WriteOperation.DELETE, looks_up=True)
+    return _write(WriteSetup.of(call, None, looks_up=True), keys, WriteOperation.DELETE, looks_up=True)
 
 
+@asking_ahead()
 def merge(call: Call, data: Dataset, *, computed: bool, one_row_per_key: bool = True) -> WriteResult:
     """Write the changes of a merge as one commit: updates, inserts, and deletes.
 
@@ -86,14 +92,15 @@ def merge(call: Call, data: Dataset, *, computed: bool, one_row_per_key: bool = 
 
     Raises: as `upsert`; RecordKeyError for several changes of one key.
     """
-    setup = WriteSetup.of(call, None if computed else data)
+    setup = WriteSetup.of(call, None if computed else data, looks_up=True)
     rows = data if setup.data is None else setup.data
     source = KeySource.STORED_OR_AUTOMATIC if computed and setup.has_automatic_keys else None
     return _write(setup, rows, WriteOperation.UPSERT, looks_up=True, one_row_per_key=one_row_per_key, key_source=source)
 
 
+@asking_ahead()
 def _write_rows(call: Call, data: Dataset, operation: WriteOperation) -> WriteResult:
-    setup = WriteSetup.of(call, data)
+    setup = WriteSetup.of(call, data, looks_up=True)
     assert setup.data is not None
     looks_up = operation is not WriteOperation.INSERT or looks_up_keys(setup)
     return _write(setup, setup.data, operation, looks_up=looks_up)
@@ -121,9 +128,11 @@ def _write(
     watch = PhaseTimes(*WRITE_PHASES)
     source = key_source or setup.key_source(operation)
     setup, key_stage = setup.staging_keys() if looks_up else (setup, None)
+    forget_answers()
     setup = for_look_up(setup) if looks_up and operation is WriteOperation.INSERT else setup
     retries = setup.retries()
-    with stage_folder(setup.view.store, in_process=setup.is_in_process) as folder:
+    known_bytes = data.source.nbytes if isinstance(data, ArrowDataset) and isinstance(data.source, pa.Table) else None
+    with stage_folder(setup.view.store, in_process=setup.is_in_process, known_bytes=known_bytes) as folder:
         with watch.phase("stage"):
             staged = _stage(setup, data, operation, source, folder, key_stage)
         setup = setup.settled(staged.nulls)
@@ -177,10 +186,13 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
     """
     setup, staged, watch, is_indexed = batch.setup, batch.staged, batch.watch, batch.is_indexed
     is_global = setup.index.is_global and is_indexed
-    with setup.begin(setup.write_action, batch.operation) as write:
+    kind = index_kind(setup.index.name).metadata_partition if batch.looks_up else None
+    reads = () if kind is None else (kind.name,)
+    with setup.begin(setup.write_action, batch.operation, reads=reads) as write:
         clustered = groups_being_clustered(write.view)
         with watch.phase("tag"):
             tagged = _tag(batch, write, folder)
+            forget_answers()
             known = KnownKeys(hits=tagged.hits)
             moves = any(hit.moves for hit in tagged.hits)
             if batch.known_only and moves:

@@ -5,7 +5,7 @@ All errors of this module are raised before the timeline changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -37,8 +37,9 @@ from hoodie.format.schema.evolution import schema_changes
 from hoodie.format.schema.required import Paths, with_required
 from hoodie.format.schema.table_schema import new_table_avro, with_meta_fields
 from hoodie.format.table.call_options import check_texts, config_of_call
-from hoodie.format.table.table_config import TableType
+from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index import (
+    INDEXES,
     Index,
     Purpose,
     TagRequest,
@@ -50,13 +51,16 @@ from hoodie.index import (
 )
 from hoodie.index.record import EntryStage
 from hoodie.index.record.building.plan import pending_indexing
+from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS, parquet_options
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.records.merging.merge import RecordMerger, fitted_merger, table_merger
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
+from hoodie.storage import asks_ahead, forget_answers
 from hoodie.timeline import Action
+from hoodie.view.ahead import ask_for_columns, ask_for_view
 from hoodie.view.columns import stored_columns
 from hoodie.view.pending_plans import compactions_by_group
 from hoodie.view.slices import data_table
@@ -100,13 +104,20 @@ class WriteSetup:
     loose: Paths = frozenset()
 
     @classmethod
-    def of(cls, call: Call, data: Dataset | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
+    def of(
+        cls, call: Call, data: Dataset | None, *, changed: tuple[str, ...] | None = None, looks_up: bool = False
+    ) -> WriteSetup:
         """Collect the facts, and build a record index that is missing.
 
-        `data` has whole rows, None if the call has partial rows or no rows.
+        `data` has whole rows, None if the call has partial rows or no rows. `looks_up`: the write may look up keys.
 
         Raises: as `without_repair`.
         """
+        if asks_ahead(call.state.store):
+            forget_answers()
+            # In any order: `key_stage` takes from the index only the number of its file groups.
+            index = _index_partition(call.state.last_config()) if looks_up else None
+            ask_for_view(call.state, () if index is None else (index.name,))
         setup = cls.without_repair(call, data, changed=changed).without_lost_partitions()
         if setup.data is not None and not setup.has_automatic_keys:
             setup = replace(setup, notes=(*setup.notes, *ignored_columns(setup.data.schema.names)))
@@ -119,6 +130,7 @@ class WriteSetup:
     def without_repair(cls, call: Call, data: Dataset | None, *, changed: tuple[str, ...] | None = None) -> WriteSetup:
         """Collect the facts; nothing is changed. Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError."""
         view = TableView.load(call.state)
+        ask_for_columns(view)
         check_writable(view, reads_skeletons=True)
         check_texts("extra_metadata", call.extra_metadata)
         effective = effective_options(view.config, call.properties)
@@ -385,8 +397,12 @@ class WriteSetup:
         )
 
     @contextmanager
-    def begin(self, action: Action, operation: WriteOperation, plan: bytes = b"") -> Iterator[WriteInstant]:
+    def begin(
+        self, action: Action, operation: WriteOperation, plan: bytes = b"", *, reads: Collection[str] | None = None
+    ) -> Iterator[WriteInstant]:
         """Begin the write's instant, if the table's schema did not change after this setup was made.
+
+        `reads`: as for `begin_write`.
 
         Raises: CommitConflictError if the schema changed, or the index was switched.
         """
@@ -399,6 +415,7 @@ class WriteSetup:
             baseline=self.call.baseline,
             engine_for=self.call.engine_for,
             properties=self.call.properties,
+            reads=reads,
         ) as write:
             if known_schema(write.view) != known_schema(self.view):
                 raise CommitConflictError(
@@ -434,3 +451,8 @@ def _log_names(view: TableView) -> LogNames:
     if not view.config.version.log_name_has_base_instant:
         return LogNames()
     return LogNames(has_base_instant=True, compacted=compactions_by_group(view))
+
+
+def _index_partition(config: TableConfig) -> PartitionKind | None:
+    """Return the metadata partition that keys are looked up in; None for other indexes."""
+    return next((kind.metadata_partition for kind in INDEXES if kind.needs_one_of(config.metadata_partitions)), None)

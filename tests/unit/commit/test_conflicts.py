@@ -230,7 +230,7 @@ def test_writes_that_may_be_archived_are_a_conflict() -> None:
     assert len(completed_since(empty, now)) == 4
     store.create(".hoodie/timeline/history/manifest_1", b"")
     with pytest.raises(CommitConflictError, match="may be archived"):
-        completed_since(empty, archived)
+        completed_since(empty, dataclasses.replace(archived))
 
 
 def test_a_schema_that_changed_is_not_retried() -> None:

@@ -69,7 +69,7 @@ def forbid_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", refuse)
 
 
-def take_turns(new_lock: Callable[[], TableLock], end: Callable[[TableLock], None] = TableLock.release) -> None:
+def take_turns(new_lock: Callable[[], TableLock], end: Callable[[TableLock], object] = TableLock.release) -> None:
     """Four threads take a lock five times each, and end it: no two of them have it at once."""
     inside: list[int] = []
     most: list[int] = []

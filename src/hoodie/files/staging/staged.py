@@ -5,8 +5,8 @@ into runs of one partition path each. Tasks that look up keys and write files re
 number of times. The folder belongs to no instant, so that bad input is found before the timeline is changed. The name
 of the folder identifies its writer, so that a later write can delete the staged files of a dead one.
 
-If a table is in an object store and all of the write runs in this process, the staged files are on the local disk: in
-the object store each would cost requests. The path of a staged file says where it is.
+If all of the write runs in this process, few rows are staged in its memory, and the rows of a table in an object store
+on the local disk: in the object store each file would cost requests. The path of a staged file says where it is.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from hoodie.files.markers import TEMP_FOLDER
 from hoodie.format.filenames import name_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.sorting import HASH_END, spread
-from hoodie.storage import Store, explained, scratch_input, scratch_output, scratch_root
+from hoodie.storage import MemoryStore, Store, explained, memory_folder, scratch_input, scratch_output, scratch_root
 from hoodie.timeline.owner import Owner
 
 STAGE_PREFIX: Final = "stage-"
 _SCRATCH: Final = "scratch:"
+_MEMORY: Final = "in-memory:"
+_MEMORY_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Rows of so many bytes are staged in memory: files of them would take longer to open than to read."""
 
 _FLUSH_BYTES = 32 * 1024 * 1024
 
@@ -83,11 +86,16 @@ class StagedHits:
 
 
 @contextlib.contextmanager
-def stage_folder(store: Store, *, in_process: bool = False) -> Iterator[str]:
+def stage_folder(store: Store, *, in_process: bool = False, known_bytes: int | None = None) -> Iterator[str]:
     """Yield a new folder for one write's staged files, and delete it at the end; else a later write deletes it.
 
-    `in_process`: all of the write runs on threads of this process, so that its staged files may be on the local disk.
+    `in_process`: all of the write runs on threads of this process, so that its staged files may be on the local disk,
+    or in memory if the rows are few. `known_bytes` are the bytes of the rows, as far as they are known.
     """
+    if in_process and known_bytes is not None and known_bytes <= _MEMORY_BYTES_MAX:
+        with memory_folder() as name:
+            yield f"{_MEMORY}{name}"
+        return
     if in_process and store.spec.is_remote:
         with scratch_root() as root:
             yield f"{_SCRATCH}{root}"
@@ -105,6 +113,9 @@ def stage_folder(store: Store, *, in_process: bool = False) -> Iterator[str]:
 
 def staged_output(store: Store, path: str) -> pa.NativeFile:
     """Open a streaming writer of a new staged file."""
+    if path.startswith(_MEMORY):
+        name, _, file = path.removeprefix(_MEMORY).partition("/")
+        return MemoryStore(name).open_output(file)
     if not path.startswith(_SCRATCH):
         return store.open_output(path)
     return scratch_output(path.removeprefix(_SCRATCH))
@@ -119,6 +130,9 @@ def new_staged_file(store: Store, path: str) -> Iterator[pa.NativeFile]:
 
 def staged_input(store: Store, path: str) -> pa.NativeFile:
     """Open a random-access reader of a staged file."""
+    if path.startswith(_MEMORY):
+        name, _, file = path.removeprefix(_MEMORY).partition("/")
+        return MemoryStore(name).open_input(file)
     if not path.startswith(_SCRATCH):
         return store.open_input(path)
     return scratch_input(path.removeprefix(_SCRATCH))

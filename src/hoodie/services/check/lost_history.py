@@ -49,7 +49,11 @@ class LostHistory:
 
     def names(self, path: str) -> bool:
         """Return whether a path is given up here."""
-        return path in self.archive or name_of(path) in self.instants or any(path in found for found in self.instants.values())
+        return (
+            path in self.archive
+            or name_of(path) in self.instants
+            or any(path in found for found in self.instants.values())
+        )
 
     def files(self) -> int:
         """Return the number of files."""

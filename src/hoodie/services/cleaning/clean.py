@@ -25,7 +25,7 @@ from hoodie.config import retention
 from hoodie.display import size_text
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError, StorageError
 from hoodie.files.staging.staged import dead_stages
-from hoodie.files.table_properties import finish_update
+from hoodie.files.table_properties import BACKUP, finish_update
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.table.call_options import check_call_options
@@ -46,6 +46,7 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.timeline.owner import Owner
+from hoodie.view.ahead import ask_for_view
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import last_clean, oldest_readable_instant, readable_savepoints, stable_since
 from hoodie.view.table_view import TableView
@@ -207,7 +208,7 @@ def _disk_full(call: Call, error: OSError) -> StorageError:
 def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
     """Clean, as `clean`, on a disk that has space for it."""
     times = PhaseTimes()
-    view = TableView.load(call.state)
+    view = call.view()
     check_call_options(call.properties, view.config)
     options = CleanOptions.of({**view.config.raw, **call.properties})
     if dry_run:
@@ -303,7 +304,7 @@ def _begin(
     if not _is_worthwhile(view, options, planned):
         _remember(view, planned)
         return None
-    with call.state.table_lock(call.properties) as lock:
+    with call.state.table_lock(call.properties, ahead=(("head", BACKUP),)) as lock:
         now = _prepared(call, lock)
         if pending_cleans(now):
             return None
@@ -321,6 +322,7 @@ def _begin(
 def _prepared(call: Call, lock: TableLock) -> TableView:
     """Return the table under its lock, ready for a change."""
     finish_update(call.state.store)
+    ask_for_view(call.state)
     view = TableView.load(call.state, lock)
     check_no_exclusive_service(view)
     return ensure_metadata_partitions(view)

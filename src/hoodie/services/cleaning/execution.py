@@ -118,7 +118,8 @@ class CleanCompletion:
         A metadata table that is missing is built anew from the files that are left; statistics without a file group are
         dropped.
         """
-        now.held_lock.ensure_held()
+        if self.dropped:
+            now.held_lock.ensure_held()
         for path in self.dropped:
             _remove_partition(now, path)
         if not now.config.has_metadata_table:

@@ -11,10 +11,10 @@ from contextlib import suppress
 
 from hoodie.config import concurrency
 from hoodie.errors import UnsupportedError
-from hoodie.storage import FileInfo
+from hoodie.storage import FileInfo, ask
 from hoodie.timeline.locks.holder import Holder, HolderWatch
 from hoodie.timeline.locks.provider import LockSite, Refusal
-from hoodie.timeline.owner import Owner
+from hoodie.timeline.owner import OWNER_BYTES_MAX, Owner
 
 NAME = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 FILE_NAME = "lock"
@@ -83,15 +83,21 @@ class FileSystemLock:
             return False
         return found is not None and found.token == owner.token
 
+    def ask(self) -> None:
+        """Send the request of the next `is_held`."""
+        ask(self._store, (f"range 0 {OWNER_BYTES_MAX + 1}", self._path))
+
     def renew(self, owner: Owner) -> bool:
         """Renew the change time of the file if it names `owner`."""
         return self._store.refresh(self._path, owner.to_bytes())
 
-    def give_back(self, owner: Owner) -> None:
-        """Delete the file if it names `owner`."""
-        holder = Holder.read(self._store, self._path)
-        if holder is not None and holder.identity == owner.token:
-            self._store.delete(self._path)
+    def give_back(self, owner: Owner) -> bool:
+        """Delete the file if it names `owner`; return whether it did."""
+        is_held = self.is_held(owner)
+        if is_held:
+            with suppress(Exception):
+                self._store.delete(self._path)
+        return is_held
 
     def abandon(self) -> None:
         """Do nothing: the next writer sees that the holder was deleted."""

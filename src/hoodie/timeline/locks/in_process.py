@@ -47,15 +47,20 @@ class InProcessLock:
         """Return whether `owner` holds the lock."""
         return _HOLDERS.get(self._key) == (os.getpid(), owner.token)
 
+    def ask(self) -> None:
+        """Do nothing."""
+
     def renew(self, owner: Owner) -> bool:
         """Return whether `owner` holds the lock, which needs no renewal."""
         return self.is_held(owner)
 
-    def give_back(self, owner: Owner) -> None:
+    def give_back(self, owner: Owner) -> bool:
         """Release the lock."""
         with _HOLDERS_LOCK:
-            if self.is_held(owner):
+            is_held = self.is_held(owner)
+            if is_held:
                 del _HOLDERS[self._key]
+            return is_held
 
     def abandon(self) -> None:
         """Do nothing: the next writer sees that the holder was deleted."""

@@ -5,12 +5,16 @@ Why the step cannot be late is in docs/decisions/0014-fencing.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from hoodie.errors import CommitConflictError
 from hoodie.storage import FileInfo, Store, UnsyncedError
+from hoodie.storage.waves import send
 
 OUTCOME_NOT_KNOWN = "The outcome is not known: read the rows, and run the operation again if they are missing"
 """End of the message if it cannot be seen whether the last step of an instant was done."""
@@ -25,12 +29,44 @@ class LastStep:
     store: Store
     locks: str
     token: str
+    _ahead: dict[bytes, tuple[str, Future[None]]] = field(default_factory=dict)
+    """What is prepared ahead: content -> path of the file, and its request."""
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+    """Each prepared object has a name of its own: that of the last one is deleted beside other work."""
+
+    def prepare(self, content: bytes) -> None:
+        """Write the file of a later `create` now, in an object store beside other work; elsewhere do nothing."""
+        if self.store.spec.is_remote and content not in self._ahead:
+            prepared = self._new_path()
+            self._ahead[content] = prepared, send(partial(self.store.replace, prepared, content))
+
+    def _new_path(self) -> str:
+        number = f"{next(self._numbers)}-" if self.store.spec.is_remote else ""
+        return f"{self.locks}/{_PREFIX}{number}{self.token}"
+
+    def is_prepared(self, content: bytes) -> bool:
+        """Return whether the content was prepared ahead; wait until it is."""
+        found = self._ahead.get(content)
+        return found is not None and found[1].exception() is None
+
+    def clear(self) -> None:
+        """Delete the files that were prepared ahead and not used."""
+        for prepared, sent in self._ahead.values():
+            with suppress(Exception):
+                sent.result()
+            with suppress(Exception):
+                self.store.delete(prepared)
+        self._ahead.clear()
 
     def create(self, path: str, content: bytes, ensure_held: Callable[[], None]) -> None:
         """Prepare the file, check the lock, move the file to `path`. Errors as `TableLock.create_last`."""
-        prepared = f"{self.locks}/{_PREFIX}{self.token}"
+        prepared, sent = self._ahead.pop(content, ("", None))
+        prepared = prepared or self._new_path()
         try:
-            self.store.replace(prepared, content)
+            if sent is None:
+                self.store.replace(prepared, content)
+            else:
+                sent.result()
             ensure_held()
         except BaseException:
             with suppress(Exception):

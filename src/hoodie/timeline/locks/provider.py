@@ -128,12 +128,20 @@ class LockProvider(Protocol):
         """Return whether `owner` holds the lock, from the newest state of the lock. Raises: StorageError."""
         ...
 
+    def ask(self) -> None:
+        """Send the request of the next `is_held` ahead, if it is one of the table's store (`storage.ask`)."""
+        ...
+
     def renew(self, owner: Owner) -> bool:
         """Prolong the holding; False if it was lost. A thread calls it."""
         ...
 
-    def give_back(self, owner: Owner) -> None:
-        """Release the lock, or leave the queue for it; does nothing to the lock of another."""
+    def give_back(self, owner: Owner) -> bool:
+        """Release the lock, or leave the queue for it; does nothing to the lock of another.
+
+        It returns whether `owner` held the lock until now, from the newest state of the lock. A lock that cannot be
+        released ends as that of a dead writer. Raises: StorageError if the state cannot be read.
+        """
         ...
 
     def abandon(self) -> None:

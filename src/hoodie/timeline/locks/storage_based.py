@@ -10,6 +10,7 @@ import json
 import threading
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -122,21 +123,28 @@ class StorageBasedLock:
                 return False
             return found.is_valid(self._site.now_ms() + _DRIFT_MS) or self._prolong(owner)
 
+    def ask(self) -> None:
+        """Do nothing."""
+
     def renew(self, owner: Owner) -> bool:
         """Prolong the validity; False if another writer took the lock."""
         with self._mutex:
             return self._held is not None and self._prolong(owner)
 
-    def give_back(self, owner: Owner) -> None:
+    def give_back(self, owner: Owner) -> bool:
         """Mark the lock as released. The validity stays in the file, as the JVM leaves it."""
-        with self._mutex:
+        is_held = False
+        with suppress(Exception):
+            is_held = self.is_held(owner)
+        with self._mutex, suppress(Exception):
             for _ in range(_RELEASE_TRIES):
                 if self._held is None and self._adopt(owner) is None:
-                    return
+                    break
                 assert self._held is not None
                 (found, version), self._held = self._held, None
                 if self._store.replace_version(self._path, replace(found, is_released=True).to_bytes(), version):
-                    return
+                    break
+        return is_held
 
     def abandon(self) -> None:
         """Do nothing: the lock ends with its validity."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from hoodie.errors import CommitConflictError, LockTimeoutError
-from hoodie.storage import FileInfo, Store
+from hoodie.storage import FileInfo, Store, ask, forget_answers, later, settle
 from hoodie.timeline.layout import HOODIE_FOLDER
 from hoodie.timeline.locks import storage_based
 from hoodie.timeline.locks.holder import LOOK_EVERY_MS_MAX
@@ -39,12 +39,15 @@ class TableLock:
         store: Store,
         wanted: LockOptions | None = None,
         *,
+        ahead: Sequence[tuple[str, str]] = (),
         folder: str = HOODIE_FOLDER,
         now_ms: Callable[[], int] | None = None,
         monotonic_ms: Callable[[], float] | None = None,
-        sleep_seconds: Callable[[float], None] = time.sleep,
+        sleep_seconds: Callable[[float], object] = time.sleep,
     ) -> None:
         """Create an unlocked lock. The clocks are arguments for tests; `now_ms` returns epoch milliseconds.
+
+        `ahead`: requests that are sent once the lock is held (see `storage.ask`).
 
         Raises: UnsupportedError, InvalidConfigError if the options name a provider that cannot be used.
         """
@@ -58,7 +61,9 @@ class TableLock:
         self._name = self._site.options.provider or DEFAULT
         self._provider = provider_of(self._site)
         self._sleep_seconds = sleep_seconds
+        self._ahead = ahead
         self._owner: Owner | None = None
+        self._last: LastStep | None = None
         self._renewal: Renewal | None = None
 
     def acquire(self) -> None:
@@ -72,6 +77,8 @@ class TableLock:
         """
         if self._owner is not None:
             raise RuntimeError(f"{self._provider.place} is held by this object already: release it first")
+        settle()
+        forget_answers()  # what was asked for without the lock must not be used under it
         owner = Owner.new(lease_ms=self._site.options.lease_ms)
         stopped = owner.run()
         # A lock object that is deleted without `release` must not be renewed for ever.
@@ -83,9 +90,11 @@ class TableLock:
                 self._name, self._provider = storage_based.NAME, provider_of(self._site, storage_based.NAME)
                 finalizer.detach()
                 weakref.finalize(self, _abandon, owner.token, self._provider)
+                forget_answers()
                 infos = self._take(owner)
             check_other_locks(self._site, self._name, infos)
-            LastStep(self._site.store, self._site.locks, owner.token).forbid_others(infos)
+            self._last = LastStep(self._site.store, self._site.locks, owner.token)
+            self._last.forbid_others(infos)
             self._provider.clear(infos)
             self._renewal = Renewal(functools.partial(self._provider.renew, owner))
             if self._provider.renew_seconds:
@@ -98,13 +107,16 @@ class TableLock:
             raise
         self._owner = owner
 
-    def release(self) -> None:
-        """Release the lock. If that fails, the lock ends as that of a dead writer."""
+    def release(self) -> bool:
+        """Release the lock; return whether it was held until now. If that fails, the lock ends as of a dead writer."""
         owner, self._owner = self._owner, None
-        if owner is None:
-            return
+        return owner is not None and self._release(owner)
+
+    def _release(self, owner: Owner) -> bool:
         try:
-            self._provider.give_back(owner)
+            if self._last is not None:
+                self._last.clear()
+            return self._provider.give_back(owner)
         finally:
             # Not earlier: else another thread could take over the lock, and this writer would release that one's.
             owner.forget()
@@ -140,10 +152,27 @@ class TableLock:
             CommitConflictError: the lock was lost; the file was not created. Or the storage failed so that nobody knows
                 whether the file exists; then the message says that the outcome is not known.
         """
-        owner = self._owner
-        if owner is None:
+        if self._owner is None or self._last is None:
             raise RuntimeError(f"{self._provider.place} is not held by this object: acquire it first")
-        LastStep(self._site.store, self._site.locks, owner.token).create(path, content, self.ensure_held)
+        self._last.create(path, content, self.ensure_held)
+
+    def prepare(self, content: bytes) -> None:
+        """Write the content of a later `create_last` now, in an object store beside other work; elsewhere do nothing.
+
+        What is not used is deleted when the lock is released.
+        """
+        if self._owner is not None and self._last is not None:
+            self._last.prepare(content)
+
+    def ask(self) -> None:
+        """Send the request of the next `is_held` or `ensure_held` ahead (`storage.ask`)."""
+        if self._owner is not None:
+            self._provider.ask()
+
+    def ask_if_held(self, content: bytes) -> None:
+        """Send the request of the look at the lock that `create_last` needs, if this content of it is prepared."""
+        if self._last is not None and self._last.is_prepared(content):
+            self._provider.ask()
 
     def __enter__(self) -> TableLock:
         self.acquire()
@@ -154,8 +183,9 @@ class TableLock:
     ) -> None:
         # The work under the lock is done, or its error is the one to see. A lock that was not released ends as the lock
         # of a dead writer. After an error here, no caller would own what was begun under the lock.
-        with suppress(Exception):
-            self.release()
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            later(self._site.store, functools.partial(self._release, owner))
 
     def _take(self, owner: Owner) -> Sequence[FileInfo]:
         """Wait for the lock; return the files of the folder `.locks` as they are once it is held."""
@@ -165,6 +195,7 @@ class TableLock:
                 self._sleep_seconds(wanted.pause_ms / 1000)
             refusal = self._round(owner)
             if refusal is None:
+                ask(self._site.store, ("list", self._site.locks), *self._ahead)
                 return self._site.store.list(self._site.locks)
         waited_ms = round(self._site.monotonic_ms() - began_ms) if wanted.rounds > 1 else wanted.wait_ms_max
         assert refusal is not None

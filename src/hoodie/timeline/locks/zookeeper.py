@@ -128,20 +128,27 @@ class ZooKeeperLock:
             return found is not None and session is not None and bool(found.ephemeralOwner == session[0])
         return False
 
+    def ask(self) -> None:
+        """Do nothing."""
+
     def renew(self, owner: Owner) -> bool:
         """Return whether the lock is held; the client keeps its session alive by itself."""
         return self.is_held(owner)
 
-    def give_back(self, owner: Owner) -> None:
+    def give_back(self, owner: Owner) -> bool:
         """Delete the node and end the session, with which the node ends in any case."""
+        is_held = False
+        with contextlib.suppress(Exception):
+            is_held = self.is_held(owner)
         client, mine = self._client, self._mine
         self._client, self._mine = None, ""
         if client is None:
-            return
+            return False
         with contextlib.suppress(Exception):
             if mine:
                 client.delete(f"{self._node.path}/{mine}")
         _end(client)
+        return is_held
 
     def abandon(self) -> None:
         """End the session."""

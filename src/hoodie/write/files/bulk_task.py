@@ -10,8 +10,9 @@ import itertools
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +30,7 @@ from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
-from hoodie.storage import Store, explained, open_store
+from hoodie.storage import Started, Store, explained, open_store, together
 from hoodie.write.files.context import RowCounts, WriteContext, Written
 from hoodie.write.staging import without_deletes
 
@@ -130,8 +131,12 @@ class _BulkFiles:
         """Finish all open files: rows that follow are written to new files."""
         for file in self._open.values():
             file.writer.flush()
-        for partition_path in list(self._open):
-            self._finish(partition_path)
+        files, self._open = self._open, {}
+        try:
+            self._done += together(self._store, *(file.close for file in files.values()))
+        except BaseException:
+            self._open = files
+            raise
 
     def close(self) -> Written:
         """Finish all open files and return what was written."""
@@ -144,13 +149,22 @@ class _BulkFiles:
         attempt, instant_time = self._attempt, self._context.instant_time
         name = BaseFileName(file_id, write_token(attempt.partition, attempt.stage, attempt.attempt), instant_time).name
         path = join_path(partition_path, name)
-        ensure_partition_metadata(self._store, partition_path, instant_time, is_likely_new=True)
-        write_marker(self._store, instant_time, path, IoType.CREATE)
+        announced = Started(
+            self._store,
+            partial(ensure_partition_metadata, self._store, partition_path, instant_time, is_likely_new=True),
+            partial(write_marker, self._store, instant_time, path, IoType.CREATE),
+        )
+        if not self._store.spec.is_remote:
+            announced.finish()  # an object appears when its file is closed, a file on a disk when it is opened
         schema = with_meta_fields(self._context.schema)
         same = {COMMIT_TIME: instant_time, PARTITION_PATH: partition_path, FILE_NAME: name}
-        writer = BaseFileWriter(self._store, path, schema, self._context.parquet, same, self._threads)
+        try:
+            writer = BaseFileWriter(self._store, path, schema, self._context.parquet, same, self._threads)
+        except BaseException:
+            announced.drop()
+            raise
         stamper = Stamper(self._context.schema, self._numbers, {})
-        return _OpenFile(partition_path, file_id, writer, stamper, time.monotonic())
+        return _OpenFile(partition_path, file_id, writer, stamper, time.monotonic(), announced)
 
     def _finish(self, partition_path: str) -> None:
         self._done.append(self._open[partition_path].close())
@@ -161,7 +175,11 @@ class _BulkFiles:
 
     def __exit__(self, *_: object) -> None:
         for file in self._open.values():
+            is_marked = file.announced.drop()
             file.writer.abandon()
+            if not is_marked:
+                with suppress(Exception):
+                    self._store.delete(file.writer.path)  # nobody else would find it
 
 
 @dataclass(slots=True)
@@ -171,11 +189,14 @@ class _OpenFile:
     writer: BaseFileWriter
     stamper: Stamper
     started: float
+    announced: Started
+    """The partition's metadata and the marker."""
 
     def write(self, rows: pa.Table) -> None:
         self.writer.write(self.stamper.new_rows(rows))
 
     def close(self) -> WriteStat:
+        self.announced.finish()
         self.writer.close()
         return WriteStat(
             file_id=self.file_id,

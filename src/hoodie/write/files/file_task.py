@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +21,13 @@ from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import BaseFile, join_path
 from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
-from hoodie.format.filenames import BaseFileName, IoType, write_token
+from hoodie.format.filenames import BaseFileName, IoType, name_of, write_token
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.merging.merge import Merged
-from hoodie.storage import Store, open_store
+from hoodie.storage import Started, Store, open_store
 from hoodie.write.files.cdc_log import CdcLog
 from hoodie.write.files.context import RowCounts, WriteContext, Written
 from hoodie.write.files.task_changes import changes_of
@@ -209,11 +210,12 @@ class NewBaseFile:
         self, file_id: str, base_file: BaseFile | None, changes: pa.Table, parts: Iterable[pa.Table] = ()
     ) -> WriteStat:
         """Add the changes to the existing base file, or create the file group; `parts` are further inserts."""
+        announced = self._announced(file_id, base_file)
         if base_file is None:
-            return self._write(file_id, None, changes, (), parts)
-        with open_base_file(self.store, base_file) as (parquet, _):
+            return self._write(file_id, None, changes, (), parts, announced)
+        with _dropped_after_errors(announced), open_base_file(self.store, base_file) as (parquet, _):
             stored = self.context.stored.base_rows(self.store, parquet, self._kept, base_file, with_keys=True)
-            return self._write(file_id, base_file, changes, stored, parts)
+            return self._write(file_id, base_file, changes, stored, parts, announced)
 
     def merge(
         self, file_id: str, base_file: BaseFile, changes: pa.Table, parts: Iterable[pa.Table] = ()
@@ -222,22 +224,37 @@ class NewBaseFile:
 
         `parts` are further inserts, which follow only if `changes` has inserts.
         """
-        with open_base_file(self.store, base_file) as (parquet, _):
+        announced = self._announced(file_id, base_file)
+        with _dropped_after_errors(announced), open_base_file(self.store, base_file) as (parquet, _):
 
             def read() -> Iterator[pa.Table]:
                 return self.context.stored.base_rows(self.store, parquet, self._kept, base_file, with_keys=True)
 
             if is_newer_than_stored(parquet, self.context, base_file, changes):
-                return [self._write(file_id, base_file, changes, read(), parts)]
+                return [self._write(file_id, base_file, changes, read(), parts, announced)]
             lost = all_lose(self.store, parquet, self.context, base_file, changes)
-            if lost is not None:
-                lost.count(self.counts)
-                return []
-            ahead, probe = ReadAhead(read, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
-            if not ahead.finds_change(probe):
+            if lost is None:
+                ahead, probe = ReadAhead(read, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
+                if ahead.finds_change(probe):
+                    return [self._write(file_id, base_file, changes, ahead.rows(), parts, announced)]
                 probe.count(self.counts)
-                return []
-            return [self._write(file_id, base_file, changes, ahead.rows(), parts)]
+            else:
+                lost.count(self.counts)
+        announced.drop()  # the commit deletes the marker
+        return []
+
+    def _announced(self, file_id: str, base_file: BaseFile | None) -> Started:
+        """Begin to write the partition's metadata and the marker, in an object store beside the read of stored rows."""
+        instant_time, io_type = self.context.instant_time, IoType.MERGE if base_file else IoType.CREATE
+        return Started(
+            self.store,
+            partial(ensure_partition_metadata, self.store, self.partition_path, instant_time),
+            partial(write_marker, self.store, instant_time, self._path(file_id), io_type),
+        )
+
+    def _path(self, file_id: str) -> str:
+        name = BaseFileName(file_id, token_of(self.attempt), self.context.instant_time).name
+        return join_path(self.partition_path, name)
 
     def _write(
         self,
@@ -246,18 +263,18 @@ class NewBaseFile:
         changes: pa.Table,
         stored_rows: Iterable[pa.Table],
         parts: Iterable[pa.Table],
+        announced: Started,
     ) -> WriteStat:
         """Write the file from all stored rows and the changes."""
         started = time.monotonic()
         store, instant_time = self.store, self.context.instant_time
-        name = BaseFileName(file_id, token_of(self.attempt), instant_time).name
-        path = join_path(self.partition_path, name)
+        path = self._path(file_id)
+        name = name_of(path)
         # A new file has rows of this instant only, and each column of one value is written by the writer.
         values = {COMMIT_TIME: instant_time, PARTITION_PATH: self.partition_path}
         stamper = Stamper(self.context.schema, self.numbers, values if base_file else {})
         same = {FILE_NAME: name} if base_file else {**values, FILE_NAME: name}
-        ensure_partition_metadata(store, self.partition_path, instant_time)
-        write_marker(store, instant_time, path, IoType.MERGE if base_file else IoType.CREATE)
+        announced.finish()
         locations = Locations(self.entries, self.partition_path, file_id)
         with self._cdc_log(base_file) as cdc:
             merge = _FileMerge(self.context, changes, stamper, locations, cdc)
@@ -288,6 +305,16 @@ class NewBaseFile:
     def _kept(self) -> pa.Schema:
         """The columns of stored rows that stay as they are: all but the file name."""
         return self._schema.remove(self._schema.get_field_index(FILE_NAME))
+
+
+@contextmanager
+def _dropped_after_errors(announced: Started) -> Iterator[None]:
+    """Wait for what was begun before an error is raised: the undo of the write must find all markers."""
+    try:
+        yield
+    except BaseException:
+        announced.drop()
+        raise
 
 
 def token_of(attempt: TaskContext) -> str:

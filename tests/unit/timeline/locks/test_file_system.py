@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.errors import CommitConflictError, LockTimeoutError, StorageError
+from hoodie.errors import CommitConflictError, LockTimeoutError
 from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.storage.api import FileVersion
 from hoodie.timeline import LockOptions, TableLock, forget_all
@@ -69,8 +69,7 @@ def test_a_failed_release_is_no_error_of_the_work_under_the_lock() -> None:
     assert_free(MemoryStore(store.uri("").removeprefix("memory://")))
     lock = impatient(store)
     lock.acquire()
-    with pytest.raises(StorageError):
-        lock.release()
+    assert lock.release(), "it was held, and ends as the lock of a dead writer"
 
 
 def test_a_lock_whose_thread_cannot_start_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,7 +218,8 @@ def test_the_next_holder_prevents_what_the_last_one_was_about_to_complete() -> N
             with following:
                 super().move(source, target)
 
-    last._site = replace(last._site, store=Stopped(store.spec.uri.removeprefix("memory://")))
+    assert last._last is not None
+    last._last = replace(last._last, store=Stopped(store.spec.uri.removeprefix("memory://")))
     with pytest.raises(CommitConflictError, match="not created"):
         last.create_last("completed", b"content")
     assert store.list("", recursive=True) == []

@@ -1,0 +1,73 @@
+"""Ask an object store for all that a view of a table is made of, in one wave of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hoodie.files.table_properties import PROPERTIES
+from hoodie.format.schema.column_ids import SCHEMA_FOLDER
+from hoodie.format.table.table_config import TableConfig
+from hoodie.format.table.versions import TableVersion
+from hoodie.metadata.kinds.registry import KINDS
+from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, metadata_layout, partition_folder
+from hoodie.storage import ask, asks_ahead, forget_answers
+from hoodie.storage.waves import UNORDERED
+from hoodie.timeline import layout_for, layout_of
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
+
+_LISTING = tuple(kind.name for kind in KINDS.required)
+
+
+def ask_for_view(
+    state: TableState, partitions: Collection[str] = (), *, lists: bool = False, metadata_timelines: int = 0
+) -> None:
+    """Ask for the properties and the timeline, and for what is read next of the metadata table.
+
+    `partitions`: the metadata partitions that are read, each with the timeline of the metadata table; with `lists` also
+    those that list the files. `metadata_timelines` are further uses of this timeline. A read that must see all rows
+    asks under the lock: else a listing may be older than the timeline by which it is read. The properties that were
+    read last choose what is asked for: if they changed, the rest is asked for where it is needed. See `storage.ask`.
+    """
+    if asks_ahead(state.store):
+        config = state.last_config()
+        read = (*partitions, *_LISTING) if lists else partitions
+        requests = _of_metadata_table(config, read, metadata_timelines)
+        ask(state.store, ("read", PROPERTIES), ("list", layout_of(config).instant_folder()), *requests)
+
+
+def ask_for_files(state: TableState) -> None:
+    """Ask for what a read needs to know its files, without the lock: properties, timeline, metadata table.
+
+    The answers come in any order. `MetadataTable.listing` alone takes those about the metadata table: it sees whether
+    they are older than the timeline, and asks again then. It could not see that in version 6.
+    """
+    if not asks_ahead(state.store):
+        return
+    forget_answers()
+    config = state.last_config()
+    requests = [("read", PROPERTIES), ("list", layout_of(config).instant_folder())]
+    if config.version.has_completion_time_in_name:
+        requests += [(f"{UNORDERED}{kind}", path) for kind, path in _of_metadata_table(config, _LISTING, 0)]
+    ask(state.store, *requests)
+
+
+def ask_for_new_handle(state: TableState) -> None:
+    """Ask for the properties and the timeline of a table of which nothing is known: it is in its usual folder."""
+    forget_answers()
+    ask(state.store, ("read", PROPERTIES), ("list", layout_for(TableVersion.NINE).instant_folder()))
+
+
+def ask_for_columns(view: TableView, *, metadata_timelines: int = 0) -> None:
+    """Ask for the history of the columns, and for the timeline of the metadata table, after the view was loaded."""
+    if asks_ahead(view.store):
+        columns = [("list", SCHEMA_FOLDER)] if view.state.columns is None else []
+        ask(view.store, *columns, *_of_metadata_table(view.config, (), metadata_timelines))
+
+
+def _of_metadata_table(config: TableConfig, partitions: Collection[str], timelines: int) -> list[tuple[str, str]]:
+    if not config.has_metadata_table:
+        return []
+    has = [name for name in partitions if name in config.metadata_partitions]
+    timeline = metadata_layout(config).instant_folder(METADATA_HOODIE_FOLDER)
+    return [("list", timeline)] * (len(has) + timelines) + [("list", partition_folder(name)) for name in has]
