@@ -68,3 +68,17 @@ def test_a_recovery_that_dies(cell: Cell) -> None:
             with noted(f"{cell}: death before call {number}, then before call {second}, {calls[second - 1]}"):
                 assert died.crashed
                 check_recovery(cell, store, second)
+
+
+def test_a_rollback_of_version_6_dies_before_it_deletes_the_markers() -> None:
+    """Found by a seed: the next writer deleted the log file that the rollback had hidden by a block, and listed."""
+    cell = next(one for one in CELLS if str(one) == "write_batch, merge_on_read, simple, version 6")
+    start = prepared(cell)
+    run_until(start, cell.action.act, 12)
+    forget_all()
+    come = partial(recover, cell, writes_first=True)
+    calls = run_until(copy_of(start), come, None).calls
+    place = next(number for number, call in enumerate(calls, 1) if call.operation == "delete_folder")
+    assert run_until(start, come, place).crashed
+    forget_all()
+    check_recovery(cell, start, place)

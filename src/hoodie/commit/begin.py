@@ -16,13 +16,15 @@ from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service
-from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers
+from hoodie.errors import CorruptFileError
+from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers, read_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import BACKUP, finish_update
-from hoodie.format.filenames import name_of
+from hoodie.format.filenames import LogFileName, name_of
 from hoodie.storage import Store, forget_answers
 from hoodie.timeline import HOODIE_FOLDER, Action, TableLock, Timeline, delete_heartbeat, is_live
 from hoodie.view.ahead import ask_for_view
+from hoodie.view.listing import list_files
 from hoodie.view.slices import with_archived_between
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -57,18 +59,18 @@ class AbandonedFiles:
         """The instants whose markers are in the temporary folders."""
         return tuple(filter(str.isdigit, (name_of(folder) for folder in self.temp_folders)))
 
-    def remove(self, store: Store, timeline: Timeline) -> None:
+    def remove(self, view: TableView) -> None:
         """Delete the files that belong to no pending instant of the timeline and to no running writer.
 
-        Call it under the same lock, with the timeline as it is after dead writes were rolled back; it tells which of
-        `instants` are archived (`with_archived_between`).
+        Call it under the same lock, with the view as it is after dead writes were rolled back.
         """
+        store, timeline = view.store, with_archived_between(view, view.timeline, self.instants)
         now_ms = time.time_ns() // 1_000_000
         for folder in self.temp_folders:
             name = name_of(folder)
             if name.isdigit():
                 if not _is_pending(timeline, name):
-                    _remove_markers(store, timeline, name)
+                    _remove_markers(view, timeline, name)
             elif is_dead_stage_folder(store, folder, now_ms=now_ms):
                 store.delete_folder(folder)
         for instant_time in self.heartbeats:
@@ -77,15 +79,28 @@ class AbandonedFiles:
                 delete_heartbeat(store, instant_time)
 
 
-def _remove_markers(store: Store, timeline: Timeline, instant_time: str) -> None:
+def _remove_markers(view: TableView, timeline: Timeline, instant_time: str) -> None:
     """Remove an instant's markers, and the files that they announce if the instant is known to be uncommitted.
 
     Tasks of a cancelled Spark job may write files after their instant was undone. An instant older than the timeline
     may have been archived, so its files count as committed and are kept.
     """
     if not timeline.contains_or_before_start(instant_time):
-        delete_marked_files(store, instant_time)
-    delete_markers(store, instant_time)
+        delete_marked_files(view.store, instant_time, keep=_rolled_back_logs(view, instant_time))
+    delete_markers(view.store, instant_time)
+
+
+def _rolled_back_logs(view: TableView, instant_time: str) -> set[str]:
+    """Return the marked log files of version 6 that stay: a rollback adds a block that hides theirs, and lists them."""
+    if not view.config.version.log_name_has_base_instant:
+        return set()
+    marked = {marker.path for marker in read_markers(view.store, instant_time) or []}
+    logs = {path for path in marked if LogFileName.parse(name_of(path)) is not None}
+    try:
+        listing = list_files(view, {path.rpartition("/")[0] for path in logs}) if logs else {}
+    except CorruptFileError:
+        return logs
+    return {path for path in logs if name_of(path) in listing[path.rpartition("/")[0]]}
 
 
 def _is_pending(timeline: Timeline, instant_time: str) -> bool:
@@ -156,5 +171,5 @@ def prepare_table(
     if rolled_back:
         forget_answers()
         view = view.refreshed()
-    abandoned.remove(state.store, with_archived_between(view, view.timeline, abandoned.instants))
+    abandoned.remove(view)
     return ensure_metadata_partitions(view, properties), rolled_back

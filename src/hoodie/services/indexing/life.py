@@ -70,7 +70,7 @@ def load_to_build(state: TableState, lock: TableLock) -> TableView:
     """Remove what dead writers left behind, and load the table. Call it under the table's lock."""
     abandoned = AbandonedFiles.find(state.store)
     view = TableView.load(state, lock)
-    abandoned.remove(state.store, view.timeline)
+    abandoned.remove(view)
     return view
 
 

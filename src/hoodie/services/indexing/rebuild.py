@@ -87,7 +87,7 @@ def rebuild_listing(state: TableState) -> tuple[str, ...]:
         # Before dead writes are rolled back: their rollback would read the damaged metadata table.
         rolled_back = roll_back_dead_writes(drop_metadata_table(view))
         view = TableView.load(state, lock)
-        abandoned.remove(state.store, view.timeline)
+        abandoned.remove(view)
         ensure_metadata_table(view)
     return (*notes, *(done.note for done in rolled_back))
 
