@@ -250,7 +250,7 @@ def test_the_requests_of_a_commit_are_counted_by_what_they_are_for(tmp_path: Pat
         assert found["data"] >= 4, name
         assert found["markers"] >= 4, name
         assert found["metadata table"] > found["timeline"] > 3, name
-        assert ("staging" in found) == name.endswith("local")
+        assert "staging" not in found, "few rows are staged in memory"
         assert ("deletions in S3" in found) == name.endswith("S3")
 
 
