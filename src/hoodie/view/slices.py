@@ -92,8 +92,6 @@ def _check_no_instant_is_lost(
     Raises: CorruptFileError.
     """
     names_base = view.config.version.log_name_has_base_instant
-    if names_base and view.config.table_type is TableType.MERGE_ON_READ:
-        unknown = {*unknown, *recorded_by_last_listing(view)}  # the names of its log files do not have their instants
     lost = [
         found
         for found in (*lost_and_recorded(view), *gone_instants(view, unknown))

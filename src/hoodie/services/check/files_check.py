@@ -20,8 +20,7 @@ from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import BACKUP, PROPERTIES
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName, name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
-from hoodie.format.table.table_config import TableConfig, TableType
-from hoodie.metadata.instants import is_of_data_table
+from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.services.check import kinds
 from hoodie.services.check.accept_loss import accepted_losses
@@ -101,17 +100,6 @@ def file_problems(survey: Survey, known: KnownFiles) -> Iterator[Problem]:
     if known.listing is not None:
         yield from _listing_problems(survey, known, known.listing, orphans)
     yield from _partition_problems(survey, orphans)
-    yield from _lost_log_instants(survey, known)
-
-
-def _lost_log_instants(survey: Survey, known: KnownFiles) -> Iterator[Problem]:
-    """Find lost instants of log files of version 6, whose names do not have them."""
-    view = survey.view
-    if view.config.table_type is TableType.MERGE_ON_READ and view.config.version.log_name_has_base_instant:
-        times = {t for t in known.in_metadata_table if is_of_data_table(t) and survey.timeline.is_missing(t)}
-        archived = {found.requested_time for found in view.archive().find(times)} if times else set()
-        for time in sorted(times - archived):
-            yield Problem(kinds.INSTANT_LOST, join_path(view.layout.instant_folder(), time), "an instant", "none")
 
 
 def _has_other_length(found_bytes: int, recorded_bytes: int, name: object) -> bool:

@@ -27,14 +27,10 @@ class LostHistory:
 
     @classmethod
     def find(cls, view: TableView, paths: Sequence[str]) -> LostHistory:
-        """Find the lost instants that the paths name, and the paths of the archive; one listing of the table.
-
-        A path is of a data file, or (version 6) the requested time in the folder of the instants.
-        """
+        """Find the lost instants that the paths name, and the paths of the archive; one listing of the table."""
         archive = archive_of(view.store, view.layout, name=view.config.archive_name)
         of_archive = tuple(path for path in paths if path == archive.folder or path.startswith(f"{archive.folder}/"))
-        named = {name_of(path) for path in paths if path.rpartition("/")[0] == view.layout.instant_folder()}
-        times = {instant_of_data_file(path) or "" for path in paths if path not in of_archive} | named
+        times = {instant_of_data_file(path) or "" for path in paths if path not in of_archive}
         times = {time for time in times if time and view.timeline.is_missing(time)}
         times -= {found.requested_time for found in view.archive().find(times)} if times else set()
         instants: dict[str, list[str]] = {time: [] for time in sorted(times)}
@@ -45,15 +41,11 @@ class LostHistory:
         if view.config.may_have_slice_logs:
             # A log file of version 6 has the instant of its slice in its name: others may have written it.
             instants = {t: found for t, found in instants.items() if all(map(BaseFileName.parse, map(name_of, found)))}
-        return cls({time: found for time, found in instants.items() if found or time in named}, of_archive)
+        return cls({time: found for time, found in instants.items() if found}, of_archive)
 
     def names(self, path: str) -> bool:
         """Return whether a path is given up here."""
-        return (
-            path in self.archive
-            or name_of(path) in self.instants
-            or any(path in found for found in self.instants.values())
-        )
+        return path in self.archive or any(path in found for found in self.instants.values())
 
     def files(self) -> int:
         """Return the number of files."""
@@ -64,9 +56,10 @@ class LostHistory:
         notes = []
         for time, paths in self.instants.items():
             rows = sum(_rows(view, path) for path in paths)
-            what = f"{counted(len(paths), 'files')}, whose base files have {counted(rows, 'rows')}; earlier versions"
-            what = what if paths else "its rows in log files are ignored; earlier versions"
-            notes.append(f"the instant {time} is given up: {what} of their file groups count again")
+            notes.append(
+                f"the instant {time} is given up: {counted(len(paths), 'files')}, whose base files have "
+                f"{counted(rows, 'rows')}; earlier versions of their file groups count again"
+            )
         if self.archive:
             notes.append("the instants in damaged files of the archived timeline are not known any more")
         return notes
