@@ -19,6 +19,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from bench.child import figures_of, print_figures, tell
+from bench.commit_requests import CITIES, rows_of, s3_options
 from bench.markdown import machine_line, table
 from bench.settings import Settings, machine
 
@@ -27,7 +28,6 @@ LIBRARIES = ("hoodie", "delta-rs")
 _BUCKET = "bench"
 _ROWS = 20_000
 _CHANGES = 100
-_CITIES = 4
 _CLEANED_AFTER = 12
 _MARK = "/__act__/"
 _PATIENCE_SECONDS = 0.0002
@@ -62,7 +62,7 @@ def render(result: Mapping[str, Any]) -> str:
         rows.append([act, *_cells(ours), *(_cells(theirs) if theirs else ("",) * 3)])
     head = ["act", "hoodie: in a row", "requests", "seconds", "delta-rs: in a row", "requests", "seconds"]
     title = (
-        f"S3 (moto) with {result['delay'] * 1000:.0f} ms for each request; {_ROWS:,} rows in {_CITIES} partitions, "
+        f"S3 (moto) with {result['delay'] * 1000:.0f} ms for each request; {_ROWS:,} rows in {CITIES} partitions, "
         f"in process, changes of {_CHANGES} rows, {machine_line(result['machine'])}"
     )
     return "\n".join([title, "", table(head, rows), ""])
@@ -118,31 +118,15 @@ def _slow_s3() -> Iterator[tuple[str, dict[str, list[tuple[float, float]]]]]:
         thread.join()
 
 
-def _options(endpoint: str) -> dict[str, str]:
-    names = {"aws_access_key_id": "bench", "aws_secret_access_key": "bench", "aws_region": "us-east-1"}
-    return {"aws_endpoint": endpoint, "allow_http": "true", **names}
-
-
-def _rows_of(numbers: range, ts: int) -> pa.Table:
-    return pa.table(
-        {
-            "id": [f"k{number:06}" for number in numbers],
-            "city": [f"c{number % _CITIES}" for number in numbers],
-            "ts": pa.array([ts] * len(numbers), pa.int64()),
-            "fare": pa.array([float(ts)] * len(numbers)),
-        }
-    )
-
-
 def _changes(number: int) -> pa.Table:
-    return _rows_of(range(number * _CHANGES, (number + 1) * _CHANGES), number)
+    return rows_of(range(number * _CHANGES, (number + 1) * _CHANGES), number)
 
 
 def _hoodie_acts(endpoint: str) -> Acts:
     import hoodie
 
-    uri, options = f"s3://{_BUCKET}/hoodie", _options(endpoint)
-    schema, known = _rows_of(range(1), 0).schema, {"record_key": "id", "partition_by": "city", "ordering": "ts"}
+    uri, options = f"s3://{_BUCKET}/hoodie", s3_options(endpoint)
+    schema, known = rows_of(range(1), 0).schema, {"record_key": "id", "partition_by": "city", "ordering": "ts"}
     t: Any = hoodie.create(uri, schema, **cast(Any, known), storage_options=options, spark=False)
     handles: list[Any] = []
 
@@ -151,7 +135,7 @@ def _hoodie_acts(endpoint: str) -> Acts:
         return handles[-1]
 
     return [
-        ("bulk insert of all rows", lambda: t.bulk_insert(_rows_of(range(_ROWS), 0))),
+        ("bulk insert of all rows", lambda: t.bulk_insert(rows_of(range(_ROWS), 0))),
         ("", lambda: [t.upsert(_changes(number)) for number in range(1, 3)]),
         ("upsert", lambda: t.upsert(_changes(3))),
         ("upsert, a new handle", lambda: opened().upsert(_changes(4))),
@@ -168,7 +152,7 @@ def _hoodie_acts(endpoint: str) -> Acts:
 def _delta_acts(endpoint: str) -> Acts:
     from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-    uri, options = f"s3://{_BUCKET}/delta", {**_options(endpoint), "aws_conditional_put": "etag"}
+    uri, options = f"s3://{_BUCKET}/delta", {**s3_options(endpoint), "aws_conditional_put": "etag"}
     handles: list[Any] = []
 
     def opened() -> Any:
@@ -182,7 +166,7 @@ def _delta_acts(endpoint: str) -> Acts:
     def query(of: Any, condition: str) -> object:
         return QueryBuilder().register("t", of).execute(f"select * from t{condition}").read_all()
 
-    first = _rows_of(range(_ROWS), 0)
+    first = rows_of(range(_ROWS), 0)
     return [
         (
             "bulk insert of all rows",

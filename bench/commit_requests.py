@@ -65,7 +65,7 @@ _REQUEST = re.compile(r'"([A-Z]+) (\S+) HTTP')
 _BUCKET = "bench"
 _ROWS = 4_000
 _CHANGES = 100
-_CITIES = 4
+CITIES = 4
 _EARLIER = 3
 
 
@@ -93,7 +93,7 @@ def render(result: Mapping[str, Any]) -> str:
     rows.append(["all", *sums, str(sum(goal for goal, _ in GOALS.values())), ""])
     head = ["requests", *(name.replace("_", "-") for name in counts), "goal", "for"]
     title = (
-        f"An upsert of {_CHANGES} rows in {_CITIES} partitions, a base file in each, record index, "
+        f"An upsert of {_CHANGES} rows in {CITIES} partitions, a base file in each, record index, "
         f"commit #{_EARLIER + 2}, a new handle, in process, {machine_line(result['machine'])}"
     )
     return "\n".join([title, "", table(head, rows), ""])
@@ -125,7 +125,7 @@ def _in_s3(table_type: str) -> dict[str, int]:
 
 def _make(store: Any, table_type: str) -> None:
     """Create a table with a bulk insert and some upserts."""
-    rows = _rows(range(_ROWS), 0)
+    rows = rows_of(range(_ROWS), 0)
     options: dict[str, Any] = {"record_key": "id", "partition_by": "city", "ordering": "ts", "type": table_type}
     create_table(store, rows.schema, CreateOptions(**options, index="record"))
     made = Table(store, spark=False)
@@ -136,15 +136,16 @@ def _make(store: Any, table_type: str) -> None:
 
 def _upsert(target: Table, number: int) -> None:
     begin = number * _CHANGES
-    result = target.upsert(_rows(range(begin, begin + _CHANGES), number))
+    result = target.upsert(rows_of(range(begin, begin + _CHANGES), number))
     assert result.updated == _CHANGES, str(result)
 
 
-def _rows(ids: range, ts: int) -> pa.Table:
+def rows_of(ids: range, ts: int) -> pa.Table:
+    """Return rows of these ids, in four cities."""
     return pa.table(
         {
             "id": [f"k{number:06}" for number in ids],
-            "city": [f"c{number % _CITIES}" for number in ids],
+            "city": [f"c{number % CITIES}" for number in ids],
             "ts": pa.array([ts] * len(ids), pa.int64()),
             "fare": pa.array([float(ts)] * len(ids)),
         }
@@ -180,7 +181,7 @@ def _s3() -> Iterator[tuple[dict[str, str], list[str]]]:
         host, port = server.get_host_and_port()
         endpoint = f"http://{host}:{port}"
         urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{_BUCKET}", method="PUT")).close()
-        yield _options(endpoint), requests
+        yield s3_options(endpoint), requests
     finally:
         server.stop()
         logger.removeHandler(handler)
@@ -188,7 +189,8 @@ def _s3() -> Iterator[tuple[dict[str, str], list[str]]]:
         logger.propagate = propagate
 
 
-def _options(endpoint: str) -> dict[str, str]:
+def s3_options(endpoint: str) -> dict[str, str]:
+    """Return the storage options for moto's server."""
     names = {"aws_access_key_id": "bench", "aws_secret_access_key": "bench", "aws_region": "us-east-1"}
     return {"aws_endpoint": endpoint, "allow_http": "true", **names}
 
@@ -208,7 +210,7 @@ class _Noted(logging.Handler):
 def main() -> None:
     """Make one commit in the table in S3 that the arguments name."""
     uri, endpoint = sys.argv[1:3]
-    _upsert(hoodie.open(uri, storage_options=_options(endpoint), spark=False), _EARLIER + 1)
+    _upsert(hoodie.open(uri, storage_options=s3_options(endpoint), spark=False), _EARLIER + 1)
     print_figures({})
 
 

@@ -162,9 +162,8 @@ def prepare_table(
     the view after these changes, and the writes that were rolled back.
     """
     abandoned = AbandonedFiles.find(state.store)
-    ask_for_view(
-        state, reads or (), lists=reads is not None
-    )  # not earlier: what was abandoned is listed before the timeline
+    # Not earlier: what was abandoned is listed before the timeline.
+    ask_for_view(state, reads or (), lists=reads is not None)
     view = TableView.load(state, lock)
     check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))

@@ -41,11 +41,12 @@ def matching_of(merge: Merge, names: Sequence[str], source_names: Sequence[str],
     Raises: UnsupportedError for another part; SchemaMismatchError for unknown and ambiguous columns.
     """
     pairs, others = [], []
+    sides = {merge.target: names, merge.source: source_names}
+    known = known_names(sides)
     for part in operands(parse_expression(merge.on), exp.And):
         is_name = isinstance(part, exp.Column) and len(part.parts) == 1
         if takes_conditions and not is_name:
-            sides = {merge.target: names, merge.source: source_names}
-            part = parse_expression(qualified(to_sql(part), sides, known_names(sides), merge))
+            part = parse_expression(qualified(to_sql(part), sides, known, merge))
         found = _equality(part, merge, names, source_names)
         if found is not None:
             pairs.append(found)

@@ -156,10 +156,9 @@ def asks_ahead(store: Store) -> bool:
 def ask(store: Store, *requests: tuple[str, str]) -> None:
     """Send requests to an object store now; the calls that need them take the answers later, each once.
 
-    A request is the name of a method and its path: `list`, `list_all` (recursive), `folders`, `head`, `read`, or `range
-    START LENGTH`. It does nothing outside of
-    `asking_ahead`, and for other stores. An error is raised where the answer is taken. An answer is as old as the
-    request: ask under the lock for what must be seen under the lock.
+    A request is a kind and a path: `list`, `list_all` (recursive), `folders`, `head`, `read`, or `range START LENGTH`.
+    It does nothing outside of `asking_ahead`, and for other stores. An error is raised where the answer is taken. An
+    answer is as old as the request: ask under the lock for what must be seen under the lock.
     """
     if _local.answers is not None and isinstance(store, AsksAhead):
         for kind, path in requests:
@@ -250,6 +249,7 @@ class Sending:
         """What the calls returned, in their order, once all are done."""
         self._is_remote = store.spec.is_remote
         self._sent: list[Future[Any]] = []
+        self._running: list[Future[Any]] = []
 
     def send(self, call: Callable[[], Any]) -> None:
         """Run a call. It waits while `REQUESTS_MAX / 2` others run: what they send is in memory."""
@@ -257,9 +257,9 @@ class Sending:
             self.results.append(call())
             return
         self._sent.append(send(call))
-        running = [found for found in self._sent if not found.done()]
-        if len(running) >= REQUESTS_MAX // 2:
-            wait(running, return_when=FIRST_COMPLETED)
+        self._running = [found for found in (*self._running, self._sent[-1]) if not found.done()]
+        if len(self._running) >= REQUESTS_MAX // 2:
+            wait(self._running, return_when=FIRST_COMPLETED)
 
     def __enter__(self) -> Sending:
         return self

@@ -33,14 +33,17 @@ from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 
-def index_was_exchanged(began: TableView, now: TableView) -> bool:
+def index_was_exchanged(began: TableView, now: TableView, switched: Collection[str] | None = None) -> bool:
     """Return whether the record index may have been exchanged since a write began.
 
     The file ids do not show this. A pending build counts too: it may have stopped after it had switched the index on.
+    `switched`: the `switched_builds` when the write began, if they are known. Then only a build counts that has
+    switched its index on since.
     """
     if (RECORD_INDEX in began.config.metadata_partitions) != (RECORD_INDEX in now.config.metadata_partitions):
         return True
-    if not _builds(now.timeline) - _builds(began.timeline.completed()):
+    builds = _builds(now.timeline) - _builds(began.timeline.completed())
+    if not builds or (switched is not None and not switched_builds(now, builds) - set(switched)):
         return False
     # This release does not build partitioned record indexes, so such an index was not exchanged.
     return RECORD_INDEX not in now.config.metadata_partitions or not is_partitioned_record_index(now.store)
@@ -52,11 +55,7 @@ def index_was_switched(began: TableView, now: TableView) -> bool:
         return False
     if RECORD_INDEX not in began.config.metadata_partitions:
         return True
-    builds = _builds(now.timeline) - _builds(began.timeline.completed())
-    if not builds:
-        return False
-    completed = MetadataFolder(now.store, now.config).timeline().completed()
-    return any(completed.get(build_time(requested_time)) is not None for requested_time in builds)
+    return bool(switched_builds(now, _builds(now.timeline) - _builds(began.timeline.completed())))
 
 
 def switched_builds(view: TableView, builds: Collection[str] | None = None) -> frozenset[str]:
@@ -69,15 +68,6 @@ def switched_builds(view: TableView, builds: Collection[str] | None = None) -> f
         return frozenset()
     completed = MetadataFolder(view.store, view.config).timeline().completed()
     return frozenset(time for time in asked if completed.get(build_time(time)) is not None)
-
-
-def index_was_exchanged_since(began: TableView, now: TableView, switched: Collection[str]) -> bool:
-    """Return whether the record index was exchanged since a write began, when these builds had switched theirs on."""
-    if not index_was_exchanged(began, now):
-        return False
-    if (RECORD_INDEX in began.config.metadata_partitions) != (RECORD_INDEX in now.config.metadata_partitions):
-        return True
-    return bool(switched_builds(now, _builds(now.timeline) - _builds(began.timeline.completed())) - set(switched))
 
 
 def index_was_replaced_or_dropped(began: TableView, now: TableView) -> bool:

@@ -23,7 +23,6 @@ from hoodie.index.kind import IndexKind
 from hoodie.index.record.catch_up import (
     IndexedWrite,
     index_was_exchanged,
-    index_was_exchanged_since,
     index_was_replaced_or_dropped,
     index_was_switched,
     late_entries,
@@ -161,9 +160,7 @@ class RecordIndexUpdate:
         Raises: CommitConflictError if the index is now a partitioned index, or was exchanged in version 6.
         """
         is_old = now.config.version.log_name_has_base_instant
-        if not index_was_exchanged(self.view, now):
-            return
-        if is_old and not index_was_exchanged_since(self.view, now, self._switched):
+        if not index_was_exchanged(self.view, now, self._switched if is_old else None):
             return
         self.discard()
         self.stats = ()
