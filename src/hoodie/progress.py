@@ -81,16 +81,21 @@ class PhaseTimes:
     def __init__(self, *phases: str) -> None:
         self._started = time.perf_counter()
         self._seconds = dict.fromkeys(phases, 0.0)
+        self._inner = 0.0
+        """Seconds of the phases inside of the phase that runs."""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the time of the body to a phase, and notify the listener that the phase begins."""
-        started = time.perf_counter()
+        """Add the time of the body, without the phases inside of it, to a phase, and notify the listener."""
+        started, outer = time.perf_counter(), self._inner
+        self._inner = 0.0
         try:
             with phase(name):
                 yield
         finally:
-            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - started
+            elapsed = time.perf_counter() - started
+            self._seconds[name] = self._seconds.get(name, 0.0) + elapsed - self._inner
+            self._inner = outer + elapsed
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds of each phase, and the total so far."""

@@ -355,6 +355,16 @@ ACTIONS: tuple[Action, ...] = (
         fits=_clusters,
     ),
     _calls(
+        "upsert",
+        trips({"a": (2, "sf")}),
+        name="upsert with a clean under its lock",
+        options={"properties": {**OFF, **CLEANS, "hoodie.clean.automatic": "true"}},
+        rows=changed({"a": (2, "sf")}),
+        reaches=(".clean.requested",),
+        prepare=make_old_slices,
+        take_up=settle,
+    ),
+    _calls(
         "clean",
         options={"properties": CLEANS},
         reaches=(".clean.requested", ".parquet"),

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -23,7 +23,7 @@ from hoodie.files.markers import delete_marked_files, delete_markers, files_of_i
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.table import MetadataTable
-from hoodie.storage import ask, forget_answers, together
+from hoodie.storage import ask, forget_answers, later, together
 from hoodie.timeline import (
     Action,
     Instant,
@@ -37,7 +37,7 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
-from hoodie.view.ahead import ask_for_view
+from hoodie.view.ahead import ask_for_columns, ask_for_view
 from hoodie.view.table_view import TableView
 
 EXECUTOR: Final = "hoodie.python.executor"
@@ -202,8 +202,11 @@ class PendingInstant:
         if found is None or found.is_completed or not self._owns(now, found):
             raise self._lost(now)
 
-    def finish(self, completion: Completion) -> Instant:
+    def finish(self, completion: Completion, follow_up: Callable[[TableView], TableView] | None = None) -> Instant:
         """Complete the instant under the table's lock, in one atomic step.
+
+        `follow_up` gets the table with the completed instant, while the lock is still held, and returns the table after
+        what it did. It raises no error.
 
         Raises: CommitConflictError if another process owns the instant or `completion` finds a conflict. After this and
             every other error, the instant is not completed; only if the message says that the outcome is not known, it
@@ -219,12 +222,33 @@ class PendingInstant:
             self._asked_at = time.monotonic()
             now = self.view.refreshed(lock)
             completed = self.complete(now, completion)
-            self.completed_view = now.with_completed(completed)
+            completed_at = time.monotonic()
+            now = now.with_instant(completed)
+            if follow_up is not None:
+                now = follow_up(now)
+            self.completed_view = replace(now, lock=None)
             is_certain, *_ = together(store, partial(_was_held, lock), self.end, self._delete_markers)
         forget_answers()
-        if not is_certain:
+        if not is_certain and not lock.was_held_at(completed_at):
             self._confirm(now)
         return completed
+
+    def finish_under(self, now: TableView, completion: Completion) -> Instant:
+        """Complete the instant, as `finish`, under a lock that the caller holds since the instant began.
+
+        `now` is the table with the pending instant, under that lock.
+        """
+        completed = self.complete(now, completion)
+        self.completed_view = now.with_instant(completed)
+        later(now.store, self.end)
+        return completed
+
+    def ask(self, now: TableView) -> None:
+        """Send the requests ahead with which `finish_under` begins (see `storage.ask`)."""
+        ask(now.store, *[("read", self._inflight_path(now))] * (1 if self.token is None else 2))
+        now.held_lock.ask()
+        ask_for_columns(now, metadata_timelines=1)
+        self._asked_at = time.monotonic()
 
     def complete(self, now: TableView, completion: Completion) -> Instant:
         """Run the steps of `finish` under a lock that the caller holds; `now` was loaded under that lock.

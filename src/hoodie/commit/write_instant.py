@@ -86,6 +86,7 @@ class WriteInstant:
         replaced: Mapping[str, Sequence[str]] | None = None,
         columns: Mapping[str, str] | None = None,
         is_global: bool = False,
+        follow_up: Callable[[TableView], TableView] | None = None,
     ) -> Instant:
         """Commit the files of `stats`, in one atomic step.
 
@@ -125,9 +126,14 @@ class WriteInstant:
                 check_conflicts=check,
                 engine_for=self.engine_for,
             )
-            completed = self.pending.finish(steps)
+
+            def after(now: TableView) -> TableView:
+                self.view.state.commits[self.instant_time] = metadata
+                is_current = now.config is now.state.last_config()
+                return follow_up(now) if follow_up is not None and is_current else now
+
+            completed = self.pending.finish(steps, after)
         self.notes += steps.notes
-        self.view.state.commits[self.instant_time] = metadata
         return completed
 
     def refuse_early(self, planned: Mapping[FileGroup, bool]) -> None:

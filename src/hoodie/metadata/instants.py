@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from hoodie.files.slices import FileSlice, logs_in_doubt
@@ -37,6 +38,7 @@ def indexing_time(built_at: str) -> str:
     return built_at.removesuffix(_INDEXER)
 
 
+@lru_cache(maxsize=1 << 12)
 def fills_a_partition(instant_time: str) -> bool:
     """Return whether the instant fills a partition: it holds the entries of many instants of the data table.
 
@@ -78,11 +80,10 @@ def visible_instants(metadata_timeline: Timeline, data_timeline: Timeline) -> Ti
     archived, or exists only in the metadata table (a compaction): it is visible.
     """
 
-    def is_visible(requested_time: str) -> bool:
-        data_instant = data_timeline.get(requested_time)
-        return data_instant is None or data_instant.is_completed
-
-    return metadata_timeline.filter(lambda instant: instant.is_completed and is_visible(instant.requested_time))
+    times = [instant.requested_time for instant in data_timeline.pending().instants]
+    # A savepoint that is pending has the time of its commit.
+    hidden = {time for time in times if not ((found := data_timeline.get(time)) and found.is_completed)}
+    return metadata_timeline.completed().filter(lambda instant: instant.requested_time not in hidden)
 
 
 _known: dict[StoreSpec, Mapping[str, str]] = {}

@@ -124,8 +124,12 @@ class MetadataTable:
         with self._lock:
             timeline = self._timeline_of(data_timeline)
             commits = [found for found in timeline.completed() if found.action is Action.DELTA_COMMIT]
-            recorded = {found.requested_time: self._folder.order_time(found) for found in commits}
-            self.recorded = {time: at for time, at in recorded.items() if is_of_data_table(time)}
+            named = self._folder.names_base_instants
+            self.recorded = {
+                found.requested_time: found.requested_time if named else found.completion_time or ""
+                for found in commits
+                if is_of_data_table(found.requested_time)
+            }
             self._last_completion = max((found.completion_time or "" for found in commits), default="")
             try:
                 return self._listing.read(visible_instants(timeline, data_timeline), partitions)

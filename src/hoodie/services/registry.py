@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import Final
 
 from hoodie.commit.call import Call, Occasion
@@ -18,10 +19,10 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableType
 from hoodie.progress import PhaseTimes
 from hoodie.services.archiving import ARCHIVE
-from hoodie.services.cleaning.clean import CLEAN
+from hoodie.services.cleaning.clean import CLEAN, clean_under_lock
 from hoodie.services.clustering.clustering import CLUSTERING, INLINE_CLUSTERING, cluster_if_due
 from hoodie.services.clustering.plan import Trigger as ClusteringTrigger
-from hoodie.services.compaction.compaction import compact_once
+from hoodie.services.compaction.compaction import compact_once, is_inline_due
 from hoodie.services.compaction.log_compaction import schedule_log_compaction
 from hoodie.services.compaction.plan import Trigger
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
@@ -35,6 +36,32 @@ from hoodie.view.table_view import TableView
 
 SERVICES: Final[tuple[TableService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, ARCHIVE)
 """The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""
+
+
+def clean_with_write(call: Call, watch: PhaseTimes, view: TableView) -> tuple[TableView, list[ServiceResult]]:
+    """Run the clean that is due, if it is small, under the lock of the write that has just completed.
+
+    `view` is the table with the write, under that lock; returned is the table after the clean. The clean is left to
+    `run_after_write` if a service before it is due. Never raises an error: it becomes a note.
+    """
+    call = replace(call, occasion=Occasion.AFTER_WRITE)
+    earlier = takewhile(lambda service: service.name != CLEAN.name, SERVICES)
+    before = (service for service in earlier if service.is_on(call.properties))
+    try:
+        if not CLEAN.is_on(call.properties) or not CLEAN.is_due(call, view):
+            return view, []
+        if any(service.is_due(call, view) for service in before):
+            return view, []
+        if view.config.table_type is TableType.MERGE_ON_READ and is_inline_due(call, view):
+            return view, []
+        with watch.phase(CLEAN.name):
+            cleaned = clean_under_lock(call, view)
+    except Exception as error:
+        return view, [_failed(CLEAN, error)]
+    if cleaned is None:
+        return view, []
+    result, view = cleaned
+    return view, [result] if result.instant is not None or result.notes else []
 
 
 def run_after_write(call: Call, watch: PhaseTimes, view: TableView | None = None) -> list[ServiceResult]:
@@ -59,9 +86,13 @@ def run_after_write(call: Call, watch: PhaseTimes, view: TableView | None = None
                 service.run(replace(call, seen=seen), results.append)
         except Exception as error:
             # Also errors of Arrow or Spark: a caller that sees an error would write the rows again.
-            note = f"{service.name} failed after this write, which is committed: {error}"
-            results.append(ServiceResult(operation=service.name, notes=(note,)))
+            results.append(_failed(service, error))
     return results
+
+
+def _failed(service: TableService, error: Exception) -> ServiceResult:
+    note = f"{service.name} failed after this write, which is committed: {error}"
+    return ServiceResult(operation=service.name, notes=(note,))
 
 
 def all_services(coordinator: Coordinator | None = None, *, schedule: bool = True) -> tuple[TableService, ...]:

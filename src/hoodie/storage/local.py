@@ -12,7 +12,7 @@ import errno
 import functools
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -95,10 +95,13 @@ class LocalStore:
 
     def folders(self, folder: str) -> list[str]:
         """Return the paths of the folders directly in `folder`, sorted; empty folders are included."""
-        return sorted(join(folder, entry.name) for entry in self._entries(folder) if entry.is_dir())
+        return sorted([join(folder, entry.name) for entry in self._entries(folder) if entry.is_dir()])
 
     def names(self, folder: str) -> list[str]:
-        return sorted(entry.name for entry in self._entries(folder) if is_listed(entry.name) and not entry.is_dir())
+        entries = self._entries(folder)
+        return sorted(
+            [found.name for found in entries if not found.is_dir() and (found.name[0] != "." or is_listed(found.name))]
+        )
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         return [*self._found(folder, is_listed, recursive=recursive)]
@@ -295,21 +298,22 @@ class LocalStore:
     def _syncs(self, path: str) -> bool:
         return self._durable and not is_volatile(path)
 
-    def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
+    def _entries(self, folder: str) -> Sequence[os.DirEntry[str]]:
         target = self._path(checked_folder(folder))
         self._links.check_read(folder)
         try:
             entries = os.scandir(target)
         except (FileNotFoundError, NotADirectoryError):
             self._check_root()
-            return
+            return ()
         except OSError as error:
             raise self._explanation(folder, error) from error
         with entries:
-            for entry in entries:
-                if entry.is_symlink() and is_listed(entry.name):
-                    self._links.target(join(folder, entry.name))
-                yield entry
+            found = [*entries]
+        for entry in found:
+            if entry.is_symlink() and is_listed(entry.name):
+                self._links.target(join(folder, entry.name))
+        return found
 
     def _check_once(self, path: str, entry: os.DirEntry[str], linked: set[str]) -> None:
         """Refuse a second link to one folder in a listing: links in a circle would list its files without an end."""

@@ -12,6 +12,7 @@ TEMPORARY_PREFIX = ".tmp-"
 OBJECT_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "adl", "azure", "abfs", "abfss"})
 """The schemes of tables in an object store."""
 
+_NO_NAMES = frozenset({"", ".", ".."})
 _LOCKS = (".hoodie/lock", ".hoodie/.locks/takeover-")
 _VOLATILE = (*_LOCKS, ".hoodie/.locks/prepared-", ".hoodie/.heartbeat/", ".hoodie/.temp/stage-")
 """Beginnings of the paths of files that only a running writer needs: they are of no use after a power failure."""
@@ -23,7 +24,7 @@ def checked_path(path: str) -> str:
     Raises:
         PartitionPathError: the path is absolute or empty, or has an empty, `.` or `..` component or a NUL character.
     """
-    if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
+    if "\0" in path or not _NO_NAMES.isdisjoint(path.split("/")):
         raise PartitionPathError(
             f"{path!r} is not a path inside the table's folder: expected components joined by '/', none of them "
             "empty, '.' or '..'. If the path comes from a partition value, change that value or turn on url-encoding"
@@ -59,7 +60,7 @@ def join(folder: str, name: str) -> str:
 
 def is_listed(name: str) -> bool:
     """Return whether a listing contains the file: it skips Hadoop checksum sidecars and half-written files."""
-    return not name.startswith(".") or not (name.endswith(".crc") or name.startswith(TEMPORARY_PREFIX))
+    return name[:1] != "." or not (name.endswith(".crc") or name.startswith(TEMPORARY_PREFIX))
 
 
 def is_temporary(name: str) -> bool:

@@ -24,15 +24,11 @@ class Action(StrEnum):
     SAVEPOINT = "savepoint"
     INDEXING = "indexing"
 
-    @property
-    def completed_as(self) -> Action:
-        """The action in the name of the completed file; for example, a compaction completes as `commit`."""
-        return _COMPLETED_AS.get(self, self)
-
-    @property
-    def writes_data(self) -> bool:
-        """Whether the action is part of the write timeline, that is, adds or removes data files."""
-        return self in _WRITE_ACTIONS
+    # Attributes, not properties: every load of a timeline asks each instant for them.
+    completed_as: Action
+    """The action in the name of the completed file; for example, a compaction completes as `commit`."""
+    writes_data: bool
+    """Whether the action is part of the write timeline, that is, adds or removes data files."""
 
 
 _COMPLETED_AS = {
@@ -50,6 +46,9 @@ _WRITE_ACTIONS = frozenset(
         Action.CLUSTERING,
     }
 )
+for _action in Action:
+    _action.completed_as = _COMPLETED_AS.get(_action, _action)
+    _action.writes_data = _action in _WRITE_ACTIONS
 
 
 class State(IntEnum):

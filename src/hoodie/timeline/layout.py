@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from hoodie.format.table.table_config import TableConfig, TimelineZone
 from hoodie.format.table.versions import TableVersion
@@ -61,7 +62,12 @@ class Layout(ABC):
         The completion time is None if the name contains none: on version 6, and for completed instants whose files an
         upgrade did not rename.
         """
-        return _parse_name(name, self.names_completion_time)
+        return self.name_parser(name)
+
+    @property
+    def name_parser(self) -> Callable[[str], Instant | None]:
+        """The function that `parse_name` calls, for many names."""
+        return partial(_parse_name, may_name_completion=self.names_completion_time)
 
     def requested_name(self, requested_time: str, action: Action) -> str:
         """Return the name of the requested file."""

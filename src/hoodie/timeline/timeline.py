@@ -55,15 +55,14 @@ class Timeline:
         highest: dict[tuple[str, Action], Instant] = {}
         for instant in instants:
             key = (instant.requested_time, instant.action.completed_as)
-            known = highest.get(key)
-            if known is None or instant.state >= known.state:
+            if key not in highest or instant.state >= highest[key].state:
                 highest[key] = instant
-        ordered = tuple(highest[key] for key in sorted(highest))
+        ordered = tuple([highest[key] for key in sorted(highest)])
         saved = {i.requested_time for i in ordered if i.action is Action.SAVEPOINT}
-        writes = (i.requested_time for i in ordered if i.action.writes_data and i.requested_time not in saved)
+        writes = [i.requested_time for i in ordered if i.action.writes_data]
         # With savepoints only, older instants that are not here are archived too.
-        kept = (i.requested_time for i in reversed(ordered) if i.action.writes_data)
-        return cls(ordered, next(writes, None) or next(kept, None))
+        start = next((time for time in writes if time not in saved), writes[-1] if writes else None)
+        return cls(ordered, start)
 
     def __repr__(self) -> str:
         completed = sum(instant.is_completed for instant in self.instants)
@@ -236,7 +235,7 @@ class TimelineReader:
         found = self._by_name(last) if by_name else self._by_change_time(last)
         if found.keys() == last.instants.keys():
             return last.timeline
-        timeline = Timeline.of(instant for instant in found.values() if instant is not None)
+        timeline = Timeline.of([instant for instant in found.values() if instant is not None])
         self._last = _Listing(found, timeline)
         return timeline
 
@@ -258,12 +257,13 @@ class TimelineReader:
 
     def _by_name(self, last: _Listing) -> dict[str | FileInfo, Instant | None]:
         found: dict[str | FileInfo, Instant | None] = {}
+        parse = self.layout.name_parser
         for name in self._store.names(self._folder):
             if name in last.instants:
                 found[name] = last.instants[name]
                 continue
-            instant = self.layout.parse_name(name)
-            if instant is not None and instant.is_completed and instant.completion_time is None:
+            instant = parse(name)
+            if instant is not None and instant.state is State.COMPLETED and instant.completion_time is None:
                 # An upgrade did not rename this file: the completion time is the change time of the file.
                 info = self._store.head(f"{self._folder}/{name}")
                 if info is None:
@@ -310,6 +310,5 @@ class InstantClock:
 
 
 def _latest_time(timeline: Timeline) -> str:
-    return max(
-        (max(instant.requested_time, instant.completion_time or "") for instant in timeline.instants), default=""
-    )
+    times = [time for instant in timeline.instants for time in (instant.requested_time, instant.completion_time or "")]
+    return max(times, default="")

@@ -58,11 +58,14 @@ def ask_for_new_handle(state: TableState) -> None:
     ask(state.store, ("read", PROPERTIES), ("list", layout_for(TableVersion.NINE).instant_folder()))
 
 
-def ask_for_columns(view: TableView, *, metadata_timelines: int = 0) -> None:
-    """Ask for the history of the columns, and for the timeline of the metadata table, after the view was loaded."""
+def ask_for_columns(view: TableView, *, lists: bool = False, metadata_timelines: int = 0) -> None:
+    """Ask for the history of the columns, and for parts of the metadata table, after the view was loaded.
+
+    `lists` and `metadata_timelines` as for `ask_for_view`.
+    """
     if asks_ahead(view.store):
         columns = [("list", SCHEMA_FOLDER)] if view.state.columns is None else []
-        ask(view.store, *columns, *_of_metadata_table(view.config, (), metadata_timelines))
+        ask(view.store, *columns, *_of_metadata_table(view.config, _LISTING if lists else (), metadata_timelines))
 
 
 def _of_metadata_table(config: TableConfig, partitions: Collection[str], timelines: int) -> list[tuple[str, str]]:

@@ -108,7 +108,7 @@ def column_history(view: TableView) -> ColumnHistory:
         if (
             known is None
             or is_taken_back
-            or any(_may_change(view, known, commit) for commit in commits - known.commits)
+            or any([_may_change(view, known, commit) for commit in commits - known.commits])
         ):
             text, path = _read(view)
             known = ColumnHistory(text, parse_history(text, path=path) if text else (), commits)

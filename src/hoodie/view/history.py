@@ -76,7 +76,8 @@ def _bound(view: TableView, clean: Instant) -> str:
     """
     bound = _facts(view, clean).bound
     instants = (*view.timeline, *view.completed_later)
-    if not any(found.action in _UNDO and found.requested_time > clean.requested_time for found in instants):
+    undone = [found for found in instants if found.action in _UNDO]
+    if not any(found.requested_time > clean.requested_time for found in undone):
         return bound
     writes = (found for found in instants if found.is_completed and found.action.writes_data)
     newest = max((time for time in map(_requested, writes) if time < clean.requested_time), default=bound)

@@ -99,13 +99,14 @@ class TableView:
         found: _Fact = self._facts[function]
         return found
 
-    def with_completed(self, instant: Instant) -> TableView:
-        """Return the view with an instant that has just been completed under the lock, and without the lock.
+    def with_instant(self, instant: Instant) -> TableView:
+        """Return the view with an instant that this process has just begun, or completed, under the view's lock.
 
         The properties are those of before: what the metadata table has can be out of date.
         """
-        instants = Timeline.of((*self.timeline, instant)).instants
-        return replace(self, timeline=replace(self.timeline, instants=instants), lock=None)
+        after = Timeline.of((*self.timeline, instant))
+        start = self.timeline.start or after.start
+        return replace(self, timeline=replace(self.timeline, instants=after.instants, start=start))
 
     @property
     def held_lock(self) -> TableLock:

@@ -30,7 +30,7 @@ from hoodie.write.files.bulk_task import BulkWrite, StageOrWrite, WritePieces
 from hoodie.write.files.context import WriteContext, Written
 from hoodie.write.files.log_task import WriteFileGroup
 from hoodie.write.indexed import bulk_insert_in_place
-from hoodie.write.outcome import result_of, services_after
+from hoodie.write.outcome import FollowUps, result_of
 from hoodie.write.plan import SizePlacement, TaggedRows, known_record_bytes, plan_files, record_bytes
 from hoodie.write.replace import count_replaced, file_ids_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
@@ -80,9 +80,14 @@ def bulk_insert(
         with watch.phase("index"):
             index = write.index.note_locations(written.entries)
         with watch.phase("commit"):
-            extra = call.extra_metadata
-            write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra)
-    after = services_after(setup, watch, write.completed_view, stats=written.stats)
+            follow_ups = FollowUps(setup, watch)
+            write.commit(
+                written.stats,
+                schema=setup.schema.avro,
+                extra_metadata=call.extra_metadata,
+                follow_up=follow_ups.under_lock,
+            )
+    after = follow_ups.run(write.completed_view, stats=written.stats)
     return result_of(setup, write, written, watch, index=index, after=after)
 
 
@@ -132,13 +137,15 @@ def insert_overwrite(
             index = write.index.note_locations((*gone, *written.entries))
             count = count_replaced(setup, write, replaced, gone)
         with watch.phase("commit"):
+            follow_ups = FollowUps(setup, watch)
             write.commit(
                 written.stats,
                 schema=setup.schema.avro,
                 extra_metadata=call.extra_metadata,
                 replaced=file_ids_of(replaced),
+                follow_up=follow_ups.under_lock,
             )
-    after = services_after(setup, watch, write.completed_view, stats=written.stats)
+    after = follow_ups.run(write.completed_view, stats=written.stats)
     return result_of(setup, write, written, watch, replaced=count, index=index, after=after)
 
 

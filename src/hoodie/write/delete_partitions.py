@@ -15,7 +15,7 @@ from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.view.listing import list_files
 from hoodie.view.table_view import TableView
 from hoodie.write.files.context import Written
-from hoodie.write.outcome import result_of, services_after
+from hoodie.write.outcome import FollowUps, result_of
 from hoodie.write.replace import Removed, remove_partitions
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteSetup
@@ -38,7 +38,7 @@ def delete_partitions(call: Call, partition_paths: Collection[str]) -> WriteResu
     watch = PhaseTimes(*WRITE_PHASES)
     retries = setup.retries()
     write, count = retries.run(lambda _number: _committed(remove_partitions(setup, lambda _view: wanted, watch)))
-    after = services_after(setup, watch, write.completed_view)
+    after = FollowUps(setup, watch).run(write.completed_view)
     after = replace(after, notes=(*retries.notes, *after.notes))
     return result_of(setup, write, Written(), watch, replaced=count, after=after)
 

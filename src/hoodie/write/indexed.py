@@ -33,7 +33,7 @@ from hoodie.write.insert_policy import (
     known_row_count,
     looks_up_keys,
 )
-from hoodie.write.outcome import Tagging, result_of, services_after
+from hoodie.write.outcome import FollowUps, Tagging, result_of
 from hoodie.write.plan import FileTask, SizePlacement, TaggedRows, plan_files, record_bytes
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteSetup
@@ -136,9 +136,10 @@ def _write(
         with watch.phase("stage"):
             staged = _stage(setup, data, operation, source, folder, key_stage)
         setup = setup.settled(staged.nulls)
-        batch = _Batch(setup, operation, source, looks_up, staged, watch, one_row_per_key)
+        follow_ups = FollowUps(setup, watch)
+        batch = _Batch(setup, operation, source, looks_up, staged, watch, follow_ups, one_row_per_key)
         done = retries.run(lambda number: _attempt(batch, f"{folder}/{number}"))
-    after = services_after(setup, watch, done.write.completed_view, slices=done.tagged.slices, stats=done.written.stats)
+    after = follow_ups.run(done.write.completed_view, slices=done.tagged.slices, stats=done.written.stats)
     after = replace(after, notes=(*retries.notes, *after.notes))
     return result_of(setup, done.write, done.written, watch, tagging=done.tagging, index=done.index, after=after)
 
@@ -153,6 +154,7 @@ class _Batch:
     looks_up: bool
     staged: Staged
     watch: PhaseTimes
+    follow_ups: FollowUps
     one_row_per_key: bool = False
     """Whether several rows with one key are an error; otherwise the merge rule decides between them."""
 
@@ -224,8 +226,13 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
         with watch.phase("index"):
             index = write.index.note_locations(written.entries)
         with watch.phase("commit"):
-            extra = setup.call.extra_metadata
-            write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, is_global=is_global)
+            write.commit(
+                written.stats,
+                schema=setup.schema.avro,
+                extra_metadata=setup.call.extra_metadata,
+                is_global=is_global,
+                follow_up=batch.follow_ups.under_lock,
+            )
     return _Attempt(write, tagged, written, index, tagging)
 
 

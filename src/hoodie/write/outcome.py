@@ -16,7 +16,7 @@ from hoodie.index import LookUpCost
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.services.compaction.compaction import compact_inline
-from hoodie.services.registry import run_after_write
+from hoodie.services.registry import clean_with_write, run_after_write
 from hoodie.services.results import ServiceResult
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
@@ -39,29 +39,44 @@ class AfterWrite:
     notes: tuple[str, ...] = ()
 
 
-def services_after(
-    setup: WriteSetup,
-    watch: PhaseTimes,
-    view: TableView | None,
-    *,
-    slices: Sequence[FileSlice] = (),
-    stats: Sequence[WriteStat] = (),
-) -> AfterWrite:
-    """Compact the table if that is due, then run the other services that are due.
+class FollowUps:
+    """The services that follow one write: a small clean under the lock of its commit, the others after it.
 
-    `view` is the table after the write (`WriteInstant.completed_view`). `slices` are the file slices of the touched
-    partitions before the write; `stats` are the files of the write. Never raises an error, as the write is committed:
-    every error becomes a note.
+    No method raises an error, as the write is committed: every error becomes a note.
     """
-    call = Call(
-        state=setup.call.state,
-        engine=setup.call.engine,
-        properties=setup.options,
-        remove_partitions=remove_by_service,
-    )
-    after = _compact(call, setup, slices, stats, watch, view)
-    view = view if after.compaction is None else None
-    return replace(after, services=tuple(run_after_write(call, watch, view)))
+
+    def __init__(self, setup: WriteSetup, watch: PhaseTimes) -> None:
+        """Store the write; each service that runs is a phase of `watch`."""
+        self._setup = setup
+        self._watch = watch
+        self._cleaned: list[ServiceResult] = []
+
+    @property
+    def _call(self) -> Call:
+        setup = self._setup
+        return Call(
+            state=setup.call.state,
+            engine=setup.call.engine,
+            properties=setup.options,
+            remove_partitions=remove_by_service,
+        )
+
+    def under_lock(self, view: TableView) -> TableView:
+        """Clean, if a small clean is due: see `PendingInstant.finish`."""
+        view, self._cleaned = clean_with_write(self._call, self._watch, view)
+        return view
+
+    def run(
+        self, view: TableView | None, *, slices: Sequence[FileSlice] = (), stats: Sequence[WriteStat] = ()
+    ) -> AfterWrite:
+        """Compact the table if that is due, then run the other services that are due.
+
+        `view` is the table after the commit (`WriteInstant.completed_view`). `slices` are the file slices of the
+        touched partitions before the write; `stats` are the files of the write.
+        """
+        after = _compact(self._call, self._setup, slices, stats, self._watch, view)
+        view = view if after.compaction is None else None
+        return replace(after, services=(*self._cleaned, *run_after_write(self._call, self._watch, view)))
 
 
 def _compact(

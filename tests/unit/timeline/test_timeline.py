@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -206,10 +207,16 @@ class CountingV2(LayoutV2):
 
     parsed: list[str] = field(default_factory=list, compare=False)
 
-    def parse_name(self, name: str) -> Instant | None:
+    @property
+    def name_parser(self) -> Callable[[str], Instant | None]:
         """As the layout, counted."""
-        self.parsed.append(name)
-        return super(CountingV2, self).parse_name(name)
+        parse = super(CountingV2, self).name_parser
+
+        def counted(name: str) -> Instant | None:
+            self.parsed.append(name)
+            return parse(name)
+
+        return counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
 from hoodie.services.cleaning.execution import CleanCompletion, delete_files, files_to_delete
 from hoodie.services.cleaning.partitions import CleanOptions
-from hoodie.services.cleaning.plan import PlannedClean, commits_since, earliest_to_retain, plan_clean
+from hoodie.services.cleaning.plan import PlannedClean, commits_since, earliest_to_retain, examine, plan_clean
 from hoodie.services.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.timeline import (
@@ -46,7 +46,7 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.timeline.owner import Owner
-from hoodie.view.ahead import ask_for_view
+from hoodie.view.ahead import ask_for_columns, ask_for_view
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import last_clean, oldest_readable_instant, readable_savepoints, stable_since
 from hoodie.view.table_view import TableView
@@ -194,7 +194,7 @@ _PLAN_BYTES_PER_FILE: Final = 300
 def _disk_full(call: Call, error: OSError) -> StorageError:
     """Return the error of a clean that cannot begin: it deletes nothing before its plan is stored."""
     view = TableView.load(call.state)
-    planned = plan_clean(view, CleanOptions.of({**view.config.raw, **call.properties}), _last_planned(view))
+    planned = _planned(view, CleanOptions.of({**view.config.raw, **call.properties}))
     needed = size_text(_ROOM_BYTES + _PLAN_BYTES_PER_FILE * planned.files)
     said = str(error).partition("; ")[0]
     gain = f"to free {size_text(planned.bytes)}" if planned.files else "with options by which it has files to delete"
@@ -213,7 +213,7 @@ def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
     options = CleanOptions.of({**view.config.raw, **call.properties})
     if dry_run:
         with times.phase("plan"):
-            planned = plan_clean(view, options, _last_planned(view))
+            planned = _planned(view, options)
         return _told(view, planned, times)
     rolled_back: tuple[RolledBack, ...] = ()
     if call.occasion is not Occasion.AFTER_WRITE:
@@ -226,12 +226,49 @@ def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
 def _clean(call: Call, view: TableView, options: CleanOptions, times: PhaseTimes) -> CleanResult:
     """Plan and execute a new clean."""
     with times.phase("plan"):
-        planned = plan_clean(view, options, _last_planned(view))
+        planned = _planned(view, options)
         begun = _begin(call, view, options, planned)
     if begun is None:
         return _nothing(view, times)
     pending, planned = begun
     return _carry_out(call, pending, planned.plan, times, freed=planned.bytes)
+
+
+_PARTITIONS_UNDER_LOCK_MAX: Final = 100
+_FILES_UNDER_LOCK_MAX: Final = 1000
+"""A clean that looks at more partitions, or deletes more files, takes the lock of its own: other writers wait less."""
+
+
+def clean_under_lock(call: Call, view: TableView) -> tuple[CleanResult, TableView] | None:
+    """Clean under the lock of the write that has just completed; `view` is the table with it, under that lock.
+
+    A clean is due. None, and nothing is changed, if it is not small, or if another one is pending: `clean` does it
+    without that lock. Returns the result, and the table after the clean.
+
+    Raises: as `clean`; CommitConflictError if the lock was lost. The write stays committed.
+    """
+    if pending_cleans(view):
+        return None
+    times = PhaseTimes()
+    options = CleanOptions.of({**view.config.raw, **call.properties})
+    examined = examine(view, options, _last_planned(view))
+    if examined.partitions is None or len(examined.partitions) > _PARTITIONS_UNDER_LOCK_MAX:
+        return None
+    with times.phase("plan"):
+        ask_for_columns(view, lists=True)
+        view.held_lock.ask()
+        view.held_lock.ensure_held()
+        planned = plan_clean(view, options, examined)
+        if planned.files > _FILES_UNDER_LOCK_MAX:
+            return None
+        if not _is_worthwhile(view, options, planned):
+            _remember(view, planned)
+            return _nothing(view, times), view
+        pending = _claimed(call, view, planned.plan)
+    now = view.with_instant(pending.instant)
+    pending.ask(now)
+    result = _carry_out(call, pending, planned.plan, times, freed=planned.bytes, now=now)
+    return result, pending.completed_view or now
 
 
 def finish_cleans(call: Call) -> tuple[str, ...]:
@@ -260,6 +297,10 @@ def _is_clean_due(call: Call, view: TableView) -> bool:
     if earliest is None:
         return options.policy.counts_versions
     return last is None or last.earliest < earliest.requested_time
+
+
+def _planned(view: TableView, options: CleanOptions) -> PlannedClean:
+    return plan_clean(view, options, examine(view, options, _last_planned(view)))
 
 
 def _last_planned(view: TableView) -> CleanFacts | None:
@@ -309,14 +350,19 @@ def _begin(
         if pending_cleans(now):
             return None
         if _ground(now) != _ground(view):
-            planned = plan_clean(now, options, _last_planned(now))
+            planned = _planned(now, options)
             if not _is_worthwhile(now, options, planned):
                 return None
-        requested = request(now, Action.CLEAN, planned.plan.to_bytes())
-        reached(Step.REQUESTED)
-        pending = claim(now, requested, planned.plan, call.properties)
+        pending = _claimed(call, now, planned.plan)
     reached(Step.BEGUN)
     return pending, planned
+
+
+def _claimed(call: Call, view: TableView, plan: CleanerPlan) -> PendingInstant:
+    """Request a clean and claim it, under the table's lock."""
+    requested = request(view, Action.CLEAN, plan.to_bytes())
+    reached(Step.REQUESTED)
+    return claim(view, requested, plan, call.properties)
 
 
 def _prepared(call: Call, lock: TableLock) -> TableView:
@@ -365,11 +411,22 @@ def _remember(view: TableView, planned: PlannedClean) -> None:
 
 
 def _carry_out(
-    call: Call, pending: PendingInstant, plan: CleanerPlan, times: PhaseTimes, *, freed: int = 0
+    call: Call,
+    pending: PendingInstant,
+    plan: CleanerPlan,
+    times: PhaseTimes,
+    *,
+    freed: int = 0,
+    now: TableView | None = None,
 ) -> CleanResult:
-    """Delete the files of a claimed plan, and complete the clean. After an error the plan stays for the next clean."""
+    """Delete the files of a claimed plan, and complete the clean. After an error the plan stays for the next clean.
+
+    `now`: the table with the claimed clean, under the lock that the caller holds; None: the lock is taken to complete.
+    """
     started = time.monotonic()
     view, instant_time = pending.view, pending.instant_time
+    # `undo` would wait for the caller's lock. The claim stays instead: without a heartbeat the next clean takes it.
+    undo = pending.undo if now is None else pending.end
     try:
         where = f"{view.store.uri('')}: the plan of the clean {instant_time}"
         files = files_to_delete(view, plan, by=where)
@@ -380,15 +437,15 @@ def _carry_out(
         )
         reached(Step.LOCATED)
         with times.phase("commit"):
-            pending.finish(completion)
+            pending.finish(completion) if now is None else pending.finish_under(now, completion)
     except CommitConflictError:
-        pending.undo()
+        undo()
         found = view.refreshed().timeline.get(instant_time, Action.CLEAN)
         if found is None or not found.is_completed:
             raise
         return replace(_nothing(view, times), notes=(f"{found} was completed by another process",))
     except BaseException:
-        pending.undo()
+        undo()
         raise
     counts = {
         "files_deleted": sum(map(len, files.values())),

@@ -137,8 +137,12 @@ _WITHOUT_NEW_SLICES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The partitions that a clean looks at; None: all. `commits`: number of commits whose metadata decided that."""
+    """The partitions that a clean looks at; None: all. `commits`: number of commits whose metadata decided that.
 
+    `earliest`: the earliest commit whose snapshot must stay whole; None if all do, or if the policy keeps versions.
+    """
+
+    earliest: Instant | None
     partitions: frozenset[str] | None
     commits: int = 0
 
@@ -152,14 +156,14 @@ def partitions_to_examine(
     if the last clean's commits are archived. Without a clean before, the commits decide if none is archived.
     """
     if not options.is_incremental:
-        return Examined(None)
+        return Examined(earliest, None)
     since = _commits_to_examine(view, options, last, earliest)
     if since is None or (last is not None and _savepoints_of(last) - {*savepointed_instants(view)}):
-        return Examined(None)
+        return Examined(earliest, None)
     found: set[str] = set() if last is None else set(left_partitions(last.extra))
     for instant in since:
         found |= _changed_partitions(view, instant)
-    return Examined(frozenset(found), len(since))
+    return Examined(earliest, frozenset(found), len(since))
 
 
 def left_partitions(extra: Mapping[str, str]) -> list[str]:

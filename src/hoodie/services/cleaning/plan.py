@@ -15,7 +15,13 @@ from itertools import chain
 from hoodie.files.slices import FileSlice, SliceHistory, join_path, logs_in_doubt, slice_histories
 from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
 from hoodie.format.instants.service_metadata import ActionInstant, CleanerPlan, CleanFileInfo
-from hoodie.services.cleaning.partitions import CleanOptions, Policy, extra_metadata, partitions_to_examine
+from hoodie.services.cleaning.partitions import (
+    CleanOptions,
+    Examined,
+    Policy,
+    extra_metadata,
+    partitions_to_examine,
+)
 from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive, is_live, to_instant_time
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import savepoints
@@ -202,15 +208,19 @@ class _Doomed:
     is_emptied: bool
 
 
-def plan_clean(
+def examine(
     view: TableView, options: CleanOptions, last: CleanFacts | None, *, now: datetime | None = None
-) -> PlannedClean:
-    """Plan a clean of the table; the plan is empty if there is nothing to delete. `last`: the last clean, if any.
+) -> Examined:
+    """Return the partitions that a clean looks at; lists no file. `last`: the last clean, if any."""
+    return partitions_to_examine(view, options, last, earliest_to_retain(view, options, last, now or datetime.now(UTC)))
+
+
+def plan_clean(view: TableView, options: CleanOptions, examined: Examined) -> PlannedClean:
+    """Plan a clean of the table; the plan is empty if there is nothing to delete.
 
     Raises: CorruptFileError if a savepoint, a plan or a commit of the timeline does not parse.
     """
-    earliest = earliest_to_retain(view, options, last, now or datetime.now(UTC))
-    examined = partitions_to_examine(view, options, last, earliest)
+    earliest = examined.earliest
     doomed: dict[str, _Doomed] = {}
     if earliest is not None or options.policy.counts_versions:
         needed = _needed(view)

@@ -159,6 +159,15 @@ def compact_inline(call: Call, *, view: TableView | None = None) -> ServiceResul
     return compacted or folded
 
 
+def is_inline_due(call: Call, view: TableView) -> bool:
+    """Return whether `compact_inline` may have something to do. Files are read for the trigger `log_size` only."""
+    if compaction.LOG_COMPACTION_INLINE.get(call.properties):
+        return True
+    if not (compaction.COMPACT_INLINE.get(call.properties) or compaction.COMPACT_SCHEDULE_INLINE.get(call.properties)):
+        return False
+    return has_waiting_plan(COMPACTION, view) or Trigger.of(call.properties).is_due(view)
+
+
 def _compact_inline(call: Call, view: TableView | None) -> ServiceResult | None:
     """Schedule or execute a compaction; None if there is nothing to do.
 

@@ -65,6 +65,8 @@ class TableLock:
         self._owner: Owner | None = None
         self._last: LastStep | None = None
         self._renewal: Renewal | None = None
+        self._seen_at = 0.0
+        """When a look at the lock found it held; seconds of `time.monotonic`."""
 
     def acquire(self) -> None:
         """Take the lock.
@@ -124,7 +126,14 @@ class TableLock:
     @property
     def is_held(self) -> bool:
         """Whether this object still holds the lock. Reads the lock."""
-        return self._owner is not None and self._provider.is_held(self._owner)
+        is_held = self._owner is not None and self._provider.is_held(self._owner)
+        if is_held:
+            self._seen_at = time.monotonic()
+        return is_held
+
+    def was_held_at(self, moment: float) -> bool:
+        """Return whether a later look at the lock found it held; `moment` is of `time.monotonic`. Reads nothing."""
+        return self._seen_at > moment
 
     def ensure_held(self) -> None:
         """Refuse to continue if another writer may hold the lock now. Reads the lock.

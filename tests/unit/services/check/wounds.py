@@ -54,19 +54,20 @@ class Wound:
     full: bool = False
     kind: str = "copy_on_write"
 
-    def make(self) -> MemoryStore:
-        """Return a new copy of the wounded table; all its files are old."""
-        store = sound(self.kind)
+    def make(self, version: int = 9) -> MemoryStore:
+        """Return a new copy of the wounded table of a version; all its files are old."""
+        store = sound(self.kind, version)
         self.change(store)
         return aged(store)
 
 
 @made_once
-def sound(kind: str = "copy_on_write") -> MemoryStore:
+def sound(kind: str = "copy_on_write", version: int = 9) -> MemoryStore:
     """Return a table of two commits whose writers all ended, with the rows `SECOND`."""
     second = {"a": (2, "sf"), "d": (2, "nyc")}
     table_type = "merge_on_read" if kind == "merge_on_read" else "copy_on_write"
-    store = trips_store(START, second, table_type=table_type, index="simple" if kind == "simple" else "record")
+    index = "simple" if kind == "simple" else "record"
+    store = trips_store(START, second, table_type=table_type, index=index, table_version=version)
     if kind == "statistics":
         Table(store).index.build("column_stats")
     return store
@@ -81,9 +82,16 @@ def aged(store: MemoryStore) -> MemoryStore:
 
 def paths(store: Store, folder: str, pattern: str, *, recursive: bool = False) -> list[str]:
     """Return the files of a folder whose path has this pattern."""
-    found = [info.path for info in store.list(folder, recursive=recursive) if re.search(pattern, info.path)]
+    infos = store.list(_placed(store, folder), recursive=recursive)
+    found = [info.path for info in infos if re.search(pattern, info.path)]
     assert found, f"no file {folder}/…{pattern}"
     return found
+
+
+def _placed(store: Store, path: str) -> str:
+    """Return a path of the timeline in its place: version 6 has no folder `timeline`."""
+    is_old = b"hoodie.table.version=6" in store.read(PROPERTIES)
+    return path.replace("/timeline/history", "/archived").replace("/timeline", "") if is_old else path
 
 
 def data_files(store: Store) -> list[str]:
@@ -125,7 +133,7 @@ def _rewrite(file: File, change: Callable[[bytes], bytes]) -> Change:
 def _add(*given: str, content: bytes = b"x") -> Change:
     def change(store: MemoryStore) -> None:
         for path in given:
-            store.create(path, content)
+            store.create(_placed(store, path), content)
 
     return change
 
@@ -288,7 +296,7 @@ def _archived(store: MemoryStore) -> str:
     """Archive the first commits; return a file of the archive."""
     for number in range(6):
         Table(store).upsert(trips({"x": (number + 4, "sf")}), properties=OFTEN)
-    return _file(f"{TIMELINE}/history", r"\.parquet$", 0)(store)
+    return _file(f"{TIMELINE}/history", r"\.parquet$|\.archive\.", 0)(store)
 
 
 def _cut_archive(store: MemoryStore) -> None:
