@@ -203,7 +203,7 @@ def test_managed_tables_of_queries(run: Callable[[str], Any], spark: SparkSessio
         hoodie.open(row[1], spark=False) for row in rows(spark.sql("DESCRIBE EXTENDED sqlt_m")) if row[0] == "Location"
     ]
     hoodie.sql(spark, "ALTER TABLE sqlt_like RENAME TO sqlt_other")
-    with pytest.raises(hoodie.TableExistsError, match="has a table that the catalog does not know"):
+    with pytest.raises(hoodie.TableExistsError, match="has a table without an entry in the catalog"):
         hoodie.sql(spark, "CREATE TABLE sqlt_like (id int) USING hudi")
     hoodie.sql(spark, "DROP TABLE sqlt_m")
     hoodie.sql(spark, "DROP TABLE sqlt_options PURGE")  # its files are gone already

@@ -57,13 +57,13 @@ def adopt(
     table_version: TableVersion = None,
     name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
     execute: Annotated[
-        bool, typer.Option("--execute", help="Write the table; default: only say what would be done.")
+        bool, typer.Option("--execute", help="Write the table; default: only print what would be done.")
     ] = False,
     option: Properties = None,
     storage_option: StorageOptions = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a table of Parquet files; by default only say what would be done."""
+    """Make a table of Parquet files; by default only print what would be done."""
     if len(sources) > 1 and not files:
         raise typer.BadParameter("several sources: expected one folder, or --files for Parquet files")
     if partition_by and no_partitions:

@@ -138,7 +138,7 @@ def _warnings_as_notes(ctx: Any) -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command line and exit; default is the command line of this process.
 
-    Exit codes: 0 success (also if the reader of the output closed it), 1 failure with one line on standard error,
+    Exit codes: 0 success (even if the reader of the output closed it), 1 failure with one line on standard error,
     2 wrong usage, 130 Ctrl-C.
     """
     _prepare_output()

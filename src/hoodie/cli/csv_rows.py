@@ -88,7 +88,10 @@ class CsvRows:
             except pa.ArrowInvalid as error:
                 ragged = _RAGGED.search(str(error))
                 if ragged is not None:
-                    raise InvalidConfigError(_ragged(ragged)) from error
+                    row, expected, fields, text = ragged.groups()
+                    # pyarrow counts the header.
+                    where = f"row {int(row) - 1}: expected {expected} fields, as in the header, found {fields}"
+                    raise InvalidConfigError(f"{where}: {shortened(text)}") from error
                 if _TOO_LONG not in str(error) or block_bytes >= _BLOCK_BYTES_MAX:
                     raise
                 block_bytes *= _GROWTH
@@ -145,9 +148,3 @@ def _utf8(column: pa.Array, name: str, done: int) -> pa.Array:
             f"column {name!r}, row {done + place + 1}: {shortened(column[place].as_py())} is not UTF-8; convert the "
             "file, for example with iconv -f latin1 -t utf-8"
         ) from error
-
-
-def _ragged(found: re.Match[str]) -> str:
-    row, expected, fields, text = found.groups()
-    # pyarrow counts the header.
-    return f"row {int(row) - 1}: expected {expected} fields, as in the header, found {fields}: {shortened(text)}"

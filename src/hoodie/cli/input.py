@@ -161,7 +161,7 @@ def _named(name: str) -> Iterator[None]:
 
 
 def _check_beginning(path: Path) -> None:
-    """Refuse files whose first bytes are of another format than their name says."""
+    """Refuse files whose first bytes are of another format than the ending of their name."""
     with path.open("rb") as file:
         start = file.read(4)
     for magic, ending in _MAGIC:

@@ -46,7 +46,7 @@ Execute = Annotated[
     typer.Option(
         "--execute/--dry-run",
         "--no-dry-run",
-        help="Do it, or only say what would be done (default).",
+        help="Do it, or only print what would be done (default).",
         show_default=False,
     ),
 ]
@@ -110,7 +110,7 @@ class Call:
 
     @functools.cached_property
     def table(self) -> hoodie.Table:
-        """The table. It is opened when it is first used: what is wrong with the arguments is told before."""
+        """The table. It is opened when it is first used: errors of the arguments are raised before."""
         return hoodie.open(self.path, storage_options=pairs(self.storage_options), spark=False)
 
 

@@ -17,7 +17,7 @@ from hoodie.cli.terminal import print_answer, print_note, print_rows
 from hoodie.errors import InvalidConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _EXPLAIN = re.compile(r"^\s*EXPLAIN(\s+ANALYZE)?\s+", re.IGNORECASE)
 _SHOWN_MAX = 100
@@ -97,7 +97,7 @@ def _tables_of(statement: str, known: Mapping[str, str], stores: Mapping[str, st
     try:
         trees = [tree for tree in parse(_EXPLAIN.sub("", statement), dialect="duckdb") if tree is not None]
     except SqlglotError:
-        return dict(known)  # DuckDB says what is wrong, or knows more SQL than the parser
+        return dict(known)  # DuckDB raises the error, or parses more SQL than sqlglot.
     given = {name.lower(): path for name, path in known.items()}
     found = {}
     for node in (node for tree in trees for node in tree.find_all(exp.Table)):
@@ -106,12 +106,9 @@ def _tables_of(statement: str, known: Mapping[str, str], stores: Mapping[str, st
         is_ours = name and node.db.lower() in ("", "main") and not node.catalog
         if is_ours and (name.lower() in given or hoodie.exists(path, storage_options=stores)):
             found[name] = path
-    return {name: path for name, path in found.items() if name == _first_spelling(name, found)}
-
-
-def _first_spelling(name: str, names: Iterable[str]) -> str:
-    """Return the first of the names that DuckDB takes for this one."""
-    return next(other for other in names if other.lower() == name.lower())
+    # DuckDB takes the spellings of a name for one table.
+    first = {name.lower(): name for name in reversed(found)}
+    return {name: found[name] for name in found if first[name.lower()] == name}
 
 
 def _print(rows: pa.RecordBatchReader, as_csv: bool) -> None:

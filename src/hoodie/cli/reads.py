@@ -26,7 +26,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Maximum number
 
 
 class Fallback(StrEnum):
-    """What `changes` does if the changes cannot be told any more."""
+    """What `changes` does if the changes cannot be computed any more."""
 
     ERROR = "error"
     SNAPSHOT = "snapshot"
@@ -240,11 +240,12 @@ def schema(call: Call) -> pa.Table:
 def _summary(history: pa.Table) -> pa.Table:
     """Reduce the history to seven columns, which fit a terminal of 80 characters; `completed` is a time of day."""
     rows = history.to_pylist()
+    completed: list[datetime | None] = [row["completed_at"] for row in rows]
     files = [None if row["files_created"] is None else row["files_created"] + row["files_updated"] for row in rows]
     return pa.table(
         {
             "instant": history["instant"],
-            "completed": [_time_of_day(row["completed_at"]) for row in rows],
+            "completed": [time and f"{time.astimezone():%H:%M:%S}" for time in completed],
             "what": [_named(row) for row in rows],
             "records": [_changed(row) for row in rows],
             "files": pa.array(files, pa.int64()),
@@ -252,10 +253,6 @@ def _summary(history: pa.Table) -> pa.Table:
             "seconds": history["seconds"],
         }
     )
-
-
-def _time_of_day(completed_at: datetime | None) -> str | None:
-    return None if completed_at is None else f"{completed_at.astimezone():%H:%M:%S}"
 
 
 def _named(row: Mapping[str, Any]) -> str:

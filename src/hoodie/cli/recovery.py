@@ -47,7 +47,7 @@ def repair(
     index: Annotated[str | None, typer.Option("--index", help="The index. " + _LOST)] = None,
     option: Properties = None,
 ) -> ServiceResult | Answer:
-    """Mend what `hoodie verify` found; by default only say what would be done. Rebuild a lost hoodie.properties."""
+    """Mend what `hoodie verify` found; by default only print what would be done. Rebuild a lost hoodie.properties."""
     options = pairs(call.storage_options)
     if ordering and no_ordering:
         raise typer.BadParameter("--ordering and --no-ordering contradict each other: leave out one")
@@ -79,7 +79,7 @@ def rollback(
     call: Call,
     instant: Annotated[str, typer.Argument(help="Requested time of a write or compaction, pending or completed.")],
     chain: Annotated[bool, typer.Option("--chain", help="Roll back all later commits too.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled back.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be rolled back.")] = False,
 ) -> ServiceResult:
     """Roll back a write or compaction: delete its files, and its instant from the timeline.
 
@@ -92,7 +92,7 @@ def rollback(
 def restore(
     call: Call,
     savepoint: Annotated[str, typer.Argument(help="Requested time of a savepoint, or of another completed commit.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled back.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be rolled back.")] = False,
 ) -> ServiceResult:
     """Restore the table to a savepoint: roll back everything after it. Completes a restore whose process died."""
     return call.table.restore(savepoint, dry_run=dry_run)
@@ -123,10 +123,12 @@ def list_(call: Call) -> Answer:
     """Print the savepoints."""
     lines, documents = [], []
     for savepoint in call.table.savepoints():
-        told = savepoint.to_dict()
+        counts = savepoint.to_dict()
         named = " ".join(text for text in (savepoint.user, savepoint.comment) if text)
-        lines.append(f"{savepoint.instant}  {told['files']} files in {told['partitions']} partitions  {named}".rstrip())
-        documents.append(told)
+        lines.append(
+            f"{savepoint.instant}  {counts['files']} files in {counts['partitions']} partitions  {named}".rstrip()
+        )
+        documents.append(counts)
     return Answer("\n".join(lines) or "no savepoints", documents)
 
 

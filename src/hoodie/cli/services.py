@@ -41,7 +41,7 @@ Partitions = Annotated[
 _LOOK_SECONDS = 1.0
 """How often the command looks whether its thread still runs."""
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; tell what would be deleted.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be deleted.")]
 
 app = typer.Typer(help="Run table services beside the writers.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -91,7 +91,7 @@ def cluster(
     plan: Annotated[bool, typer.Option("--plan", help="Only plan, and print the instant.")] = False,
     run: Annotated[bool, typer.Option("--run", help="Only execute the pending plans.")] = False,
     pending: Annotated[bool, typer.Option("--pending", help="Only print the pending plans.")] = False,
-    advice: Annotated[bool, typer.Option("--advice", help="Only tell whether a clustering is needed.")] = False,
+    advice: Annotated[bool, typer.Option("--advice", help="Only print whether a clustering is needed.")] = False,
     instant: Instant = None,
     option: Properties = None,
 ) -> Answer:

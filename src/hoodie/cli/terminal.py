@@ -259,8 +259,12 @@ def print_table(console: Console, rows: pa.Table, *, own: bool = False) -> None:
     if sum(least) <= console.width or rows.num_columns <= 2:
         print_grid(console, rows, own=own)
     else:
-        names = {name: name.replace("_", " ") if own else name for name in texts}
-        _print_records(console, {names[name]: column for name, column in texts.items()}, rows.num_rows)
+        shown = [(_shown(name.replace("_", " ") if own else name), column) for name, column in texts.items()]
+        longest = max(len(name) for name, _ in shown)
+        for number in range(rows.num_rows):
+            console.rule(f"row {number + 1}", align="left", style="dim")
+            for name, column in shown:
+                console.print(f"{name:<{longest}}  {column[number]}", markup=False, soft_wrap=True)
 
 
 def print_grid(console: Console, rows: pa.Table, *, own: bool = False) -> None:
@@ -304,14 +308,6 @@ def _texts(rows: pa.Table, own: bool) -> dict[str, list[str]]:
     }
 
 
-def _print_records(console: Console, texts: dict[str, list[str]], count: int) -> None:
-    longest = max(len(_shown(name)) for name in texts)
-    for number in range(count):
-        console.rule(f"row {number + 1}", align="left", style="dim")
-        for name, column in texts.items():
-            console.print(f"{_shown(name):<{longest}}  {column[number]}", markup=False, soft_wrap=True)
-
-
 def cell(name: str, value: Any, *, own: bool = False, is_time: bool = False) -> str:
     """Convert one value to a string.
 
@@ -326,13 +322,9 @@ def cell(name: str, value: Any, *, own: bool = False, is_time: bool = False) -> 
         is_size = name.endswith("_bytes") or name.startswith("bytes")
         return size_text(value) if is_size else f"{value:,}"
     if is_time:
-        return _TIME.sub(_with_milliseconds, value)
+        return _TIME.sub(lambda clock: f" {clock[1]}.{clock[2] or '000'}", value)
     text = _shown(str(value))
     return text if len(text) <= _CELL_CHARS_MAX else f"{text[: _CELL_CHARS_MAX - 1]}…"
-
-
-def _with_milliseconds(clock: re.Match[str]) -> str:
-    return f" {clock[1]}.{clock[2] or '000'}"
 
 
 def _is_number(data_type: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""Say calls of Python in messages as the commands and options of the command line, with the table of this call."""
+"""Rewrite calls of Python in messages as commands and options of the command line, with the table of this call."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WORDS: Final = tuple(
         (r"properties=(, --option\b)?", "--option"),
     )
 )
-"""Calls in messages, and how the command line says the same. The first that matches wins."""
+"""Calls in messages, with the same call of the command line. The first that matches wins."""
 
 
 def in_words(text: str, table: str | None) -> str:

@@ -2,7 +2,7 @@
 
 `hudi_options.tsv` has one row for each key of JVM Hudi's configuration, old and second names too: the key, its default
 in the JVM, its fate, and a text. `docs/options.md` shows the table; `scripts/hudi_options.py` compares it with a bundle
-of JVM Hudi. It is read when a call has a key that `hoodie` does not know.
+of JVM Hudi. It is read when a call has a key that `hoodie` does not define.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Final
 
 
 class Fate(StrEnum):
-    """What `hoodie` does with an option of JVM Hudi; the comments say what the text of the row is."""
+    """What `hoodie` does with an option of JVM Hudi; the comments describe the text of the row."""
 
     USED = "used"  # no text: it is an option of `hoodie.config`, or a property of a table
     NAME = "name"  # the key that it is another name of
     CLASS = "class"  # the key whose value the Java class, or the value of JVM Hudi, stands for
     IDLE = "idle"  # why it has no effect
-    CALL = "call"  # the argument or method that says the same
-    REFUSED = "refused"  # what to do instead; the JVM's default value is accepted, as it asks for nothing
+    CALL = "call"  # the argument or method with the same meaning
+    REFUSED = "refused"  # what to do instead; the JVM's default value is accepted, as it changes nothing
 
 
 @dataclass(frozen=True, slots=True)

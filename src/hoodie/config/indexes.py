@@ -8,7 +8,7 @@ from hoodie.config.option import NO_NAMES, Option, count, factor, flag, names, o
 
 INDEX_TYPE_KEY: Final = "hoodie.index.type"
 COLUMN_STATS_BY_DEFAULT: Final = False
-"""Whether new tables have column statistics if the options do not say so."""
+"""Whether new tables have column statistics unless options enable them."""
 RECORD_INDEX_ENABLE: Final = Option(
     "hoodie.metadata.record.index.enable",
     False,

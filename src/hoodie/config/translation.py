@@ -1,4 +1,4 @@
-"""Options of JVM Hudi in the names of `hoodie`, as `hudi_options.tsv` says."""
+"""Options of JVM Hudi in the names of `hoodie`, as `hudi_options.tsv` lists them."""
 
 from __future__ import annotations
 

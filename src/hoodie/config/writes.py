@@ -61,7 +61,7 @@ NEW_KEY_ENCODING: Final = Option(
     flag,
     "1.1",
     "How a complex key generator writes keys of one field in tables of version 8: as the value (true), or as "
-    "field:value (false). A new table requires it; in others the stored keys tell it.",
+    "field:value (false). A new table requires it; in others the stored keys show it.",
 )
 COMPLEX_KEY_CHECK: Final = Option(
     "hoodie.write.complex.keygen.validation.enable",

@@ -1,4 +1,4 @@
-"""Streams that threads of this process read ahead of their consumer, and readers that several threads may ask."""
+"""Streams that threads of this process read ahead of their consumer, and readers that several threads may use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 _WAIT_SECONDS: Final = 0.1
 """How long a thread waits for room before it looks whether the consumer is gone."""
 _IDLE_SECONDS: Final = 3.0
-"""How long a thread waits for room before it ends; its stream goes on when the consumer asks again."""
+"""How long a thread waits for room before it ends; its stream goes on when the consumer reads again."""
 
 
 def ahead(streams: Iterable[Callable[[], Iterator[T]]], *, threads: int, waiting: int) -> Iterator[T]:
@@ -54,7 +54,7 @@ def ahead(streams: Iterable[Callable[[], Iterator[T]]], *, threads: int, waiting
 
 
 def reader_of(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
-    """Return the batches as a reader that several threads may ask: each batch comes once."""
+    """Return the batches as a reader that several threads may use: each batch comes once."""
     return pa.RecordBatchReader.from_batches(schema, _InTurn(batches))
 
 
@@ -153,7 +153,7 @@ class _Work(Generic[T]):
             return None if self._stopped.is_set() else next(self._streams, None)
 
     def _put(self, found: _Found[T], stream: Iterator[T] | None) -> bool:
-        """Return whether the thread goes on: not if the consumer is gone, or does not ask and can resume the stream."""
+        """Return whether the thread goes on: not if the consumer is gone, or pauses and can resume the stream."""
         until = time.monotonic() + _IDLE_SECONDS
         while not self._stopped.is_set():
             try:
@@ -176,7 +176,7 @@ _RUNNING: Final[weakref.WeakSet[_Work[Any]]] = weakref.WeakSet()
 
 
 def _stop_all() -> None:
-    """End all threads: one that is inside of Arrow when the interpreter ends would abort the process."""
+    """End all threads: a thread inside of Arrow would abort the process when the interpreter ends."""
     for work in [*_RUNNING]:
         work.stop()
 

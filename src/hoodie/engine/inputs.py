@@ -211,7 +211,7 @@ def arrow_column(name: str, values: Any) -> pa.ChunkedArray:
 def arrow_stream(data: Any) -> pa.RecordBatchReader:
     """Return a reader of data with `__arrow_c_stream__`.
 
-    Raises: SchemaMismatchError: Arrow does not know the type of a column, or the data has no columns.
+    Raises: SchemaMismatchError: Arrow has no type for a column, or the data has no columns.
     """
     refused = [name for name, dtype in _polars_types(data) if dtype == "Object"]
     try:
@@ -287,7 +287,7 @@ def dataset_of(data: object) -> Dataset:
     Accepts Arrow tables, batches, readers, datasets and scanners, pandas DataFrames, lists of dicts, dicts of columns,
     Polars frames, and all objects with `__arrow_c_stream__`. Raises: UnsupportedError for data of any other type.
     """
-    # The class is asked first, as a LazyFrame of Polars warns when it resolves its `schema`.
+    # The class is checked first, as a LazyFrame of Polars warns when it resolves its `schema`.
     if hasattr(type(data), "parts") and isinstance(data, PartedDataset):
         return data
     untyped = untyped_dataset(data)
@@ -374,7 +374,7 @@ def key_array(keys: object) -> pa.Array | None:
         return arrow_column("keys", pa.array([keys])).combine_chunks()
     if isinstance(keys, _SCALARS):
         return arrow_column("keys", [keys]).combine_chunks()
-    # Asked of its class, as a LazyFrame of Polars warns when it resolves its columns.
+    # Looked up in its class, as a LazyFrame of Polars warns when it resolves its columns.
     has_columns = isinstance(keys, Mapping) or hasattr(keys, "__arrow_c_stream__") or hasattr(type(keys), "columns")
     if has_columns or not isinstance(keys, Iterable):
         return None

@@ -124,7 +124,7 @@ class BaseFileWriter:
 
     @property
     def written_bytes(self) -> int:
-        """Bytes of the row groups in the file; one that a thread still encodes counts by the size of those before."""
+        """Bytes of the row groups in the file; a row group still being encoded counts by the size of earlier ones."""
         share = self._file_bytes / self._encoded_bytes if self._encoded_bytes else _ENCODED_SHARE
         return self._file_bytes + int(share * self._encoding_bytes)
 
@@ -356,8 +356,8 @@ def open_base_file(store: Store, file: BaseFile) -> Iterator[tuple[pq.ParquetFil
     """Open a base file and read its footer. Yields the Parquet file, and the handle that it is read from.
 
     A small file of an object store is read with one request. The length of the file is compared with the listing; an
-    open handle knows it, so this costs no request. Pages that
-    have checksums, as ours and those of the JVM do, are compared with them when they are read.
+    open handle has it, so this costs no request. Pages with checksums, as hoodie and the JVM write them, are compared
+    with them when they are read.
 
     Raises:
         MissingFileError: the file does not exist.

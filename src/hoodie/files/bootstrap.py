@@ -90,7 +90,7 @@ class BootstrapSource:
         return [self._parsed(value.as_py(), file, path) for value, file in zip(values, skeletons, strict=True)]
 
     def _parsed(self, value: bytes | None, skeleton: BaseFile, path: str) -> BaseFile:
-        """Return the source file that an entry of the index names; `path` is that of the index."""
+        """Return the source file that an entry of the index names; `path`: the path of the index."""
         if value is None:
             raise CorruptFileError(
                 f"an entry for the skeleton file {skeleton.path!r} expected, found none; restore the bootstrap index "

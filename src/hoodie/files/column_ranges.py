@@ -1,7 +1,7 @@
 """The range of values of columns: of a base file from its footer, of other rows from Arrow columns.
 
 docs/format/metadata.md §4.4. A Parquet footer has no bounds of values longer than 4096 bytes, and ignores NaN. A writer
-that knows the rows (`RangeObserver`) adds both, so that ranges are exact.
+that has the rows (`RangeObserver`) adds both, so that ranges are exact.
 """
 
 from __future__ import annotations
@@ -154,17 +154,17 @@ def _chunk_range(
     name: str, value_type: ValueType, chunk: pq.ColumnChunkMetaData, noted: ColumnRange | None
 ) -> ColumnRange | None:
     """Return the range of a column chunk; None if its bounds are unknown."""
-    told = chunk.statistics
+    statistics = chunk.statistics
     if noted is not None:
         low, high, nulls = noted.low, noted.high, noted.nulls
-    elif told is None or not told.has_null_count:
+    elif statistics is None or not statistics.has_null_count:
         return None
     else:
-        low, high, nulls = None, None, told.null_count
+        low, high, nulls = None, None, statistics.null_count
         if nulls < chunk.num_values:
-            if not told.has_min_max:
+            if not statistics.has_min_max:
                 return None
-            low, high = (_raw(found, value_type) for found in (told.min_raw, told.max_raw))
+            low, high = (_raw(found, value_type) for found in (statistics.min_raw, statistics.max_raw))
     return ColumnRange(
         column=name,
         type=value_type,

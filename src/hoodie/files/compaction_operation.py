@@ -51,8 +51,7 @@ def slice_of(operation: CompactionOperation, folder: str, sizes: Mapping[str, in
 
     A plan contains no file sizes: `sizes` maps file names to bytes; a size that is not known is 0.
 
-    Raises:
-        CorruptFileError: the plan contains names that are not names of base files or log files.
+    Raises: CorruptFileError if the plan contains names that are not names of base files or log files.
     """
     known = sizes or {}
     base: BaseFile | None = None

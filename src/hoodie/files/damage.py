@@ -13,15 +13,14 @@ _REMEDY = "restore the file from a copy, or roll back or restore the table to an
 
 
 def damaged_file(store: Store, path: str, problem: str) -> CorruptFileError:
-    """Return the error for a data file of a completed instant that is damaged. `problem` says what was found."""
+    """Return the error for a data file of a completed instant that is damaged. `problem`: what was found."""
     return CorruptFileError(f"{problem}. {_written_by(path)}; {_REMEDY}", path=store.uri(path))
 
 
 def check_length(store: Store, path: str, *, listed_bytes: int, found_bytes: int) -> None:
     """Compare the length of a file with the length in the listing of the table; 0 means that the length is not known.
 
-    Raises:
-        CorruptFileError: the lengths differ.
+    Raises: CorruptFileError if the lengths differ.
     """
     if listed_bytes and found_bytes != listed_bytes:
         problem = f"expected {listed_bytes} bytes as the table's listing states, found {found_bytes} bytes"

@@ -36,7 +36,7 @@ def write_marker(store: Store, instant_time: str, path: str, io_type: IoType) ->
 def read_markers(store: Store, instant_time: str) -> list[Marker] | None:
     """Return all data files with a marker of an instant; None if there is no marker folder: list the files instead.
 
-    Raises: CorruptFileError if a marker names another path than that of a data file of the table: rollbacks delete what
+    Raises: CorruptFileError if a marker names another path than a data file of the table: rollbacks delete what
         markers name.
     """
     folder = marker_folder(instant_time)

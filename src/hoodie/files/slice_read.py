@@ -115,10 +115,5 @@ def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | No
         merger=merger,
         delete_field=rule.delete_field,
         delete_marker=rule.delete_marker,
-        commits=_commit_records(config),
+        commits=CommitRecords(layout_of(config), history_path=config.history_path),
     )
-
-
-def _commit_records(config: TableConfig) -> CommitRecords:
-    layout = layout_of(config)
-    return CommitRecords(layout, history_path=config.history_path)

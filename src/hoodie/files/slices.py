@@ -59,7 +59,7 @@ class CountedInstants:
     @classmethod
     def of(cls, timeline: Timeline) -> CountedInstants:
         """Return the completed instants of a timeline."""
-        return cls(frozenset(found.requested_time for found in timeline.completed()), timeline.start)
+        return cls(frozenset(instant.requested_time for instant in timeline.completed()), timeline.start)
 
     def accepts(self, instant_time: str) -> bool:
         """Return whether blocks of this instant count."""
@@ -76,7 +76,7 @@ class FileSlice:
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...] = ()
     counted: CountedInstants | None = None
-    """Which log blocks of a slice of the metadata table count; None: all, as the names of its files tell."""
+    """Which log blocks of a slice of the metadata table count; None: all, as the names of its files show."""
 
     @property
     def size_bytes(self) -> int:
@@ -120,7 +120,7 @@ def latest_slices(
     path to the file ids that completed replace commits replaced. `as_of` (inclusive) is a requested time. The instants
     of ignored files are added to `ignored`.
 
-    A slice contains the log files that complete after the requested time of its base file, also if a compaction is
+    A slice contains the log files that complete after the requested time of its base file, even if a compaction is
     pending. Log files that are written during a compaction belong to the slice that the compaction creates, and to the
     previous slice until the compaction completes. As of a time before a compaction, a slice has the older base file and
     all log files requested by then.
@@ -193,11 +193,8 @@ class _PartitionFiles:
         """Return the newest slice of a file group; None if the group has no committed file."""
         bases = self.bases.get(file_id)
         base = max(bases, key=lambda found: found.instant_time) if bases else None
-        logs = tuple(log for log in self._sorted_logs(file_id) if base is None or self._since(log) >= base.instant_time)
-        return self._slice(file_id, base, logs)
-
-    def _sorted_logs(self, file_id: str) -> Iterator[LogFile]:
-        yield from sorted(self.logs.get(file_id, []), key=lambda log: log.name.sort_key)
+        logs = [log for log in self.logs.get(file_id, ()) if base is None or self._since(log) >= base.instant_time]
+        return self._slice(file_id, base, tuple(sorted(logs, key=lambda log: log.name.sort_key)))
 
     def _since(self, log: LogFile) -> str:
         """Return the time to compare with base instants: the log's completion time, or the base instant in its name."""
@@ -251,7 +248,7 @@ def slice_histories(
     file belongs to the newest slice whose base instant is not later than its completion time. If that time is not known
     (see `logs_in_doubt`), the log file belongs to the newest slice, which no cleaner deletes. In version 6 a log file
     belongs to the slice of the base instant in its name, or else to the one before it; all are listed, as their blocks
-    tell whether they count.
+    decide whether they count.
     """
     bases, logs = _committed(partition_path, listed, timeline, version)
     found: list[SliceHistory] = []
@@ -303,7 +300,7 @@ def _slices(
             start = newest
         else:
             since = since or log.name.instant_time
-            start = max((found for found in bases if found <= since), default=first_log)
+            start = max((base for base in bases if base <= since), default=first_log)
         by_start.setdefault(start, []).append(log)
     for start in sorted(by_start, reverse=True):
         yield FileSlice(partition_path, file_id, start, bases.get(start), tuple(by_start[start]))
@@ -320,7 +317,7 @@ def _named_slices(
     by_start: dict[str, list[LogFile]] = {start: [] for start in bases}
     first_log = min((log.name.instant_time for log in logs), default="")
     for log in sorted(logs, key=lambda found: found.name.sort_key):
-        start = max((found for found in bases if found <= log.name.instant_time), default=first_log)
+        start = max((base for base in bases if base <= log.name.instant_time), default=first_log)
         by_start.setdefault(start, []).append(log)
     for start in sorted(by_start, reverse=True):
         yield FileSlice(partition_path, file_id, start, bases.get(start), tuple(by_start[start]))

@@ -86,10 +86,7 @@ class TablePropertiesReader:
         )
 
     def last_read(self) -> TableConfig:
-        """Return the properties of the last `read`; read them if there was no `read` yet.
-
-        Raises: as `read`.
-        """
+        """Return the properties of the last `read`; read them if there was no `read` yet. Raises: as `read`."""
         last = self._last
         return self.read() if last is None else last[1]
 
@@ -110,7 +107,7 @@ def read_table_config(store: Store) -> TableConfig:
 def version_of_timeline(store: Store) -> TableVersion | None:
     """Return the table version by the folder that has the instants: 9 (or 8), or 6. None if there are no instants.
 
-    After an upgrade or downgrade both folders may have them: the one that was written later counts.
+    After an upgrade or downgrade both folders may have them: the folder with the newest instant counts.
     """
     newest = {version: _newest_instant(store, version) for version in (TableVersion.NINE, TableVersion.SIX)}
     version = max(newest, key=newest.__getitem__)  # of equals the first

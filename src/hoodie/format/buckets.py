@@ -32,7 +32,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class BucketCounts:
-    """The number of buckets of each partition: that of the first rule whose pattern is found in its path, or `default`.
+    """The number of buckets of each partition, from the first rule whose pattern is in its path, or `default`.
 
     `rules` are pairs of a pattern and a number.
     """

@@ -24,13 +24,12 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def parse_json(data: bytes | str, *, path: str, expected: str = "JSON") -> Any:
-    """Parse JSON text from the file `path`; `expected` says in errors what the text should be.
+    """Parse JSON text from the file `path`; `expected` names the text in errors.
 
     The result can be encoded as UTF-8, its numbers are finite and its integers have 64 bits. Objects and lists are
     nested up to `DEPTH_MAX` levels.
 
-    Raises:
-        CorruptFileError: the text is not such JSON, or an object has a key twice with different values.
+    Raises: CorruptFileError if the text is not such JSON, or an object has a key twice with different values.
     """
     try:
         raw = data.encode() if isinstance(data, str) else data
@@ -41,11 +40,7 @@ def parse_json(data: bytes | str, *, path: str, expected: str = "JSON") -> Any:
 
 
 def parse_json_object(data: bytes | str, *, path: str, expected: str = "a JSON object") -> dict[str, Any]:
-    """Parse JSON text that is an object.
-
-    Raises:
-        CorruptFileError: as `parse_json`, or the text is not an object.
-    """
+    """Parse JSON text that is an object. Raises: CorruptFileError as `parse_json`, or if the text is not an object."""
     found = parse_json(data, path=path, expected=expected)
     if not isinstance(found, dict):
         message = f"{expected} expected, found a {type(found).__name__}; restore the file from a copy"

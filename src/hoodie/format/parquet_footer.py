@@ -1,7 +1,7 @@
 """Footers of Parquet files: the greatest value of column chunks that have NaN becomes NaN.
 
 pyarrow leaves NaN out of the bounds, so that a reader for which NaN is greater than every number skips row groups with
-NaN. Parquet tells readers to ignore bounds that are NaN. docs/format/table.md §3.11. On disk: `parquet.thrift` of
+NaN. Readers of Parquet ignore bounds that are NaN. docs/format/table.md §3.11. On disk: `parquet.thrift` of
 Apache Parquet, in Thrift's compact protocol.
 """
 

@@ -49,8 +49,7 @@ def varint_at(data: bytes | memoryview, position: int, *, bytes_max: int = BYTES
 
     If `bytes_max` is 9, the ninth byte has eight bits, as Kryo writes longs.
 
-    Raises:
-        ValueError: the number has more than `bytes_max` bytes, or the data ends inside it.
+    Raises: ValueError if the number has more than `bytes_max` bytes, or the data ends inside it.
     """
     try:
         number = data[position]

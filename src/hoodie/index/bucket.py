@@ -1,6 +1,6 @@
 """The bucket index: the hash of a key decides the file group of its row (docs/format/table.md §5.5). Reads no data.
 
-A row belongs to its bucket whether or not the table has its key. So the hits of this index do not tell inserts from
+A row belongs to its bucket whether or not the table has its key. So the hits of this index do not separate inserts from
 updates: the merge with the file group does.
 """
 
@@ -38,7 +38,7 @@ from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 NEW_TABLE_BUCKETS: Final = 16
-"""Buckets of a new table, unless its properties say otherwise: files of 120 MiB hold 2 GiB of each partition."""
+"""Buckets of a new table, unless its properties set another number: files of 120 MiB hold 2 GiB of each partition."""
 _BUCKETS_MAX: Final = 10**8
 """A file id has eight digits for the bucket."""
 FIXED_OPTIONS: Final = (
@@ -120,7 +120,7 @@ def refuse_consistent_hashing(where: str) -> NoReturn:
 
 def _stored_counts(view: TableView) -> BucketCounts | None:
     """Return the numbers of the newest file that no pending replace commit wrote; None if there are no files."""
-    pending = {found.requested_time for found in view.timeline.pending() if found.action is Action.REPLACE_COMMIT}
+    pending = {instant.requested_time for instant in view.timeline.pending() if instant.action is Action.REPLACE_COMMIT}
     names = sorted(
         info.name
         for info in view.store.list(HASHING_CONFIG_FOLDER)
@@ -252,7 +252,7 @@ class BucketIndex(Index):
         ]
         engine = request.engine_for(sum(run.rows for run in request.runs) * _KEY_BYTES)
         hits = [hit for found in engine.run(assign, tasks) for hit in found]
-        current = {(found.partition_path, found.file_id) for found in slices}
+        current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
         merges = request.purpose is Purpose.MERGE
         is_met = [merges and (hit.partition_path, hit.file_id) in current for hit in hits]
         self.placed = tuple(hit for hit, met in zip(hits, is_met, strict=True) if not met)

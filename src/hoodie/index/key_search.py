@@ -66,7 +66,7 @@ _KEY_BATCH_ROWS = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySearch:
-    """What a search needs to know about the table. Picklable.
+    """The properties of the table that a search needs. Picklable.
 
     `is_global`: merged records are searched, so a deleted record is not found; the rows come from any partition.
     `update_partition_path`: with a global search, a row whose key is in another partition may move.

@@ -55,7 +55,7 @@ class IndexKind:
     metadata_partition: PartitionKind | None = None
     """The metadata partition that the index needs, with the settings for a new table; None if it needs none."""
     places_rows: bool = False
-    """Whether the key alone decides the file group of a row. Then every write tags its rows, a hit does not tell that
+    """Whether the key alone decides the file group of a row. Then every write tags its rows, a hit does not mean that
     the table has the key, and the index places the inserts."""
     own_options: tuple[Option[Any], ...] = ()
     """Options that a table with this index stores, which no write and no other index may set."""

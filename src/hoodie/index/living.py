@@ -33,7 +33,7 @@ def living_hits(
     """Return the hits, less those of file groups whose logs delete the key, if another file group has the row's key.
 
     If no file group has the record, the row keeps its hit in the file group with the newest log, whose delete is the
-    last one. A write that only adds rows (`Purpose.ADD`) asks whether the table has the records: no such hit is kept.
+    last one. A write that only adds rows (`Purpose.ADD`) checks whether the table has the records: no such hit is kept.
 
     Memory: two bytes for each staged row, and 8 for each hit in question. Merged records are read only of the file
     groups that have logs and such a row.
@@ -69,7 +69,7 @@ def _in_several(store: Store, hits: Sequence[StagedHits]) -> npt.NDArray[np.bool
 def _rows_by_group(
     store: Store, hits: Sequence[StagedHits], asked: npt.NDArray[np.bool_] | None = None
 ) -> Iterator[tuple[Group, Rows]]:
-    """Yield the ordinals of each file group's hits that are asked for, ascending; groups without any are left out."""
+    """Yield the ordinals of each file group's requested hits, ascending; groups without any are left out."""
     groups: dict[Group, list[StagedHits]] = {}
     for hit in hits:
         groups.setdefault((hit.partition_path, hit.file_id), []).append(hit)
@@ -115,7 +115,7 @@ class _FindDead:
     runs: tuple[StagedRun, ...]
 
     def __call__(self, task: _DeadTask, context: TaskContext) -> list[StagedHits]:
-        """Write the asked rows that the merged slice does not have. Memory: their keys, and `read_file_slice`."""
+        """Write the requested rows that the merged slice does not have. Memory: their keys, and `read_file_slice`."""
         store = open_store(self.store)
         with StageReader(store) as reader:
             ordinals = np.asarray(reader.read(task.asked).column("row"))
@@ -135,7 +135,7 @@ def _less_the_last(
     dead: dict[Group, Rows],
     slices: dict[Group, FileSlice],
 ) -> dict[Group, Rows]:
-    """Return the dead hits, less one of each row that lives nowhere: that of the newest log."""
+    """Return the dead hits, less one of each row that lives nowhere: the hit of the newest log."""
     lives = np.zeros(len(asked), np.bool_)
     for group, rows in _rows_by_group(store, hits, asked):
         lives[np.setdiff1d(rows, dead.get(group, ()), assume_unique=True)] = True

@@ -20,7 +20,7 @@ from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.view.table_view import TableView
 
 _COMMITS_ASKED = 3
-"""Newest commits that are asked for the names of file groups."""
+"""Newest commits whose file groups are read."""
 
 
 def stored_index(config: TableConfig) -> IndexKind | None:
@@ -43,7 +43,7 @@ def table_index(config: TableConfig) -> IndexKind:
 
 
 def wants_record_index(config: TableConfig) -> bool:
-    """Return whether the table's properties ask for a record index of the whole table, whether or not it has one.
+    """Return whether the table's properties enable a record index of the whole table, whether or not it has one.
 
     `create` and index builds store the index type and the switches, `t.index.drop` removes them. A JVM call without
     index options may drop the index; it leaves these properties.
@@ -53,7 +53,7 @@ def wants_record_index(config: TableConfig) -> bool:
 
 
 def lost_record_index(view: TableView) -> str | None:
-    """Return a message if the table asks for a record index and has none; None otherwise.
+    """Return a message if a record index is enabled but missing; None otherwise.
 
     A table without writes has no index yet: its first write adds it.
     """
@@ -64,7 +64,7 @@ def lost_record_index(view: TableView) -> str | None:
         return None
     named = ",".join(sorted(config.metadata_partitions)) or "nothing"
     return (
-        f"the record index of {view.store.uri('')} is missing: the properties ask for it, but "
+        f"the record index of {view.store.uri('')} is missing: the properties enable it, but "
         f"hoodie.table.metadata.partitions names {named} (a JVM call without index options drops it, and a rollback or "
         "restore that dies can lose it)"
     )
@@ -99,10 +99,7 @@ def partition_follows_columns(config: TableConfig) -> bool:
 
 
 def check_index_options(config: TableConfig, properties: Mapping[str, str]) -> None:
-    """Refuse options of a call that differ from what the table's index stores.
-
-    Raises: InvalidConfigError.
-    """
+    """Refuse options of a call that differ from what the table's index stores. Raises: InvalidConfigError."""
     kind = stored_index(config)
     if kind is None:
         return
@@ -125,7 +122,7 @@ def _refuse_unnamed_buckets(view: TableView) -> None:
         file_ids = [stat.file_id for stat in view.commit_metadata(instant).write_stats()]
         if looks_bucketed(file_ids):
             raise UnsupportedError(
-                f"{where}: file group {file_ids[0]} is that of a bucket index, which the table's properties do not "
+                f"{where}: file group {file_ids[0]} belongs to a bucket index, which the table's properties do not "
                 'name; store it with t.index.switch("bucket", buckets=…), or pass '
                 f"{indexes.INDEX_TYPE_KEY}=BUCKET and {indexes.BUCKET_COUNT.key}=… to each write, as to JVM Hudi"
             )
@@ -164,8 +161,8 @@ def index_of(view: TableView, properties: Mapping[str, str]) -> Index:
 def breaks_new_index(before: TableConfig, now: TableConfig) -> bool:
     """Return whether a write that began with the properties `before` may break what the index relies on now.
 
-    The write may have put a key into a file group that is not that of its bucket, into a second partition although keys
-    are unique in the whole table now, or into another partition than that of its columns. A record index that was built
+    The write may have put a key into a file group of another bucket, into a second partition although keys
+    are unique in the whole table now, or into another partition than its columns have. A record index that was built
     since the write began is no such change: the write brings it up to date when it commits.
     """
     old, new = _index(before), _index(now)
@@ -196,7 +193,7 @@ def partitions_to_add(view: TableView) -> tuple[PartitionKind, ...]:
     Raises: as `index_kind`.
     """
     if view.timeline.writes().instants or view.has_archived_instants():
-        # Not asked first: a table service works on a table whose index this release lacks.
+        # Checked last: a table service works on a table whose index this release lacks.
         return ()
     wanted = table_index(view.config).metadata_partition
     if wanted is None or wanted.name in view.config.metadata_partitions:

@@ -62,7 +62,7 @@ class SimpleIndex(Index):
         slices = tuple(list_slices(self.view, touched))
         if not request.runs or not slices:
             return Tagged(slices=slices)
-        engine = request.engine_for(sum(found.size_bytes for found in slices))
+        engine = request.engine_for(sum(file_slice.size_bytes for file_slice in slices))
         search = KeySearch(
             store=self.view.store.spec,
             read=whole_read(self.view, request.schema, request.merger),
@@ -79,7 +79,7 @@ class SimpleIndex(Index):
         runs_of: dict[str, list[StagedRun]] = {}
         for run in request.runs:
             runs_of.setdefault(run.partition_path, []).append(run)
-        total = sum(found.size_bytes for found in slices)
+        total = sum(file_slice.size_bytes for file_slice in slices)
         limit = max(total // (engine.parallelism * 2), _PROBE_BYTES_MIN)
         number = 0
         by_partition: dict[str, list[FileSlice]] = {}

@@ -1,4 +1,4 @@
-"""Compute the changes of a merge in this process, from Arrow data; tell whether every Spark session computes the same.
+"""Compute the changes of a merge in this process, from Arrow data; check whether every Spark session computes the same.
 
 The record keys of the source are looked up, so that only files that can hold them are read. The whole table is read for
 a clause for stored rows that no source row matches, and if `on` is not the equality of the columns that name a record.
@@ -63,7 +63,7 @@ _Sides: TypeAlias = Mapping[Group, tuple[pa.Table | None, pa.Table | None]]
 
 
 def plan_source_lookup(plan: MergePlan, source: pa.Table) -> ScanPlan:
-    """Plan the read of the stored rows that have the keys of source rows, of which only the key columns are needed.
+    """Plan the read of the stored rows that have the keys of source rows; the source needs only its key columns.
 
     Raises: RecordKeyError for null keys; SchemaMismatchError; ViewOvertakenError.
     """
@@ -265,7 +265,7 @@ def _change_schema(plan: MergePlan) -> pa.Schema:
 def joined_places(target: pa.Table, source: pa.Table, pairs: Sequence[Equality]) -> tuple[_Places, _Places]:
     """Return the row numbers of both sides of every pair of rows that meet, in the order of the source.
 
-    Values are equal as in Spark SQL: null equals null only if the pair says so, NaN equals NaN, and 0.0 equals -0.0.
+    Values are equal as in Spark SQL: null equals null only in a pair with `<=>`, NaN equals NaN, and 0.0 equals -0.0.
     Memory: several integers for each row. Raises: SchemaMismatchError for types that cannot be compared without a cast.
     """
     codes = np.zeros(target.num_rows + source.num_rows, np.int64)

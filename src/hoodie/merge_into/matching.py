@@ -23,7 +23,7 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """What `on` asks of two rows that meet.
+    """The conditions of `on` for two rows that meet.
 
     `pairs`: columns that are equal. `also`: a further condition in SQL, in which every column has the name of its side
     before it; None if there is none.
@@ -34,7 +34,7 @@ class Matching:
 
 
 def matching_of(merge: Merge, names: Sequence[str], source_names: Sequence[str], *, takes_conditions: bool) -> Matching:
-    """Return what `on` asks; `names` and `source_names` are the columns of the table and of the source.
+    """Return the conditions of `on`; `names` and `source_names` are the columns of the table and of the source.
 
     `takes_conditions`: whether it may have other parts than equalities of a column of each side.
 

@@ -38,7 +38,7 @@ _NOTHING: Final = Translated(None, False)
 
 
 def translated(expression: pc.Expression, schema: pa.Schema) -> Translated:
-    """Return what of an expression SQL can say: comparisons of columns with values, IN, IS NULL, AND, OR and NOT.
+    """Translate the parts that SQL has too: comparisons of columns with values, IN, IS NULL, AND, OR and NOT.
 
     Of parts that are joined by AND, those that cannot be translated are left out.
 
@@ -184,7 +184,7 @@ class _Parser:
         while not values or self._next_is(","):
             values.append(self._value(kind))
         self._expect("]", ",", "null_matching_behavior", "=", "MATCH", "}", ")")
-        # Of a null pyarrow says that it is not in the values; SQL says null.
+        # For a null, pyarrow returns false; SQL returns null.
         return Translated(f"({quoted(name)} IS NOT NULL AND {quoted(name)} IN ({', '.join(values)}))", True)
 
     def _column(self) -> str:

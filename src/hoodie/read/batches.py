@@ -45,7 +45,7 @@ def _batches(plan: ScanPlan, scan: SliceScan, batch_rows: int | None) -> Iterato
     threads = min(LocalEngine().threads, len(slices))
     if threads == 0:
         return
-    rows = ahead((partial(read, found) for found in slices), threads=threads, waiting=threads * _WAITING)
+    rows = ahead((partial(read, file_slice) for file_slice in slices), threads=threads, waiting=threads * _WAITING)
     for batch in rows:
         for start in range(0, batch.num_rows, batch_rows or max(batch.num_rows, 1)):
             yield batch.slice(start, batch_rows)

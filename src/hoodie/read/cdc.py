@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import LocalEngine, TaskContext
+from hoodie.files.merged_slice import written_keys
 from hoodie.files.slices import FileSlice
 from hoodie.format.log.cdc_block import CdcOperation
 from hoodie.format.schema.arrow_types import blanks
 from hoodie.read.cdc_plan import CdcPlan, GroupChange, logged_rows
-from hoodie.read.late_rows import numbered_keys, scan_of_late_rows
-from hoodie.read.local import SliceScan
+from hoodie.read.local import KeySet, SliceScan
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.differences import differing_rows
 from hoodie.records.keys.sorting import KeyLookup
@@ -143,10 +143,10 @@ def _computed(store: Store, change: GroupChange, shape: _Shape) -> Iterator[pa.R
     if scans.late is None or after is None:
         return
     keys = written[RECORD_KEY].combine_chunks()
-    late = scan_of_late_rows(store, after, scans.late.after, scans.instant_time, keys, left)
+    late = _scan_of_late_rows(store, after, scans.late.after, scans.instant_time, keys, left)
     if late is not None:
-        older = numbered_keys(_rows(store, change.before, replace(scans.late.before, keys=late.keys)))
-        newer = numbered_keys(_rows(store, after, late))
+        older = _numbered_keys(_rows(store, change.before, replace(scans.late.before, keys=late.keys)))
+        newer = _numbered_keys(_rows(store, after, late))
         left = KeyLookup(newer[RECORD_KEY].combine_chunks())
         yield from _compared(iter(older.to_batches()), newer, left, scans.instant_time, shape, only_differing=True)
 
@@ -230,3 +230,43 @@ class _Shape:
     def _struct(self, columns: Mapping[str, pa.Array], mask: pa.BooleanArray | None = None) -> pa.StructArray:
         fields = list(self._image_type)
         return pa.StructArray.from_arrays([columns[child.name] for child in fields], fields=fields, mask=mask)
+
+
+def _scan_of_late_rows(
+    store: Store, after: FileSlice, scan: SliceScan, instant_time: str, written: pa.StringArray, left: KeyLookup
+) -> SliceScan | None:
+    """Return `scan`, limited to the keys in the commit's log blocks whose rows have another commit time; None if none.
+
+    In a merge-on-read table with ordering columns, a late row may fill fields of the row that wins, or make a deleted
+    row visible again (docs/format/table.md §6.4, §6.5). The log blocks of the commit contain the keys of these rows.
+
+    `after` is the slice after the commit. `written` are the keys of the rows with the commit's time, `left` all keys
+    after the commit. Memory: the keys that the commit logged.
+
+    Raises: as `written_keys`.
+    """
+    if not after.log_files or scan.merge is None:
+        return None
+    keys = written_keys(store, after, scan.merge, instant_time)
+    keys = keys.filter(pc.invert(pc.is_in(keys, value_set=written)))
+    found, _ = left.find(pa.chunked_array([keys]))
+    return replace(scan, keys=KeySet.of(pa.table({RECORD_KEY: keys.take(pa.array(found))}))) if len(found) else None
+
+
+def _numbered_keys(rows: pa.Table) -> pa.Table:
+    """Return the rows with record keys that occur once: a number is appended, which counts the rows with the key.
+
+    So rows of a key that a file group holds twice are compared in their order.
+
+    >>> _numbered_keys(pa.table({RECORD_KEY: ["a", "b", "a"]}))[RECORD_KEY].to_pylist()
+    ['a:0', 'b:0', 'a:1']
+    """
+    keys = rows[RECORD_KEY].combine_chunks()
+    codes = np.asarray(keys.dictionary_encode().indices)
+    order = np.argsort(codes, kind="stable")
+    ordered, places = codes[order], np.arange(len(codes))
+    numbers = np.empty_like(places)
+    numbers[order] = places - np.searchsorted(ordered, ordered)
+    numbered = pc.binary_join_element_wise(keys, pa.array(numbers).cast(pa.string()), ":")
+    place = rows.schema.get_field_index(RECORD_KEY)
+    return rows.set_column(place, rows.schema.field(place), numbered)

@@ -48,7 +48,7 @@ _Group = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _LoggedGroups:
-    """What a commit tells of its file groups: CDC log files with their sizes, and which groups are new."""
+    """What a commit recorded about its file groups: CDC log files with their sizes, and which groups are new."""
 
     files: Mapping[_Group, Mapping[str, int]] = field(default_factory=dict)
     new: frozenset[_Group] = frozenset()
@@ -73,8 +73,8 @@ class _LoggedGroups:
                 new.add(group)
         return cls(files, frozenset(new))
 
-    def tell_all_of(self, groups: set[_Group]) -> bool:
-        """Return whether no state before the commit is needed to know the changes of these groups."""
+    def have_all_of(self, groups: set[_Group]) -> bool:
+        """Return whether no state before the commit is needed for the changes of these groups."""
         return groups <= {*self.files, *self.new}
 
 
@@ -281,7 +281,7 @@ def _commits(
     check_not_taken_back(view, start, end, found_archived)
     archived = [found for found in found_archived if found.action.writes_data]
     commits = dict(view.archived_commits(archived))
-    active = [found for found in at_end.completed_writes() if view.order_time(found) > start]
+    active = [write for write in at_end.completed_writes() if view.order_time(write) > start]
     check_no_write_between(at_end, [*archived, *active])
     for instant in sorted([*archived, *active], key=view.order_time):
         yield instant, commits.get(instant) or view.commit_metadata(instant)
@@ -314,7 +314,7 @@ def _of_commit(
     except ViewOvertakenError:
         raise
     except HistoryLostError as error:
-        if not logged.tell_all_of(written | gone):
+        if not logged.have_all_of(written | gone):
             raise
         lost = error
     after = _slices(after_view, partitions)

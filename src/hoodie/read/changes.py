@@ -39,14 +39,6 @@ Columns = str | Sequence[str] | None
 """Names as in `chosen_columns`; None for all columns."""
 
 
-def _last_taken_back(view: TableView, start: str, archived: Collection[Instant]) -> str:
-    """Return the order time of the last restore or rollback that takes back commits up to `start`; else `start`.
-
-    A place at this time is behind it. `archived` and errors as for `check_not_taken_back`.
-    """
-    return max((view.order_time(found) for found, _ in _taken_back(view, start, archived)), default=start)
-
-
 def check_not_taken_back(view: TableView, start: str, end: str | None, archived: Collection[Instant]) -> None:
     """Refuse a span in which commits up to `start` were taken back: the caller may have rows that are gone.
 
@@ -92,7 +84,7 @@ def _taken_back(view: TableView, start: str, archived: Iterable[Instant]) -> Ite
 
 
 def _first_restored(view: TableView, restore: Instant) -> str:
-    """Return the earliest requested time of the commits that a restore took back; empty if no plan tells it."""
+    """Return the earliest requested time of the commits that a restore took back; empty if no plan contains it."""
     content = _plan_of(view, restore)
     if not content:
         return ""
@@ -115,7 +107,7 @@ def _rolled_back(view: TableView, rollback: Instant) -> str:
         plan = RollbackPlan.parse(content, path=view.path_of(rollback))
         target = plan.instant_to_rollback
         return target.commit_time if target is not None and may_have_completed(plan) else ""
-    # Its plan was not archived, or it never had one. Nothing tells whether the target had completed.
+    # Its plan was not archived, or it never had one. Whether the target had completed is unknown.
     try:
         done = read_instant(view.store, view.layout, rollback)
     except InstantNotFoundError:
@@ -204,8 +196,8 @@ def plan_batch(
     `columns` and `where` as for `plan_scan`; the condition is tested on the rows as of `until`, and excludes files.
 
     Only file slices that a commit of the span wrote are read, and only the files of the archived timeline that may have
-    one of these commits. `fallback`: what to do if the rows cannot be told any more: "error", or "snapshot", which
-    reads the whole table as it is now, and warns.
+    one of these commits. `fallback`: what to do if the changed rows are lost: "error", or "snapshot", which reads
+    the whole table as it is now, and warns.
 
     Raises: ViewOvertakenError if the read must be planned again on a new view;
         HistoryLostError if files that `until` needs were cleaned, or a restore or a rollback after `since` took
@@ -248,13 +240,15 @@ def _plan(
         archived = view.archived_instants(newest, end)
         writes = (view.order_time(found) for found in archived if found.action.writes_data)
         scan = scan_of(at_end)
-        until = max((newest, *writes, _last_taken_back(at_end, newest, archived)))
+        # A consumer at this position has passed the restores and rollbacks of earlier commits.
+        taken_back = (at_end.order_time(found) for found, _ in _taken_back(at_end, newest, archived))
+        until = max((newest, *writes, *taken_back))
         return ChangesPlan(
             scan=scan, since=since, until=until, is_snapshot=True, commits=len(at_end.completed_writes())
         )
     found_archived = view.archived_instants(start, end)
     check_not_taken_back(view, start, end, found_archived)
-    chosen = [found for found in at_end.completed_writes() if view.order_time(found) > start]
+    chosen = [write for write in at_end.completed_writes() if view.order_time(write) > start]
     archived = [found for found in found_archived if found.action.writes_data]
     check_no_write_between(at_end, [*archived, *chosen])
     scan = scan_of(at_end)
@@ -285,7 +279,7 @@ def completed_between(view: TableView, since: When | None, until: When | None) -
     """
     start, end = span_of(view, since, until)
     at_end = view if end is None else view.as_completed_by(end)
-    active = [found for found in at_end.completed_writes() if view.order_time(found) > (start or "")]
+    active = [write for write in at_end.completed_writes() if view.order_time(write) > (start or "")]
     return sorted([*view.archived_writes(start or "", end), *active], key=view.order_time)
 
 

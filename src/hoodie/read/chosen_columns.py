@@ -46,7 +46,7 @@ def chosen_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> tu
 
     A column whose name has a dot takes precedence over a field of that name. The case of names does not matter.
 
-    Raises: as `checked_columns`; InvalidConfigError for two results of one name, one of which is a field.
+    Raises: as `checked_columns`; InvalidConfigError for two results of one name if one is a field.
 
     >>> nested = pa.schema([("id", pa.int32()), ("st", pa.struct([("a", pa.int32()), ("b", pa.int32())]))])
     >>> chosen_columns(nested, ["id", "ST.a"])

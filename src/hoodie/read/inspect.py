@@ -259,14 +259,14 @@ def _slice_row(found: FileSlice, row_counts: RowCounts) -> dict[str, Any]:
 def _partition_row(
     partition_path: str, slices: list[FileSlice], row_counts: RowCounts, latest_instant: str
 ) -> dict[str, Any]:
-    rows = [_slice_row(found, row_counts) for found in slices]
+    rows = [_slice_row(file_slice, row_counts) for file_slice in slices]
     counts = [row["base_rows"] for row in rows if row["base_file"] is not None]
     return {
         "partition_path": partition_path,
         "file_groups": len(slices),
         "base_rows": None if None in counts else sum(counts),
-        "size_bytes": sum(found.size_bytes for found in slices),
-        "log_files": sum(len(found.log_files) for found in slices),
+        "size_bytes": sum(file_slice.size_bytes for file_slice in slices),
+        "log_files": sum(len(file_slice.log_files) for file_slice in slices),
         "latest_instant": latest_instant,
     }
 

@@ -1,6 +1,6 @@
 """Find the file groups that can hold given record keys, so that a read opens no other file.
 
-The record index knows them. With a bucket index the hash of a key gives them.
+The record index contains them. With a bucket index they follow from the hash of a key.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class KeyHolders:
 
     def among(self, slices: list[FileSlice]) -> list[FileSlice]:
         """Return the slices of these file groups; an index entry may name a file group that no longer exists."""
-        return [found for found in slices if (found.partition_path, found.file_id) in self.groups]
+        return [file_slice for file_slice in slices if (file_slice.partition_path, file_slice.file_id) in self.groups]
 
 
 @dataclass(frozen=True, slots=True)

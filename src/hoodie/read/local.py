@@ -37,7 +37,7 @@ def read_table(plan: ScanPlan) -> pa.Table:
     def read(found: FileSlice, context: TaskContext) -> pa.Table:
         return pa.Table.from_batches(list(scan.batches(plan.view.store, found)), plan.output_schema)
 
-    sizes = [found.size_bytes for found in plan.slices]
+    sizes = [file_slice.size_bytes for file_slice in plan.slices]
     tables = engine_beside(plan.view.store.spec, sum(sizes)).run(read, plan.slices)
     return pa.concat_tables(tables) if tables else plan.output_schema.empty_table()
 
@@ -170,7 +170,7 @@ class SliceScan:
     def filters_rows(self) -> bool:
         """Whether rows are filtered. If so, the number of rows in a file is not the number of rows returned."""
         filters = (self.coarse, self.exact, self.also, self.instants, self.keys)
-        return any(found is not None for found in filters)
+        return any(condition is not None for condition in filters)
 
     def batches(self, store: Store, found: FileSlice) -> Iterator[pa.RecordBatch]:
         """Read the slice's rows that match, with the plan's columns.
@@ -241,8 +241,8 @@ def stream(plan: ScanPlan) -> pa.RecordBatchReader:
     scan = SliceScan.of(plan)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for found in sorted(plan.slices, key=lambda one: bool(one.log_files)):
-            yield from scan.batches(plan.view.store, found)
+        for file_slice in sorted(plan.slices, key=lambda one: bool(one.log_files)):
+            yield from scan.batches(plan.view.store, file_slice)
 
     return reader_of(plan.output_schema, batches())
 

@@ -1,4 +1,4 @@
-"""Merge small logs on threads of this process, for engines that read base files themselves: decision 0020.
+"""Merge small logs on threads of this process, for engines that read base files on their own: decision 0020.
 
 Such an engine leaves out the rows of base files that log files replace or delete: `Superseded` finds them. The files of
 a slice never change, and their names are never used again: they contain a UUID of the file group, the instant and a
@@ -105,7 +105,7 @@ class _Bits:
         self._end = 0
 
     def add(self, positions: npt.NDArray[np.int64]) -> None:
-        """Set the bits of these positions, of which there is at least one."""
+        """Set the bits of these positions (at least one)."""
         self._end = max(self._end, int(positions.max()) + 1)
         if self._end > len(self._marked):
             more = max(self._end, 2 * len(self._marked)) - len(self._marked)

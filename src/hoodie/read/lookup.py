@@ -130,9 +130,9 @@ def location_rows(keys: pa.StringArray, found: FoundLocations, zone: TimelineZon
 def _texts(locations: tuple[RecordLocation, ...], zone: TimelineZone) -> list[pa.StringArray]:
     """Return columns of the partition paths, file ids and instants of locations."""
     return [
-        pa.array([found.partition_path for found in locations], pa.string()),
-        pa.array([found.file_id for found in locations], pa.string()),
-        pa.array([instant_time_of_ms(found.instant_ms, zone) for found in locations], pa.string()),
+        pa.array([location.partition_path for location in locations], pa.string()),
+        pa.array([location.file_id for location in locations], pa.string()),
+        pa.array([instant_time_of_ms(location.instant_ms, zone) for location in locations], pa.string()),
     ]
 
 
@@ -163,7 +163,7 @@ def _located_by_files(view: TableView, wanted: pa.Table, *, as_of: str | None) -
 def slice_columns(slices: Sequence[FileSlice]) -> list[pa.StringArray]:
     """Return columns of the partition paths, file ids and base instants of file slices."""
     names = ("partition_path", "file_id", "base_instant_time")
-    return [pa.array([getattr(found, name) for found in slices], pa.string()) for name in names]
+    return [pa.array([getattr(file_slice, name) for file_slice in slices], pa.string()) for name in names]
 
 
 def _joined(

@@ -86,8 +86,8 @@ class PartitionPruning:
 
     def slices_in(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
         """Return the slices of the partitions that can hold matching rows."""
-        kept = self.keep({found.partition_path for found in slices})
-        return [found for found in slices if found.partition_path in kept]
+        kept = self.keep({file_slice.partition_path for file_slice in slices})
+        return [file_slice for file_slice in slices if file_slice.partition_path in kept]
 
     def _values(self, paths: list[str]) -> tuple[pa.Table, dict[str, pa.BooleanArray]]:
         """Return typed partition values, a row for each path, and masks of values that the path does not determine."""

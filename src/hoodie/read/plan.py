@@ -134,30 +134,30 @@ class ScanPlan:
 
     @property
     def files(self) -> tuple[BaseFile, ...]:
-        """Base files that hold all rows of their slice, with the table's columns: an engine may read them itself."""
+        """Base files that hold all rows of their slice, with the table's columns: an engine may read them alone."""
         return tuple(found.base_file for found in self.slices if found.base_file is not None and self._is_plain(found))
 
     @property
     def merged(self) -> tuple[FileSlice, ...]:
         """Slices that `SliceScan` must read: rows of log files are merged, columns of files get their current names."""
-        return tuple(found for found in self.slices if not self._is_plain(found))
+        return tuple(file_slice for file_slice in self.slices if not self._is_plain(file_slice))
 
     @property
     def logged(self) -> tuple[FileSlice, ...]:
-        """Those of `merged` whose base file an engine may read itself, if it leaves out the superseded rows."""
+        """The slices of `merged` whose base file an engine may read alone, if it leaves out the superseded rows."""
         return tuple(
-            found
-            for found in self.slices
-            if found.base_file is not None
-            and found.log_files
-            and self.stored.are_in(found.base_file)
+            file_slice
+            for file_slice in self.slices
+            if file_slice.base_file is not None
+            and file_slice.log_files
+            and self.stored.are_in(file_slice.base_file)
             and not self.stored.makes_keys
         )
 
     @property
     def has_logs(self) -> bool:
         """Whether the scan has a slice with log files."""
-        return any(found.log_files for found in self.slices)
+        return any(file_slice.log_files for file_slice in self.slices)
 
     def _is_plain(self, found: FileSlice) -> bool:
         return found.base_file is not None and not found.log_files and self.stored.are_in(found.base_file)
@@ -233,7 +233,7 @@ class ScanPlan:
         return (coarse, False) if on_keys is None else (on_keys, True)
 
     def count_table_slices(self) -> int:
-        """Return the number of the table's file slices of which the read could need any.
+        """Return the number of the table's file slices that the read could need.
 
         The table is listed again if the plan did not list all of them.
 
@@ -346,7 +346,7 @@ def plan_keys(view: TableView, keys: pa.Table, *, as_of: str | None = None) -> S
         slices = holders.among(slices)
     if PARTITION_PATH in keys.column_names:
         paths = set(pc.unique(keys[PARTITION_PATH]).to_pylist())
-        slices = [found for found in slices if found.partition_path in paths]
+        slices = [file_slice for file_slice in slices if file_slice.partition_path in paths]
     return ScanPlan(
         view=view,
         schema=schema,
@@ -366,17 +366,17 @@ def explain(plan: ScanPlan) -> ReadExplained:
 
     Raises: ViewOvertakenError if others took files of the view between the two listings.
     """
-    total, told = plan.count_table_slices(), plan.skipped
-    others = told.by_partition_path + told.by_bucket + told.by_partition_stats + told.by_column_stats
+    total, skips = plan.count_table_slices(), plan.skipped
+    others = skips.by_partition_path + skips.by_bucket + skips.by_partition_stats + skips.by_column_stats
     unlisted = total - len(plan.slices) - others
     if plan.listed_by_partition:
-        skipped = replace(told, by_partition_path=told.by_partition_path + unlisted)
+        skipped = replace(skips, by_partition_path=skips.by_partition_path + unlisted)
     else:
-        skipped = replace(told, by_record_index=unlisted)
+        skipped = replace(skips, by_record_index=unlisted)
     return ReadExplained(
         all_file_slices=total,
         file_slices=len(plan.slices),
-        size_bytes=sum(found.size_bytes for found in plan.slices),
+        size_bytes=sum(file_slice.size_bytes for file_slice in plan.slices),
         skipped=skipped,
     )
 
@@ -399,7 +399,7 @@ def _slices(
     check_still_there(view, as_of)
     check_formats(view, slices)
     if kind == READ_OPTIMIZED:
-        return [replace(found, log_files=()) for found in slices if found.base_file is not None]
+        return [replace(file_slice, log_files=()) for file_slice in slices if file_slice.base_file is not None]
     return slices
 
 
@@ -426,8 +426,8 @@ def check_formats(view: TableView, slices: list[FileSlice]) -> None:
 
     Raises: UnsupportedError.
     """
-    for found in slices:
-        if found.base_file is not None and not found.base_file.name.endswith(".parquet"):
+    for file_slice in slices:
+        if file_slice.base_file is not None and not file_slice.base_file.name.endswith(".parquet"):
             raise UnsupportedError(
-                f"{view.store.uri(found.base_file.path)}: this release reads Parquet base files only; use JVM Hudi"
+                f"{view.store.uri(file_slice.base_file.path)}: this release reads Parquet base files only; use JVM Hudi"
             )

@@ -1,7 +1,7 @@
 """Translate a condition of Polars to SQL, whole or not at all.
 
 Polars shows the inputs of an expression, and not what it does with them. So each form that SQL has is built anew of the
-inputs, and compared with the expression: another version of Polars can only know fewer of them. Polars and SQL agree on
+inputs, and compared with the expression: another version of Polars can only have fewer of them. Polars and SQL agree on
 null and NaN; what they compare differently is refused.
 """
 
@@ -216,7 +216,7 @@ def _inputs(node: pl.Expr) -> list[pl.Expr]:
 
 
 def _is(node: pl.Expr, build: Callable[..., pl.Expr], *inputs: Any) -> bool:
-    """Return whether an expression is the one that is built of the inputs."""
+    """Return whether an expression equals the expression that is built of the inputs."""
     import polars as pl
 
     try:

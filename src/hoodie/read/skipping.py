@@ -55,7 +55,7 @@ _LOOKED_UP_MAX: Final = 256
 """Up to this number of rows are looked up by key; otherwise all rows of a column, or of its partitions, are read."""
 _PREFIXES_MAX: Final = 64
 _PLACE_LENGTH: Final = 24
-"""Characters of the key of a file's row that tell the column and the partition."""
+"""Characters of the key of a file's row that identify the column and the partition."""
 _SAME_ORDER_BELOW: Final = "\ue000"
 """Texts of smaller characters have the same order by their UTF-16 units, as the JVM joins them, and by UTF-8 bytes."""
 _FOOTER_BYTES_MAX: Final = 4096
@@ -66,7 +66,7 @@ _TICKS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkipRequest:
-    """What a read asks for. `as_of` is a requested time; `stored` is how files differ from `schema`."""
+    """Columns, condition and state of a read. `as_of` is a requested time; `stored`: how files differ from `schema`."""
 
     view: TableView
     where: Condition
@@ -79,7 +79,7 @@ def skip_slices(request: SkipRequest, slices: Sequence[FileSlice]) -> tuple[list
     """Return the slices that can hold rows matching the condition, and how many the partitions' ranges left out.
 
     All slices are returned if the table has no statistics of the condition's columns, or if they are damaged: they are
-    derived data, and a warning says so. Reads the rows of the condition's columns.
+    derived data, and a warning is issued. Reads the rows of the condition's columns.
     """
     kept, config = list(slices), request.view.config
     if not slices or not ColumnStatsKind().is_in(config):
@@ -119,7 +119,7 @@ def _in_partitions(
             'another writer, and lack rows that it brought back; build them again with t.index.build("column_stats")'
         )
         return slices
-    paths = sorted({found.partition_path for found in slices})
+    paths = sorted({file_slice.partition_path for file_slice in slices})
     reader = StatsReader(
         view.store, PartitionStatsKind(), visible_instants(timeline, view.whole_timeline()), version=view.config.version
     )
@@ -135,7 +135,7 @@ def _in_partitions(
     }
     can = can_match(request.where.tree, request.schema, bounds, len(paths))
     kept = {path for path, is_kept in zip(paths, can.tolist(), strict=True) if is_kept}
-    return [found for found in slices if found.partition_path in kept]
+    return [file_slice for file_slice in slices if file_slice.partition_path in kept]
 
 
 def _of_all_files(name: str, partition_path: str, rows: Mapping[str, StatsRow]) -> ColumnRange | None:
@@ -151,12 +151,12 @@ def _of_all_files(name: str, partition_path: str, rows: Mapping[str, StatsRow]) 
 
 
 def _is_later(metadata_timeline: Timeline, data_timeline: Timeline) -> bool:
-    """Return whether the metadata table has delta commits that the view does not know, completed or not.
+    """Return whether the metadata table has delta commits that the view does not contain, completed or not.
 
     Their rows replace those of the partitions that they overwrite, whose older files the view still reads. The view
-    knows what is on its timeline, what was archived, and what filled a partition before its last instant completed.
+    contains the instants of its timeline, the archived ones, and those before its last instant that filled a partition.
     """
-    last = max((found.completion_time or "" for found in data_timeline.completed()), default="")
+    last = max((instant.completion_time or "" for instant in data_timeline.completed()), default="")
     start = data_timeline.start or ""
 
     def is_unknown(found: Instant) -> bool:
@@ -205,7 +205,7 @@ def _rows_of_files(
     reader: StatsReader, slices: Sequence[FileSlice], types: Mapping[str, pa.DataType]
 ) -> Mapping[str, StatsRow]:
     """Read the rows of the columns: of single files if they are few, of few partitions, or of all files."""
-    files = [(found.partition_path, name_of(path)) for found in slices for path in found.paths]
+    files = [(file_slice.partition_path, name_of(path)) for file_slice in slices for path in file_slice.paths]
     if len(files) * len(types) <= _LOOKED_UP_MAX:
         return reader.rows_at({column_stats_key(name, path, file) for name in types for path, file in files})
     ordered = sorted({path for path, _ in files})
@@ -256,7 +256,7 @@ def _bounds(ranges: Sequence[ColumnRange | None], data_type: pa.DataType, *, nul
     if pa.types.is_timestamp(data_type):
         # Spark reads a time without a zone, of the column or the condition, in its session's zone: not known here.
         margin = _DAY_SECONDS * _TICKS[data_type.unit]
-    ranges = [None if found is None else _in_scale_of(found, data_type) for found in ranges]
+    ranges = [None if key_range is None else _in_scale_of(key_range, data_type) for key_range in ranges]
     trusted = [None if found is None or not _is_trusted(found, data_type) else found for found in ranges]
     lows = [None if found is None or found.low is None else _moved(found.low, -margin) for found in trusted]
     highs = [None if found is None or found.high is None else _moved(found.high, margin) for found in trusted]
@@ -264,8 +264,10 @@ def _bounds(ranges: Sequence[ColumnRange | None], data_type: pa.DataType, *, nul
         low=arrow_values(lows, data_type),
         high=arrow_values(highs, data_type),
         is_known=np.array([found is not None for found in trusted], np.bool_),
-        may_be_null=np.array([nulls or found is None or found.nulls > 0 for found in ranges], np.bool_),
-        may_have_value=np.array([found is None or _may_have_value(found) for found in ranges], np.bool_),
+        may_be_null=np.array([nulls or key_range is None or key_range.nulls > 0 for key_range in ranges], np.bool_),
+        may_have_value=np.array(
+            [found is None or found.values > found.nulls or _hides_texts(found) for found in ranges], np.bool_
+        ),
     )
 
 
@@ -314,7 +316,3 @@ def _hides_texts(found: ColumnRange) -> bool:
     """Return whether some of the nulls may be long values, which the JVM counts as nulls."""
     is_text = found.type is None or found.type.is_text
     return is_text and found.nulls > 0 and found.uncompressed_bytes > _FOOTER_BYTES_MAX
-
-
-def _may_have_value(found: ColumnRange) -> bool:
-    return found.values > found.nulls or _hides_texts(found)

@@ -1,7 +1,7 @@
 """Times of a caller (`as_of`, `since`, `until`): the state of the table that they mean; warnings for surprising ones.
 
-docs/operations/incremental-pipelines.md says which rule applies. Commits count by completion time where the table's
-version stores it, so that a state that was read once never changes. `requested:` before a time asks for the rule of JVM
+docs/operations/incremental-pipelines.md has the rule that applies. Commits count by completion time where the table's
+version stores it, so that a state that was read once never changes. `requested:` before a time chooses the rule of JVM
 Hudi, which compares requested times.
 """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def lazy_frame(dataset: TableDataset) -> pl.LazyFrame:
-    """Return the rows as a frame. Polars reads plain files itself; it gets other rows in batches, and filters them.
+    """Return the rows as a frame. Polars reads plain files on its own; it gets other rows in batches, and filters them.
 
     Raises: as `TableDataset.plain_files`.
     """

@@ -44,5 +44,5 @@ def change_schema(table_schema: pa.Schema) -> pa.Schema:
 
 
 def flags_deletes(schema: pa.Schema) -> bool:
-    """Return whether the rows of a schema tell by `IS_DELETED` that they delete their keys."""
+    """Return whether rows of a schema can delete their keys by `IS_DELETED`."""
     return IS_DELETED in schema.names and pa.types.is_boolean(schema.field(IS_DELETED).type)

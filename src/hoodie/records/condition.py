@@ -60,10 +60,7 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """Parse one Spark SQL condition.
-
-        Raises: InvalidConfigError for text that is not an expression.
-        """
+        """Parse one Spark SQL condition. Raises: InvalidConfigError for text that is not an expression."""
         return cls(text, parse_expression(text))
 
     @classmethod
@@ -140,7 +137,8 @@ class Condition:
 
         Raises: as `row_filter`; SchemaMismatchError also for values whose type differs from the schema's.
         """
-        flat = _partition_schema(values.column_names, schema)
+        columns = [resolve_name(name, schema) for name in values.column_names]
+        flat = pa.schema([(column.name, column.type) for column in columns])
         _check_types(values, flat)
         masks = unknown or {}
         kept = pa.repeat(True, values.num_rows)
@@ -209,11 +207,6 @@ def _is_true(condition: pc.Expression, values: pa.Table) -> pa.BooleanArray:
         # It fails for a partition that may have no row, or only rows that other parts of the condition leave out.
         return pa.repeat(True, values.num_rows)
     return pc.fill_null(found, False)
-
-
-def _partition_schema(names: Collection[str], schema: pa.Schema) -> pa.Schema:
-    columns = [resolve_name(name, schema) for name in names]
-    return pa.schema([(column.name, column.type) for column in columns])
 
 
 def _check_types(values: pa.Table, expected: pa.Schema) -> None:

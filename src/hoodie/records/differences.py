@@ -33,7 +33,7 @@ def differing_rows(left: pa.Table, right: pa.Table) -> Mask:
 def are_same_rows(left: pa.Table, right: pa.Table) -> bool:
     """Return whether no row differs; both tables have the same columns and number of rows.
 
-    Columns of different types differ. No column after the first one that differs is compared. Memory: a copy of one
+    Columns of different types differ. Columns behind the first different column are not compared. Memory: a copy of one
     column.
 
     >>> rows = pa.table({"v": [1.0, float("nan")]})

@@ -106,7 +106,9 @@ class _Leaves:
         tested = _null_test(inner)
         if tested is not None:
             found = self._bounds(tested[0])
-            return None if found is None else _may(found, null=tested[1] != negated)
+            if found is None:
+                return None
+            return found.may_have_value if tested[1] == negated else found.may_be_null
         if negated:
             return None
         if type(node) in _MIRRORED:
@@ -183,10 +185,6 @@ def _null_test(node: exp.Expression) -> tuple[exp.Expression, bool] | None:
     if isinstance(node, exp.Anonymous) and node.name.lower() in ("isnull", "isnotnull") and len(node.expressions) == 1:
         return node.expressions[0], node.name.lower() == "isnull"
     return None
-
-
-def _may(found: Bounds, *, null: bool) -> Mask:
-    return found.may_be_null if null else found.may_have_value
 
 
 def _between(self: _Leaves, node: exp.Between) -> Mask | None:

@@ -1,6 +1,6 @@
 """Rows as JSON text, a column at a time: the images of change data in JVM Hudi's queries are such texts.
 
-The text of a value is that of Spark's `to_json`; nulls are written.
+Values have the text of Spark's `to_json`; nulls are written.
 """
 
 from __future__ import annotations
@@ -96,18 +96,15 @@ def _maps(values: pa.MapArray) -> pa.Array:
 
 def _joined(head: str, lists: pa.Array, texts: pa.Array, tail: str) -> pa.Array:
     """Join the texts of the values of each list."""
-    lengths = np.asarray(pc.fill_null(pc.list_value_length(_as_list(lists)), 0))
+    counted = lists
+    if pa.types.is_map(lists.type):
+        entry = pa.struct([lists.type.key_field.with_name("key"), lists.type.item_field.with_name("value")])
+        counted = lists.cast(pa.list_(entry))
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(counted), 0))
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int64())
     joined = pc.binary_join(pa.LargeListArray.from_arrays(offsets, texts), ",")
     whole = pc.binary_join_element_wise(head, joined.cast(pa.string()), tail, "")
     return pc.if_else(lists.is_valid(), whole, pa.scalar(None, pa.string()))
-
-
-def _as_list(values: pa.Array) -> pa.Array:
-    if not pa.types.is_map(values.type):
-        return values
-    entry = pa.struct([values.type.key_field.with_name("key"), values.type.item_field.with_name("value")])
-    return values.cast(pa.list_(entry))
 
 
 def _base64(values: pa.Array) -> pa.Array:

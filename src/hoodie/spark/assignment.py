@@ -48,7 +48,7 @@ class Assignment:
         return self._converted(value, self.given, self.wanted)
 
     @property
-    def _told(self) -> str:
+    def _mismatch(self) -> str:
         return (
             f"{self.call}: a value of type {self.given.simpleString()} for the table's column {self.column} of type "
             f"{self.wanted.simpleString()}"
@@ -65,7 +65,7 @@ class Assignment:
         if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
             return self._map(value, given, wanted)
         if isinstance(given, _NESTED) or isinstance(wanted, _NESTED):
-            raise SchemaMismatchError(f"{self._told}: expected the same nested fields; nothing was written")
+            raise SchemaMismatchError(f"{self._mismatch}: expected the same nested fields; nothing was written")
         return self._leaf(value, given, wanted)
 
     def _struct(self, value: Any, given: T.StructType, wanted: T.StructType) -> Any:
@@ -73,7 +73,7 @@ class Assignment:
         names = sorted(field.name.lower() for field in wanted.fields)
         if sorted(field.name.lower() for field in given.fields) != names or len(found) < len(names):
             raise SchemaMismatchError(
-                f"{self._told}: expected the same nested fields, {', '.join(wanted.names)}, found "
+                f"{self._mismatch}: expected the same nested fields, {', '.join(wanted.names)}, found "
                 f"{', '.join(given.names)}; name them, as in named_struct('{wanted.names[0]}', …); nothing was written"
             )
         fields = []
@@ -91,7 +91,9 @@ class Assignment:
 
     def _leaf(self, value: Any, given: T.DataType, wanted: T.DataType) -> Any:
         if self.exact:
-            raise SchemaMismatchError(f"{self._told}: expected the same types of nested fields; nothing was written")
+            raise SchemaMismatchError(
+                f"{self._mismatch}: expected the same types of nested fields; nothing was written"
+            )
         if isinstance(given, T.StringType) and not isinstance(wanted, T.StringType):
             return self._parsed(value, wanted)
         cast = value.cast(wanted)
@@ -114,7 +116,9 @@ class Assignment:
         return F.when(value.isNull() | cast.isNotNull(), cast).otherwise(refused)
 
     def _refused(self, why: str) -> Any:
-        return F.raise_error(F.lit(f"hoodie.errors.SchemaMismatchError: {self._told}: {why}; nothing was committed"))
+        return F.raise_error(
+            F.lit(f"hoodie.errors.SchemaMismatchError: {self._mismatch}: {why}; nothing was committed")
+        )
 
 
 def _in_range(value: Any, given: T.DataType, bits: int) -> Any:

@@ -1,4 +1,4 @@
-"""Tables in Spark's catalog: an entry tells where its table is, as the comment of its first column.
+"""Tables in Spark's catalog: an entry records the path of its table in the comment of its first column.
 
 Spark hides properties and location of a table with a Python data source, from its `DESCRIBE` and from the source. The
 comment of a column is in the schema, which the source gets, and which classic and Connect sessions return.
@@ -35,7 +35,7 @@ class CatalogEntry:
 
 
 def uri_of_schema(schema: T.StructType) -> CatalogEntry | None:
-    """Return the entry that the schema of a catalog's table tells; None for other schemas."""
+    """Return the entry that the schema of a catalog's table contains; None for other schemas."""
     comment = str(schema.fields[0].metadata.get("comment", "")) if schema.fields else ""
     for prefix in (_MANAGED, _EXTERNAL):
         if comment.startswith(prefix):
@@ -57,7 +57,7 @@ class Catalog:
     def find(self, name: str) -> CatalogEntry | None:
         """Return the entry of a table of ours; None for other names, and for views."""
         try:
-            # Asked first: Spark 4 prints an error of several kB for a query of an unknown table, although it is caught.
+            # First: Spark 4 prints an error of several kB for a query of an unknown table, although it is caught.
             if not self.exists(name):
                 return None
             schema = plain_sql(self._session, f"SELECT * FROM {name}").schema
@@ -118,9 +118,9 @@ class Catalog:
         return plain_sql(self._session, text, **frames)
 
     def _of_others(self, name: str) -> CatalogEntry | None:
-        """Return the location of a table that was created with one of our providers, by JVM Hudi say.
+        """Return the location of a table that was created with one of our providers, for example by JVM Hudi.
 
-        A classic session asks Spark's catalog for what DESCRIBE of Spark 4 leaves out; Spark Connect has no way to it.
+        A classic session reads in Spark's catalog what DESCRIBE of Spark 4 leaves out; Spark Connect cannot.
         """
         try:
             described = plain_sql(self._session, f"DESCRIBE TABLE EXTENDED {name}").collect()

@@ -60,10 +60,10 @@ class Access:
 
 @dataclass(slots=True)
 class _Known:
-    """What a session has found out, and the texts of its warnings."""
+    """How a session reads each store, and the texts of its warnings."""
 
     accesses: dict[StoreSpec, Access | None] = field(default_factory=dict)
-    told: set[str] = field(default_factory=set)
+    warned: set[str] = field(default_factory=set)
 
 
 _known: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
@@ -78,7 +78,7 @@ def access_of(session: Any, store: Store) -> Access | None:
         return Access(store.uri("").rstrip("/"))
     known = _known.setdefault(session, _Known())
     if store.spec not in known.accesses:
-        known.accesses[store.spec] = _tried(session, store.spec, known.told)
+        known.accesses[store.spec] = _tried(session, store.spec, known.warned)
     return known.accesses[store.spec]
 
 
@@ -159,11 +159,11 @@ def _first(options: Mapping[str, str], *names: str) -> str:
     return next((options[name] for name in names if options.get(name)), "")
 
 
-def _tried(session: Any, spec: StoreSpec, told: set[str]) -> Access | None:
+def _tried(session: Any, spec: StoreSpec, warned: set[str]) -> Access | None:
     """Let Spark look for the table's properties, which every table has."""
     access = hadoop_access(spec)
     if access is None:
-        _warn(told, f"{spec.uri} names no Azure account: set the storage option azure_storage_account_name")
+        _warn(warned, f"{spec.uri} names no Azure account: set the storage option azure_storage_account_name")
         return None
     if _is_connect(session) and access.uri.startswith(f"{_S3}://"):
         for name, value in access.options.items():
@@ -178,14 +178,14 @@ def _tried(session: Any, spec: StoreSpec, told: set[str]) -> Access | None:
             artifact = _ARTIFACTS[scheme]
             release = f":{_hadoop_release(session)}" if artifact.startswith(_OF_HADOOP) else ""
             _warn(
-                told,
+                warned,
                 f"Spark has no connector for {scheme}://, so that hoodie's Python workers read the files: limit what "
                 "they read by columns= and where= of the call. With a connector Spark's own scan reads only what each "
                 f"query needs: start the session with spark.jars.packages={artifact}{release} (docs/storage.md)",
             )
         else:
             _warn(
-                told,
+                warned,
                 f"Spark's connector for {scheme}:// does not open {access.uri}, so that hoodie's Python workers read "
                 f"the files: {_without_secrets(reason(error), spec)}; see 'Spark on S3' in docs/storage.md",
             )
@@ -193,9 +193,9 @@ def _tried(session: Any, spec: StoreSpec, told: set[str]) -> Access | None:
     return access
 
 
-def _warn(told: set[str], text: str) -> None:
-    if text not in told:
-        told.add(text)
+def _warn(warned: set[str], text: str) -> None:
+    if text not in warned:
+        warned.add(text)
         warnings.warn(text, HoodieWarning, stacklevel=2)
 
 

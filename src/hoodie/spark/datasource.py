@@ -119,9 +119,9 @@ SOURCES: Final = {source.name(): source for source in (TableSource, HudiSource)}
 
 
 def register_source(session: Any, name: str) -> None:
-    """Register a data source in a session whose server did not find it; Spark's log says that it was replaced.
+    """Register a data source in a session whose server did not find it; Spark's log reports that it was replaced.
 
-    PySpark 4.0 replaces none: it keeps the one that it found.
+    PySpark 4.0 keeps the data source that it found.
     """
     try:
         session.dataSource.register(SOURCES[name])

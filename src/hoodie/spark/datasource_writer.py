@@ -5,7 +5,7 @@ that failed, was repeated, or ran speculatively never doubles rows. Nothing is o
 done. docs/data-source.md.
 
 Spark creates a writer of a stream for each task, and another one for the commit of each batch; what they share is in
-the messages of the tasks. The rule about batches is that of `t.stream`: docs/streaming.md.
+the messages of the tasks. Batches follow the rule of `t.stream`: docs/streaming.md.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
         `overwrite`: the output mode is complete. `defaults`: properties of tables that the writer creates.
 
         Raises: as `TableWriter.of`; InvalidConfigError without a checkpoint, and without an identifier if the options
-            say that there are several writers; UnsupportedError on PySpark 4.0.
+            announce several writers; UnsupportedError on PySpark 4.0.
         """
         if DataSourceStreamArrowWriter is None:
             raise UnsupportedError(
@@ -142,7 +142,7 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
             )
         if _CHECKPOINT not in found:
             raise InvalidConfigError(
-                "expected the option checkpointLocation: Spark does not tell this writer the folder of "
+                "expected the option checkpointLocation: Spark does not pass this writer the folder of "
                 "spark.sql.streaming.checkpointLocation, where it keeps the id of the query"
             )
         _check_identifier(found)

@@ -1,7 +1,7 @@
 """Run hoodie's functions on Spark executors by `mapInArrow` only, in classic and Connect sessions, 3.5 and 4.x.
 
-The listener of `hoodie.progress` is notified of finished tasks. DataFrames have no progress of their job: a classic
-session is asked by its `sparkContext`; Connect sessions have progress handlers from Spark 4.0 on.
+The listener of `hoodie.progress` is notified of finished tasks. DataFrames have no progress of their job: in a
+classic session `sparkContext` has it; Connect sessions have progress handlers from Spark 4.0 on.
 """
 
 from __future__ import annotations

@@ -147,10 +147,7 @@ def _located_by_join(view: TableView, keyed: Any, *, by_path: bool, as_of: str |
 
 
 def assigned(session: Any, plan: UpdatePlan, assignments: Mapping[str, str]) -> Any:
-    """Return the rows that an update writes; Spark evaluates the assignments.
-
-    Raises: as `Assignment.of`.
-    """
+    """Return the rows that an update writes; Spark evaluates the assignments. Raises: as `Assignment.of`."""
     frame = read_scan(session, plan.scan)
     wanted = {field.name: field.dataType for field in frame.schema}
     columns = {name: F.col(quoted(name)) for name in plan.columns}

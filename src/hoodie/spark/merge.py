@@ -90,7 +90,7 @@ def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_
     """
     lookup = None if staged is None or staged.size_bytes > bytes_max else _lookup(plan, staged)
     if staged is not None and lookup is not None:
-        work = staged.size_bytes + sum(found.size_bytes for found in lookup.slices)
+        work = staged.size_bytes + sum(file_slice.size_bytes for file_slice in lookup.slices)
         if work <= bytes_max and computes_alike(plan, staged.schema):
             # Spark decides about what is an error here, such as a number that overflows.
             with contextlib.suppress(SchemaMismatchError, UnsupportedError, RecordKeyError):
@@ -174,9 +174,9 @@ def _assigned(plan: MergePlan, text: str | None, field: Any, types: Mapping[str,
     if not is_of_source or texts[0] == texts[1] or "<" in "".join(texts):
         return Assignment("merge", field.name, given, wanted, exact=is_of_source).of(F.expr(text))
     assert isinstance(node, exp.Column)
-    told = f"column {node.parts[1].name} of type {texts[0]} for the table's {field.name} {texts[1]}"
+    cast = f"column {node.parts[1].name} of type {texts[0]} for the table's {field.name} {texts[1]}"
     fitted = F.expr(f"try_cast({text} AS {texts[1]})")
-    refused = f"hoodie.errors.SchemaMismatchError: merge: {told}: a value would be changed; nothing was committed"
+    refused = f"hoodie.errors.SchemaMismatchError: merge: {cast}: a value would be changed; nothing was committed"
     return F.when(fitted.cast(given).eqNullSafe(F.expr(text)), fitted).otherwise(F.raise_error(F.lit(refused)))
 
 

@@ -26,7 +26,7 @@ from hoodie.spark.engine import SparkEngine
 from hoodie.spark.small_tables import empty_frame
 from hoodie.spark.tasks import Batches, each_in_a_task, packed_tasks
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
-from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.storage import StoreSpec, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
@@ -61,15 +61,11 @@ class SliceReader:
     def batches(self, slices: tuple[FileSlice, ...]) -> Batches:
         """Read the rows of the slices in batches of bounded size. Memory: as `SliceScan.batches` of one slice."""
         store = open_store(self.store)
-        for found in slices:
-            yield from self._batches_of(store, found)
-
-    def _batches_of(self, store: Store, found: FileSlice) -> Batches:
-        logged = self.only_logged and found.base_file is not None
-        batches = self.scan.logged_batches if logged else self.scan.batches
-        for batch in batches(store, found):
-            conformed = conform(batch, self.schema, stored=True)
-            yield from pieces(conformed)
+        for file_slice in slices:
+            logged = self.only_logged and file_slice.base_file is not None
+            batches = self.scan.logged_batches if logged else self.scan.batches
+            for batch in batches(store, file_slice):
+                yield from pieces(conform(batch, self.schema, stored=True))
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The options of `spark.read.format("hoodie")`: which rows of which table; the names of JVM Hudi are known too.
+"""The options of `spark.read.format("hoodie")`: the table and its rows; the names of JVM Hudi are accepted too.
 
 docs/data-source.md has the list. Bounds of JVM Hudi's incremental queries are completion times, whatever instant has
 such a requested time, as in JVM Hudi.
@@ -147,7 +147,7 @@ class ReadOptions:
     def schema(self) -> pa.Schema:
         """Return the schema of the rows. Raises: as the plans of the reads of `Table`.
 
-        That of changes until now plans no changes: a stream asks for it whose checkpoint is behind `since`.
+        For changes until now no changes are planned: a stream with a checkpoint behind `since` calls this method.
         """
         if self.changes is not None and self.changes.until is None:
             changes = self.changes

@@ -212,7 +212,7 @@ def read_files(session: Any, reader: Any, files: Sequence[FileOfScan]) -> Any:
             _warn_of_tasks(session, len(files))
         return reader.parquet(*(_literal_path(file.uri) for file in files))
     with scratch_folder() as folder:
-        # A Spark that knows no such log finds this file, and raises an error: without it, the table would seem empty.
+        # A Spark without such a log finds this file, and raises an error: without it, the table would seem empty.
         with folder.open_output(_SENTINEL) as sentinel:
             sentinel.write(_SENTINEL.encode())
         with folder.folder(_LOG_FOLDER).open_output("0") as log:

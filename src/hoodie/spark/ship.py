@@ -1,6 +1,6 @@
 """`hoodie.ship`: send this package to Spark's workers that lack it.
 
-Small tasks look into the workers; they need nothing of this package there. Pure Python can be sent: a zip of `hoodie`
+Small tasks look into the workers; they run without this package. Pure Python can be sent: a zip of `hoodie`
 and `pyspark_hoodie`, with the Python modules of `fastavro` and `sqlglot` where a worker lacks them. Compiled packages
 cannot be sent. Workers without pyarrow or numpy are refused by name; the others can be done without.
 """
@@ -142,7 +142,7 @@ def _look(spark: Any) -> tuple[FoundWorker, ...]:
 
 
 def _probe() -> Any:
-    """Return a function of `mapInArrow` that imports nothing of this package in the worker, and names nothing of it."""
+    """Return a function of `mapInArrow` that can be unpickled where hoodie is not installed."""
     head, needed = _HEAD, _LOOKED_FOR
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:

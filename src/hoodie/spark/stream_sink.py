@@ -60,7 +60,7 @@ class BatchSink:
     def _query_id(self, session: Any) -> str:
         """Return the id of the query that runs the batches: the same when it goes on from its checkpoint.
 
-        It is read from the checkpoint: a session of Spark Connect does not tell it to this function, and a classic one
+        It is read from the checkpoint: a session of Spark Connect does not pass it to this function, and a classic one
         does not if its threads are not those of Python (`PYSPARK_PIN_THREAD=false`).
         """
         if self._query is None:

@@ -116,7 +116,7 @@ class StreamOptions:
 
 
 def is_of_streams(found: Mapping[str, str]) -> bool:
-    """Return whether the options are of a stream: Spark asks for the schema of a stream as for that of another read."""
+    """Return whether the options are of a stream: Spark reads the schema of a stream like the schema of a table."""
     has_no_bound = not any(name in found for name in JVM_BOUNDS)
     if found.get(QUERY) == "incremental" and has_no_bound:
         return True
@@ -198,7 +198,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return newest
 
     def getDefaultReadLimit(self) -> Any:
-        """Return that there is a limit; which ones the options say, as Spark has none of commits."""
+        """Return that there is a limit; the options have it, as Spark has no limit of commits."""
         return ReadMaxRows(_NO_ROWS_MAX) if self._options.limits else ReadAllAvailable()
 
     @one_line()
@@ -247,7 +247,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         own, types = _types(self._schema), _types(arrow_schema_of(spark_schema_of(found)))
         if own == types:
             return
-        # Not only the columns of the option: one that the table does not have any more is told below.
+        # Not only the columns of the option: the check below names a column that the table has lost.
         newest = stream_schema(self._context, cdc=self._options.cdc, flat=self._options.flat)
         now = _types(arrow_schema_of(spark_schema_of(newest)))
         other = [name for name in own if name not in now]

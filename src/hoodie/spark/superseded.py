@@ -183,11 +183,11 @@ class _Finder:
     def batches(self, slices: Sequence[FileSlice]) -> Batches:
         """Yield one row for each slice with superseded rows. Memory: as `Superseded.words`."""
         store = open_store(self.store)
-        for found in slices:
-            words = self.superseded.words(store, found)
-            if len(words) and found.base_file is not None:
+        for file_slice in slices:
+            words = self.superseded.words(store, file_slice)
+            if len(words) and file_slice.base_file is not None:
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array([found.base_file.name]), _lists([words])], schema=self.schema
+                    [pa.array([file_slice.base_file.name]), _lists([words])], schema=self.schema
                 )
 
 
@@ -217,12 +217,12 @@ def merged_by_driver(
     if not slices or sum(map(decisive_bytes, slices)) > limit or not makes_frames_of_arrow(session):
         return None
     store = plan.view.store
-    if sum(log.size_bytes for found in slices for log in found.log_files) <= LOG_BYTES_MAX:
+    if sum(log.size_bytes for file_slice in slices for log in file_slice.log_files) <= LOG_BYTES_MAX:
         merges = merge_locally(store, slices, reader.scan, reader.schema)
         if merges is not None:
             rows = _rows(session, merges, schema)
             return DriverMerges(_by_file(slices, merges), has_rows=True, rows=rows)
-    scanned = [found for found in slices if found.base_file is not None]
+    scanned = [file_slice for file_slice in slices if file_slice.base_file is not None]
     return DriverMerges(_by_file(scanned, superseded_locally(store, scanned, Superseded.of(plan))), has_rows=False)
 
 

@@ -157,22 +157,18 @@ def _stream_writer(frame: Any, writer: Any) -> Any:
 
 
 def _recording(found: Any, mixin: type[Any], session: Any, source: Any) -> Any:
-    """Give an object of PySpark the methods of a mixin, and what they need to know."""
-    found.__class__ = _class_of(mixin, type(found))
+    """Give an object of PySpark the methods of a mixin, and the values that they need."""
+    base = type(found)
+    if (mixin, base) not in _classes:
+        _classes[mixin, base] = type(base.__name__, (mixin, base), {})
+    found.__class__ = _classes[mixin, base]
     found._given = _Given(session, source)
-    return found
-
-
-def _class_of(mixin: type[Any], base: type[Any]) -> type[Any]:
-    found = _classes.get((mixin, base))
-    if found is None:
-        found = _classes[mixin, base] = type(base.__name__, (mixin, base), {})
     return found
 
 
 @dataclass
 class _Given:
-    """What a caller told a reader or a writer; `source` is the session, or the DataFrame."""
+    """Options and schema that a caller gave a reader or a writer; `source` is the session, or the DataFrame."""
 
     session: Any
     source: Any
@@ -269,7 +265,11 @@ def load(session: Any, store: StoreSpec, options: Mapping[str, str]) -> Any:
 
 def _load(given: _Given, options: Mapping[str, str]) -> Any:
     frame = _native(given.session, ReadOptions.of(*read_options(options)))
-    return frame if given.schema is None else _with_schema(given.session, frame, given.schema)
+    if given.schema is None:
+        return frame
+    wanted = given.session.createDataFrame([], given.schema).schema
+    check_schema(arrow_schema_of(frame.schema), arrow_schema_of(wanted))
+    return frame.select(*(frame[quoted(column.name)].cast(column.dataType).alias(column.name) for column in wanted))
 
 
 def _native(session: Any, found: ReadOptions) -> Any:
@@ -278,13 +278,6 @@ def _native(session: Any, found: ReadOptions) -> Any:
         plan = changes.plan_cdc(TableContext(open_store(found.store), spark=session))
         return read_cdc(session, plan, flat=changes.flat, as_json=changes.is_jvm)
     return read_scan(session, found.plan())
-
-
-def _with_schema(session: Any, frame: Any, schema: Any) -> Any:
-    """Return the columns of a caller's schema. Raises: as `check_schema`."""
-    wanted = session.createDataFrame([], schema).schema
-    check_schema(arrow_schema_of(frame.schema), arrow_schema_of(wanted))
-    return frame.select(*(frame[quoted(column.name)].cast(column.dataType).alias(column.name) for column in wanted))
 
 
 class _Writer(_Recorder):

@@ -108,10 +108,7 @@ def exempt_modules() -> None:
 
 
 def task_context() -> TaskContext:
-    """Return the task attempt that this worker runs.
-
-    Raises: RuntimeError outside of a Spark task.
-    """
+    """Return the task attempt that this worker runs. Raises: RuntimeError outside of a Spark task."""
     from pyspark import TaskContext as SparkTaskContext
 
     context = SparkTaskContext.get()

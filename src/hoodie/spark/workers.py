@@ -34,7 +34,7 @@ _SECONDS_MAX = 60
 _lacking: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 """Whether the workers of a session in local mode cannot run this package."""
 _swapping = threading.RLock()
-_TOLD = re.compile(r"RuntimeError: HOODIE_WORKER: (.*)")
+_REPORT = re.compile(r"RuntimeError: HOODIE_WORKER: (.*)")
 _MISSING = re.compile(r"No module named '((?:hoodie|pyarrow|numpy|obstore|fastavro|isal|sqlglot)\b)[.\w]*'")
 _SENT: Final = ("hoodie", "fastavro", "sqlglot")
 """Packages that `hoodie.ship` sends."""
@@ -79,8 +79,8 @@ def own_python(session: Any) -> Iterator[None]:
 def checked_in_worker(work: Callable[..., Iterator[Any]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Return a function that looks for this package in the worker, and then runs `work`.
 
-    The function names nothing of this package, so that a worker without the package, or with another release, can
-    unpickle it and say what it lacks; `work` is unpickled only after that.
+    The function refers to no module of this package, so that a worker without the package, or with another release,
+    can unpickle it and report what it lacks; `work` is unpickled only after that.
     """
     packed: bytes = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
     wanted = release()
@@ -106,11 +106,11 @@ def checked_in_worker(work: Callable[..., Iterator[Any]]) -> Callable[[Iterator[
 def _environment_error(error: Exception, session: Any) -> WorkerEnvironmentError | None:
     """Return the error to raise if a job failed because its workers cannot run this package; otherwise None."""
     text = str(error)
-    told, missing = _TOLD.search(text), _MISSING.search(text)
+    report, missing = _REPORT.search(text), _MISSING.search(text)
     by_ship = missing is not None and missing[1] in _SENT
-    if told is not None:
-        by_ship = by_ship or "hoodie" in told[1].partition(": ")[2]
-        return WorkerEnvironmentError(f"Spark's workers run {told[1].strip()}; {_advice(by_ship=by_ship)}")
+    if report is not None:
+        by_ship = by_ship or "hoodie" in report[1].partition(": ")[2]
+        return WorkerEnvironmentError(f"Spark's workers run {report[1].strip()}; {_advice(by_ship=by_ship)}")
     absent = _ABSENT.search(text)
     if absent is not None:
         return WorkerEnvironmentError(f"Spark's workers cannot start {absent[1]}; {_advice(by_ship=False)}")
@@ -212,9 +212,9 @@ def _of_worker(error: Exception) -> HoodieError | None:
 
 def reason(error: Exception) -> str:
     """Return Spark's reason without stack traces, on one line."""
-    told = str(error)
-    aborted = _ABORTED.search(told)  # it may be the cause of the error, behind a stack trace
-    told = told if aborted is None else told[aborted.start() :]
-    lines = takewhile(lambda line: not _STACK.match(line), map(str.strip, told.splitlines()))
+    message = str(error)
+    aborted = _ABORTED.search(message)  # it may be the cause of the error, behind a stack trace
+    message = message if aborted is None else message[aborted.start() :]
+    lines = takewhile(lambda line: not _STACK.match(line), map(str.strip, message.splitlines()))
     text = " ".join(line for line in lines if line)
     return (_HEAD.sub("", text, count=1) or type(error).__name__)[:_REASON_MAX]

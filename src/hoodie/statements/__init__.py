@@ -1,4 +1,4 @@
-"""SQL statements on tables: MERGE INTO, UPDATE, DELETE FROM, and CALL of Hudi's procedures.
+"""SQL statements on tables: CREATE TABLE, INSERT, SELECT, MERGE INTO, UPDATE, DELETE, ALTER TABLE, CALL, …
 
 Statements are parsed here and run by the methods of `Table`. Expressions stay Spark SQL. docs/sql.md.
 """

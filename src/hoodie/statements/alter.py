@@ -82,7 +82,7 @@ def _alterations(words: _Words, table: Table) -> list[Alteration]:
         words.expect("TO")
         return words.last([RenameColumn(path, words.path())])
     if words.take("REPLACE"):
-        raise UnsupportedError("ALTER TABLE … REPLACE COLUMNS: drop and add columns by name, as JVM Hudi asks for too")
+        raise UnsupportedError("ALTER TABLE … REPLACE COLUMNS: drop and add columns by name, as JVM Hudi requires too")
     if not words.take("ALTER"):
         words.expect("CHANGE")
     words.take("COLUMN")

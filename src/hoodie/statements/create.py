@@ -92,7 +92,7 @@ def run_create(text: str, tree: exp.Create, names: Names) -> Table | None:
     is_there = table_exists(store)
     if is_there and is_managed and entry is None:
         raise TableExistsError(
-            f"{store.uri('')} has a table that the catalog does not know: give its path as LOCATION to add it, or "
+            f"{store.uri('')} has a table without an entry in the catalog: give its path as LOCATION to add it, or "
             "choose another name"
         )
     rows = run_query(wanted.query, names) if wanted.query else None

@@ -119,9 +119,9 @@ def _statement(table: Table, name: str, names: Names) -> str:
     """Return a CREATE TABLE statement that adds the table to a catalog."""
     config = table.view().config
     columns = [f"  {quoted(column)} {names.type_text(table.schema.field(column).type)}" for column in columns_of(table)]
-    told = {"type": "mor" if config.table_type is TableType.MERGE_ON_READ else "cow"}
-    told |= {"primaryKey": ",".join(config.record_key_fields), "orderingFields": ",".join(config.ordering_fields)}
-    properties = ", ".join(f"{key} = '{text}'" for key, text in told.items() if text)
+    stored = {"type": "mor" if config.table_type is TableType.MERGE_ON_READ else "cow"}
+    stored |= {"primaryKey": ",".join(config.record_key_fields), "orderingFields": ",".join(config.ordering_fields)}
+    properties = ", ".join(f"{key} = '{text}'" for key, text in stored.items() if text)
     paths = ", ".join(quoted(field) for field in config.partition_fields)
     return "\n".join(
         (

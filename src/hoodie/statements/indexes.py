@@ -45,7 +45,10 @@ def run_index(text: str, names: Names) -> Any:
     found = INDEX.match(text)
     assert found is not None
     table, _ = names.target(table_named(found))
-    known = _indexes(table)
+    known = [
+        {"index_name": partition, "index_type": partition, "col_name": ""}
+        for partition in sorted(set(table.view().config.metadata_partitions) - {"files"})
+    ]
     if found["shown"]:
         return names.rows(pa.Table.from_pylist(known, schema=_SHOWN))
     name = (found["new"] or found["old"]).strip("`").lower()
@@ -81,12 +84,6 @@ def _check_kind(found: re.Match[str], name: str, table: Table) -> None:
         f"CREATE INDEX {name} … {kind}: secondary and expression indexes are not built; CREATE INDEX {_RECORD_INDEX} is"
         f"; {advice.get(kind, 'sort the files by the column (CALL run_clustering) for conditions on it')}"
     )
-
-
-def _indexes(table: Table) -> list[dict[str, str]]:
-    """Return a row for each metadata partition that is an index."""
-    named = sorted(set(table.view().config.metadata_partitions) - {"files"})
-    return [{"index_name": name, "index_type": name, "col_name": ""} for name in named]
 
 
 def _list(known: list[dict[str, str]]) -> str:

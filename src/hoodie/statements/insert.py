@@ -35,7 +35,7 @@ def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | Non
     in JVM Hudi they match by name if the query has exactly these names; else by their order, in which the columns of
     the partition path are last. Columns that are not named become null.
 
-    INSERT OVERWRITE empties the partition that PARTITION names, also if the query has no rows. With IF NOT EXISTS
+    INSERT OVERWRITE empties the partition that PARTITION names, even if the query has no rows. With IF NOT EXISTS
     nothing is written, and None is returned, if the table has that partition.
 
     Raises: UnsupportedError for other clauses, and without a session; InvalidConfigError for another number of columns;

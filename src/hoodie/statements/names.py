@@ -39,7 +39,7 @@ class Names:
     tables: Mapping[str, Any]
     storage_options: Text | None
     _in_catalog: dict[str, str | None] = field(default_factory=dict)
-    """Paths of names that the catalog was asked for: a statement asks for each name once."""
+    """Paths of names that were looked up in the catalog: each name once in a statement."""
 
     def target(self, node: exp.Expression) -> tuple[Table, str]:
         """Return the table that a statement changes, and the name by which its expressions call it.
@@ -62,7 +62,7 @@ class Names:
         return open_table(path, storage_options=self.storage_options, spark=self._spark)
 
     def named(self, name: str) -> Table:
-        """Return the table that `tables`, or else Spark's catalog, knows by this name. Raises: InvalidConfigError."""
+        """Return the table that `tables`, or else Spark's catalog, has by this name. Raises: InvalidConfigError."""
         known = self.tables.get(name)
         if isinstance(known, Table):
             return known
@@ -71,7 +71,7 @@ class Names:
             raise InvalidConfigError(
                 f"no table {name!r}: expected a path, hoodie.`/data/{name}`; a name of tables={{…}}, which has "
                 f"{sorted(self.tables)}; or, in a session, a table of its catalog that was created USING hoodie "
-                "(Spark does not tell the path of a temporary view)"
+                "(Spark gives no path for a temporary view)"
             )
         return self.at(path)
 
@@ -125,7 +125,7 @@ class Names:
     def settings(self, operation: str, table: Table) -> dict[str, str]:
         """Return the options of the session that have an effect on an operation, as JVM Hudi's SQL takes them.
 
-        The texts are asked for one by one, because SET shows none of an option with `url` or `token` in its name.
+        The texts are read one by one, because SET shows none of an option with `url` or `token` in its name.
         """
         if self.session is None:
             return {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from string import Formatter
 from typing import Any, Final
 
-from sqlglot import Token, TokenType
+from sqlglot import TokenType
 from sqlglot.errors import TokenError
 
 from hoodie.records.sql.parse import tokens_of
@@ -64,16 +64,13 @@ def _with_values(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:
     left = [] if isinstance(args, Mapping) else list(args)
     parts, end = [], 0
     for token, following in zip(tokens, (*tokens[1:], None), strict=False):
+        is_marker = token.token_type is TokenType.COLON and following and following.start == token.end + 1
         if token.token_type is TokenType.PLACEHOLDER and left:
             value, behind = left.pop(0), token.end + 1
-        elif isinstance(args, Mapping) and _is_marker(token, following) and following and following.text in args:
+        elif isinstance(args, Mapping) and following and is_marker and following.text in args:
             value, behind = args[following.text], following.end + 1
         else:
             continue
         parts += [text[end : token.start], literal_of(value)]
         end = behind
     return "".join((*parts, text[end:]))
-
-
-def _is_marker(token: Token, following: Token | None) -> bool:
-    return token.token_type is TokenType.COLON and following is not None and following.start == token.end + 1

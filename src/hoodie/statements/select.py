@@ -79,7 +79,7 @@ def _alias(reference: Reference) -> str:
 
 
 def _rows(reference: Reference, names: Names) -> Any:
-    """Return the rows of a reference as a DataFrame; None if Spark knows what it is."""
+    """Return the rows of a reference as a DataFrame; None if Spark resolves it."""
     if reference.function == "hudi_table_changes":
         return _changes(reference.arguments, names)
     if reference.function == "hudi_query":

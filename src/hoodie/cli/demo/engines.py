@@ -84,7 +84,7 @@ class InSpark:
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """The demo in this process, on Arrow tables; `reason` says why it does not run in Spark."""
+    """The demo in this process, on Arrow tables; `reason`: why it does not run in Spark."""
 
     reason: str
     session: ClassVar[bool] = False

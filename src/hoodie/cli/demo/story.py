@@ -174,10 +174,7 @@ class Story:
 
 
 def expect(what: str, found: object, expected: object) -> None:
-    """Check one result.
-
-    Raises: DemoError if it is not the expected result.
-    """
+    """Check one result. Raises: DemoError if it is not the expected result."""
     if found != expected:
         raise DemoError(f"the demo failed: {what}: expected {expected}, found {found}")
 

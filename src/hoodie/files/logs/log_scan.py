@@ -57,8 +57,7 @@ class CommitRecords:
         A task that fails or is stopped may leave a log file with the instant in its name and torn or no blocks. The
         commit does not list such a file, or lists it without rows. If the commit is not found, the result is True.
 
-        Raises:
-            CorruptFileError: the commit does not parse.
+        Raises: CorruptFileError if the commit does not parse.
         """
         file = (store.spec, self.folder, name.name)
         if file not in _known:
@@ -105,12 +104,10 @@ class CommitRecords:
 
 
 def _with_records(content: bytes, requested_time: str) -> Iterator[WriteStat]:
-    """Return the statistics of a commit that have rows or deletes."""
-    return filter(_has_records, CommitMetadata.parse(content, path=requested_time).write_stats())
-
-
-def _has_records(stat: WriteStat) -> bool:
-    return any((stat.num_writes, stat.num_deletes, stat.num_inserts, stat.num_update_writes, stat.total_log_records))
+    """Yield the statistics of a commit that have rows or deletes."""
+    for stat in CommitMetadata.parse(content, path=requested_time).write_stats():
+        if stat.num_writes or stat.num_deletes or stat.num_inserts or stat.num_update_writes or stat.total_log_records:
+            yield stat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +190,7 @@ class FoundBlock:
     def read(self, store: Store) -> LogBlock:
         """Return the block with its content.
 
-        Raises:
-            CorruptFileError: the file is shorter than when it was scanned, or does not exist any more.
+        Raises: CorruptFileError if the file is shorter than when it was scanned, or does not exist any more.
         """
         if self.content is not None:
             return self.place.block(self.content)
@@ -326,7 +322,12 @@ def replaced_instants(header: str | None) -> frozenset[str]:
 
 def _places(store: Store, log: LogFile, rule: ScanRule, sizes: ReadSizes) -> tuple[memoryview | None, list[BlockPlace]]:
     """Return the content of a log file if it is small, and the places of its blocks."""
-    listed_bytes = log.size_bytes or _size_of(store, log)
+    listed_bytes = log.size_bytes
+    if not listed_bytes:
+        info = store.head(log.path)
+        if info is None:
+            raise missing_file(store, log.path)
+        listed_bytes = info.size_bytes
     data: memoryview | None = None
     if listed_bytes > sizes.whole_bytes:
         source: ByteSource = (stored := _StoredFile(store, log.path, listed_bytes, sizes.window_bytes))
@@ -348,14 +349,6 @@ def _places(store: Store, log: LogFile, rule: ScanRule, sizes: ReadSizes) -> tup
         if lacking is not None and (rule.latest_instant is None or lacking <= rule.latest_instant):
             raise damaged_file(store, log.path, f"{problem}; the commit {lacking} recorded rows in it")
     return data, places
-
-
-def _size_of(store: Store, log: LogFile) -> int:
-    """Return the size of a file that is not listed with its size."""
-    info = store.head(log.path)
-    if info is None:
-        raise missing_file(store, log.path)
-    return info.size_bytes
 
 
 def _problem(places: Sequence[BlockPlace], listed_bytes: int, found_bytes: int) -> str:
@@ -391,7 +384,7 @@ class _StoredFile:
 
     @property
     def found_bytes(self) -> int:
-        """The size as far as it was seen: if the file is longer than listed, one byte more."""
+        """The size that reads found: one byte more than listed for every longer file."""
         return self.size + self._is_longer
 
     def read(self, offset: int, length: int) -> memoryview:

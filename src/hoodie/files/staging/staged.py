@@ -6,7 +6,7 @@ number of times. The folder belongs to no instant, so that bad input is found be
 of the folder identifies its writer, so that a later write can delete the staged files of a dead one.
 
 If all of the write runs in this process, few rows are staged in its memory, and the rows of a table in an object store
-on the local disk: in the object store each file would cost requests. The path of a staged file says where it is.
+on the local disk: in the object store each file would cost requests. The path of a staged file contains its place.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def stage_folder(store: Store, *, in_process: bool = False, known_bytes: int | N
     """Yield a new folder for one write's staged files, and delete it at the end; else a later write deletes it.
 
     `in_process`: all of the write runs on threads of this process, so that its staged files may be on the local disk,
-    or in memory if the rows are few. `known_bytes` are the bytes of the rows, as far as they are known.
+    or in memory if the rows are few. `known_bytes`: the bytes of the rows; None if unknown.
     """
     if in_process and known_bytes is not None and known_bytes <= _MEMORY_BYTES_MAX:
         with memory_folder() as name:

@@ -91,7 +91,7 @@ def is_avro_file(data: bytes) -> bool:
 def parse_record(data: bytes, *, path: str = "<memory>") -> tuple[RecordSchema, dict[str, Any]]:
     """Return the writer's schema and the only record of a container; the fields have the names of that schema.
 
-    Raises: as `only_record`; CorruptFileError also if the record does not fit the schema.
+    Raises: as `only_record`; CorruptFileError for a record that does not fit the schema.
     """
     schema, block, offset = only_record(data, path=path)
     return schema, decode_record(schema, block, path=path, offset=offset)
@@ -136,8 +136,7 @@ def only_record(data: bytes, *, path: str = "<memory>") -> tuple[RecordSchema, b
 def record_to_bytes(schema: RecordSchema, record: Mapping[str, Any], *, sync_marker: bytes | None = None) -> bytes:
     """Encode a container with one record; `sync_marker` has 16 bytes and is random unless given.
 
-    Raises:
-        ValueError: the record does not fit the schema, or the marker does not have 16 bytes.
+    Raises: ValueError if the record does not fit the schema, or the marker does not have 16 bytes.
     """
     sync = secrets.token_bytes(_SYNC_SIZE) if sync_marker is None else sync_marker
     if len(sync) != _SYNC_SIZE:
@@ -166,8 +165,7 @@ def decode_record(
 
     `without` is a field that the result may lack: no value is made of its bytes.
 
-    Raises:
-        CorruptFileError: the bytes do not fit the schema.
+    Raises: CorruptFileError if the bytes do not fit the schema.
     """
     stream = io.BytesIO(data)
     try:
@@ -189,8 +187,7 @@ def first_items(
 
     None if the first field has another name or another type.
 
-    Raises:
-        CorruptFileError: the bytes do not fit the schema.
+    Raises: CorruptFileError if the bytes do not fit the schema.
     """
     kind, is_optional = None, False
     for field_of in schema.parsed["fields"][:1]:

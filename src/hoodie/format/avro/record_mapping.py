@@ -41,8 +41,7 @@ class InstantRecord:
 
         Some writers leave empty files. An empty file gives a record with only default values.
 
-        Raises:
-            CorruptFileError: the content is truncated, holds another record, or has no value for a required field.
+        Raises: CorruptFileError if the content is truncated, holds another record, or lacks a required field.
         """
         if not data:
             return from_record(cls, {}, path=path)
@@ -60,8 +59,7 @@ class InstantRecord:
 def from_record(cls: type[_T], record: Mapping[str, Any], *, path: str) -> _T:
     """Build a dataclass from a decoded Avro record; null counts as absent unless the hint allows None.
 
-    Raises:
-        CorruptFileError: a value has another type, or a field without default is absent.
+    Raises: CorruptFileError if a value has another type, or a field without default is absent.
     """
     values: dict[str, Any] = {}
     for field in _fields_of(cls):

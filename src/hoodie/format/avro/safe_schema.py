@@ -58,7 +58,8 @@ def check_schema(schema: Any, *, path: str) -> None:
 
 def _checked(text: str, path: str) -> tuple[Any, Any]:
     if len(text) > TEXT_BYTES_MAX:
-        raise _beyond(path, f"a text of at most {TEXT_BYTES_MAX} characters", len(text))
+        expected = f"an Avro schema with a text of at most {TEXT_BYTES_MAX} characters expected"
+        raise UnsupportedError(f"{path}: {expected}, found {len(text)}")
     try:
         return _parsed(text)
     except _Unnamed as error:
@@ -75,10 +76,6 @@ def _parsed(text: str) -> tuple[Any, Any]:
         raise _Unnamed(str(error).removeprefix(": ")) from error
     except RecursionError as error:
         raise _Unnamed("an Avro schema of fewer nested levels expected", is_limit=True) from error
-
-
-def _beyond(path: str, expected: str, found: object) -> UnsupportedError:
-    return UnsupportedError(f"{path}: an Avro schema with {expected} expected, found {found}")
 
 
 class _Unnamed(Exception):

@@ -69,8 +69,7 @@ class BloomFilter:
     ) -> BloomFilter:
         """Parse the Base64 text of a footer; `filter_type` is the footer's type code, None (absent) means SIMPLE.
 
-        Raises:
-            CorruptFileError: the text is not Base64, the type is unknown, or the sizes do not fit the bytes.
+        Raises: CorruptFileError if the text is not Base64, the type is unknown, or the sizes do not fit the bytes.
         """
         try:
             data = base64.b64decode(text, validate=True)

@@ -81,7 +81,10 @@ def _hash_chunk(text: memoryview, offsets: npt.NDArray[np.int64]) -> npt.NDArray
     starts, ends = bounds[:-1], bounds[1:]
     length = int(ends[0])
     if length and bool(np.all(ends - starts == length)):
-        return _hash_rows(units.reshape(-1, length))
+        # Texts of one length (uuids, digests, padded numbers): one sum of products for each text.
+        factors = _powers(np.uint32(31), length)[::-1]
+        hashes: Words = np.einsum("ij,j->i", units.reshape(-1, length), factors)
+        return hashes.view(np.int32)
     return _hash_ranges(units, starts, ends)
 
 
@@ -91,13 +94,6 @@ def _hash_ranges(units: Words, starts: npt.NDArray[np.int64], ends: npt.NDArray[
     running = np.zeros(len(units) + 1, np.uint32)
     np.cumsum(units * falling, dtype=np.uint32, out=running[1:])
     hashes: Words = (running[ends] - running[starts]) * rising[np.maximum(ends - 1, 0)]
-    return hashes.view(np.int32)
-
-
-def _hash_rows(rows: Words) -> npt.NDArray[np.int32]:
-    """Hash texts of one length (uuids, digests, padded numbers): one sum of products for each text."""
-    factors = _powers(np.uint32(31), rows.shape[1])[::-1]
-    hashes: Words = np.einsum("ij,j->i", rows, factors)
     return hashes.view(np.int32)
 
 

@@ -162,8 +162,7 @@ def read_block(
     The lengths must agree with each other and with the payload. Checksums, if the block has any, must be correct. A
     data block whose payload is larger than `several_entries_bytes_max` must have one entry.
 
-    Raises:
-        CorruptFileError: a length, a checksum or the magic is wrong, or the payload does not decompress.
+    Raises: CorruptFileError if a length, a checksum or the magic is wrong, or the payload does not decompress.
     """
     if len(view) < HEADER_BYTES:
         raise CorruptFileError(

@@ -86,9 +86,8 @@ def gunzip(stored: memoryview, payload_bytes: int, *, path: str, offset: int) ->
     An empty payload may be stored as no bytes at all. The output never exceeds `payload_bytes` + 1 bytes, whatever the
     full size of the decompressed member.
 
-    Raises:
-        CorruptFileError: the bytes are not a gzip member, the member holds more or fewer bytes than `payload_bytes`,
-            or other bytes follow it.
+    Raises: CorruptFileError if the bytes are not a gzip member, the member holds more or fewer bytes than
+        `payload_bytes`, or other bytes follow it.
     """
     if payload_bytes == 0 and not stored:
         return stored

@@ -63,8 +63,7 @@ class Entries:
 
         By the lengths of its key and value, each entry must end where the next entry begins or where its block ends.
 
-        Raises:
-            CorruptFileError: an entry ends at another place.
+        Raises: CorruptFileError if an entry ends at another place.
         """
         row_ends = _suffixes(payloads)
         for find in (_starts_of_one_length, _starts_of_some_lengths):
@@ -111,8 +110,7 @@ class Entries:
         The row length of each entry must agree with its key length. The ten bytes after the rows must be equal in all
         entries and mean: no column family, type Put. The last byte must be zero.
 
-        Raises:
-            CorruptFileError: a byte has another value. `offset` is the offset of the first block.
+        Raises: CorruptFileError if a byte has another value. `offset` is the offset of the first block.
         """
         row_start, row_bytes = self.row_start[places], self.row_bytes[places]
         if not len(row_start):
@@ -289,8 +287,7 @@ def _starts_one_by_one(payloads: Payloads, *, path: str) -> Int64Array:
 def entry_bounds(keys: pa.Array, values: pa.Array) -> Int64Array:
     """Return the n + 1 offsets at which encoded entries start and end.
 
-    Raises:
-        InvalidConfigError: a key is longer than 32767 bytes.
+    Raises: InvalidConfigError if a key is longer than 32767 bytes.
     """
     row_bytes, value_bytes = _lengths(keys), _lengths(values)
     if len(row_bytes) and int(row_bytes.max()) > ROW_BYTES_MAX:

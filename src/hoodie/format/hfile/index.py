@@ -58,8 +58,7 @@ class IndexLevel:
 
         Without this check, an index that contains one block many times could make a small file seem endless.
 
-        Raises:
-            CorruptFileError: a check fails.
+        Raises: CorruptFileError if a check fails.
         """
         end = 0
         for entry in entries:
@@ -136,8 +135,7 @@ class DataIndex:
 def check_entry_count(count: int, *, limit: int, path: str, offset: int) -> None:
     """Check that so many blocks fit into `limit` bytes, before a record is made of each entry of an index.
 
-    Raises:
-        CorruptFileError: they do not fit.
+    Raises: CorruptFileError if they do not fit.
     """
     if count * HEADER_BYTES > limit:
         raise CorruptFileError(f"an index of {count} blocks does not fit the file", path=path, offset=offset)

@@ -26,8 +26,12 @@ Int64Array = npt.NDArray[np.int64]
 
 def is_plain(keys: pa.BinaryArray) -> bool:
     """Return whether both orders give these keys the same place, whatever other keys there are."""
-    data = _bytes_of(keys)
-    return not len(data) or int(data.max()) < _FIRST_CONTESTED
+    _, offsets, data = keys.buffers()
+    if data is None or not len(keys):
+        return True
+    bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    used = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+    return not len(used) or int(used.max()) < _FIRST_CONTESTED
 
 
 def as_java_sorts(keys: pa.BinaryArray) -> pa.BinaryArray:
@@ -55,14 +59,6 @@ def is_less(keys: pa.BinaryArray, others: pa.BinaryArray) -> npt.NDArray[np.bool
     if found.any() and not (is_plain(keys) and is_plain(others)):
         found = found & np.asarray(pc.less(as_java_sorts(keys), as_java_sorts(others)))
     return found
-
-
-def _bytes_of(keys: pa.BinaryArray) -> npt.NDArray[np.uint8]:
-    _, offsets, data = keys.buffers()
-    if data is None or not len(keys):
-        return np.zeros(0, np.uint8)
-    bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
-    return np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
 
 
 def lower_bounds(

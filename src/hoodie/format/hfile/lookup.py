@@ -50,8 +50,7 @@ def find_rows(
     that the first and the last row share. The eight bytes after this prefix nearly always distinguish two rows. Where
     they are equal, whole rows are compared by binary search. Of equal rows, the first row is returned.
 
-    Raises:
-        CorruptFileError: the eight bytes after the shared prefix show that the rows do not ascend.
+    Raises: CorruptFileError if the eight bytes after the shared prefix show that the rows do not ascend.
     """
     ends = entries.rows(np.array([0, len(entries) - 1], np.int64)) if len(entries) > 1 else entries.rows(slice(None))
     shared_bytes = _shared_bytes(ends[0].as_py(), ends[-1].as_py())
@@ -71,7 +70,9 @@ def find_rows(
         high = low.copy() + 1
         high[ties] = np.searchsorted(words, words[low[ties]], "right")
         low[ties] = _settle(entries, keys.take(pa.array(ties)), low[ties], high[ties])
-        hits, low, keys = _inside(hits, low, keys, high)
+        # A key can be greater than all rows with the same word.
+        inside = np.flatnonzero(low < high)
+        hits, low, keys = hits[inside], low[inside], keys.take(pa.array(inside))
     if not len(hits):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     equal = np.asarray(pc.equal(entries.rows(low), keys))
@@ -92,14 +93,6 @@ def _settle(entries: Entries, keys: pa.BinaryArray, low: Int64Array, high: Int64
     found = lower_bounds(rows, keys, start, start + (high - low))
     # The place after the last entry of a run need not be a tie: compute the result from `low`, not from `tied`.
     return low + (found - start)
-
-
-def _inside(
-    hits: Int64Array, low: Int64Array, keys: pa.BinaryArray, high: Int64Array
-) -> tuple[Int64Array, Int64Array, pa.BinaryArray]:
-    """Leave out keys that are greater than all rows with the same word."""
-    kept = np.flatnonzero(low < high)
-    return hits[kept], low[kept], keys.take(pa.array(kept))
 
 
 def _shared_bytes(first: bytes, last: bytes) -> int:

@@ -63,8 +63,7 @@ class HFileReader:
       order, and a wrong index key if the call reads no block next to it;
     - a wrong comparator name, and wrong sizes that no reader uses.
 
-    Raises:
-        CorruptFileError: the constructor or a method found damage of any kind.
+    Raises: CorruptFileError in the constructor or a method, for damage of any kind.
     """
 
     def __init__(self, content: Any | ByteSource, *, path: str, entries_bytes_max: int = _ENTRIES_BYTES_MAX) -> None:
@@ -128,8 +127,7 @@ class HFileReader:
 
         Memory: the columns twice. They have at most 256 MiB, or 100 times the bytes of the file.
 
-        Raises:
-            CorruptFileError: the columns would be larger.
+        Raises: CorruptFileError if the columns would be larger.
         """
         keys, values = _joined(list(self._bounded(self.batches())))
         if ascends(keys):
@@ -243,10 +241,10 @@ class HFileReader:
     def _check_rows(self, level: IndexLevel, numbers: range, entries: Entries) -> None:
         """Check that the first row of each block fits the index, and that no block holds a row of the next block."""
         here: Int64Array = np.arange(numbers.start, numbers.stop, dtype=np.int64)
-        told = level.rows[numbers.start : numbers.stop]
+        indexed = level.rows[numbers.start : numbers.stop]
         first = entries.rows(entries.first_of_block[:-1])
         last = entries.rows(entries.first_of_block[1:] - 1)
-        is_wrong = is_less(first, told) | (np.asarray(pc.not_equal(first, told)) & level.is_exact[here])
+        is_wrong = is_less(first, indexed) | (np.asarray(pc.not_equal(first, indexed)) & level.is_exact[here])
         following = level.rows[numbers.start + 1 : numbers.stop + 1]
         is_wrong[: len(following)] |= is_less(following, last[: len(following)])
         if is_wrong.any():
@@ -265,11 +263,11 @@ class HFileReader:
             yield keys, values
 
     def _check_end(self, count: int, last: bytes | None) -> None:
-        told = self._file_info.get(LAST_KEY)
+        stored = self._file_info.get(LAST_KEY)
         wrong = ""
         if count != self._trailer.entry_count:
             wrong = f"expected {self._trailer.entry_count} entries, found {count}"
-        elif told is not None and last is not None and told[2 : 2 + int.from_bytes(told[:2], "big")] != last:
+        elif stored is not None and last is not None and stored[2 : 2 + int.from_bytes(stored[:2], "big")] != last:
             wrong = "the last key is not the last key that the file info stores"
         if wrong:
             raise CorruptFileError(wrong, path=self._path, offset=self._trailer.load_on_open_offset)

@@ -51,8 +51,7 @@ def open_source(content: Any) -> ByteSource:
 def read_exactly(source: ByteSource, offset: int, length: int, *, path: str) -> memoryview:
     """Read a range whose bounds come from the file's own fields.
 
-    Raises:
-        CorruptFileError: the range is not inside the source, or the source did not return `length` bytes.
+    Raises: CorruptFileError if the range is not inside the source, or the source did not return `length` bytes.
     """
     if offset < 0 or length < 0 or offset + length > source.size:
         raise CorruptFileError(

@@ -69,8 +69,7 @@ class Trailer:
     def parse(cls, tail: memoryview, *, file_bytes: int, path: str) -> Trailer:
         """Parse the last 4096 bytes of a file of `file_bytes` bytes (all bytes if the file is shorter).
 
-        Raises:
-            CorruptFileError: the file is too short, is not an HFile of major version 3, or has an unknown codec.
+        Raises: CorruptFileError if the file is too short, is not an HFile of major version 3, or has an unknown codec.
         """
         start = file_bytes - TRAILER_BYTES
         if start < 0:
@@ -168,8 +167,7 @@ class Trailer:
 def parse_file_info(block: Block, *, path: str) -> dict[str, bytes]:
     """Return the name-value pairs of the block; the pairs must fill the block.
 
-    Raises:
-        CorruptFileError: the block has another form.
+    Raises: CorruptFileError if the block has another form.
     """
     cursor = Cursor(memoryview(block.payload), path=path, origin=block.start)
     if cursor.take(len(_FILE_INFO_MAGIC)) != _FILE_INFO_MAGIC:

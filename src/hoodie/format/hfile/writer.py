@@ -50,9 +50,8 @@ def hfile_to_bytes(
 
     Memory: the file twice, and without a codec the entries once more.
 
-    Raises:
-        InvalidConfigError: keys are out of order or repeated, a key has more than 32767 bytes, the numbers of keys and
-            values differ, or there are nulls.
+    Raises: InvalidConfigError if keys are out of order or repeated, a key has more than 32767 bytes, the numbers of
+        keys and values differ, or there are nulls.
     """
     keys, values = keys.cast(pa.binary()), values.cast(pa.binary())
     _check(keys, values)
@@ -63,7 +62,8 @@ def hfile_to_bytes(
     for first, payload in _payloads(keys, values, bounds):
         block = block_parts(DATA, payload, codec=codec, previous_offset=position if first else -1)
         size_bytes = sum(map(len, block))
-        index.append(IndexEntry(position, size_bytes, _full_key(keys[first].as_py())))
+        # HBase's readers require the suffix in the index.
+        index.append(IndexEntry(position, size_bytes, _bare_key(keys[first].as_py()) + KEY_SUFFIX))
         parts += block
         position += size_bytes
     pairs = _pairs(keys, values, bounds, schema_json) | dict(file_info or {})
@@ -125,11 +125,6 @@ def _load_on_open(index: list[IndexEntry], pairs: Mapping[str, bytes], *, codec:
 def _bare_key(row: bytes) -> bytes:
     """Return a row after its length, as the native writer of the JVM stores the last key."""
     return len(row).to_bytes(2, "big") + row
-
-
-def _full_key(row: bytes) -> bytes:
-    """Return a row after its length, with the suffix that HBase's readers require in the index."""
-    return _bare_key(row) + KEY_SUFFIX
 
 
 def _pairs(keys: pa.BinaryArray, values: pa.BinaryArray, bounds: Int64Array, schema_json: str) -> dict[str, bytes]:

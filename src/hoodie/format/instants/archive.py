@@ -70,7 +70,7 @@ class ArchiveFileName:
     """Name of a file of archived instants: `<first instant>_<last instant>_<layer>.parquet`; layer 0 is the newest.
 
     An upgrade by JVM Hudi writes the archive files of version 6 one after the other, the newest first, and names the
-    result by its first and last row. Such a name tells no range.
+    result by its first and last row. Such a name contains no range.
     """
 
     first_time: str
@@ -107,10 +107,7 @@ class ArchiveFile:
 
     @property
     def parsed_name(self) -> ArchiveFileName:
-        """The parsed name.
-
-        Raises: CorruptFileError if it is not the name of a file of archived instants.
-        """
+        """The parsed name. Raises: CorruptFileError if it is not the name of a file of archived instants."""
         parsed = ArchiveFileName.parse(self.name)
         if parsed is None:
             message = "expected <first instant>_<last instant>_<layer>.parquet in a manifest of the archived timeline"
@@ -126,11 +123,7 @@ class ArchiveManifest:
 
     @classmethod
     def parse(cls, data: bytes, *, path: str = "<memory>") -> ArchiveManifest:
-        """Parse a manifest file.
-
-        Raises:
-            CorruptFileError: the content is not a manifest.
-        """
+        """Parse a manifest file. Raises: CorruptFileError if the content is not a manifest."""
         try:
             listed = parse_json_object(data, path=path)["files"]
             return cls(tuple(ArchiveFile(str(entry["fileName"]), int(entry["fileLen"])) for entry in listed))
@@ -172,8 +165,7 @@ def archived_to_bytes(instants: Sequence[ArchivedInstant]) -> bytes:
 def merged_to_bytes(files: Iterable[bytes], *, path: str = "<memory>") -> bytes:
     """Encode the rows of several files of the archive as one file, sorted by requested time, each instant once.
 
-    Raises:
-        CorruptFileError: one of the files does not parse.
+    Raises: CorruptFileError if one of the files does not parse.
     """
     rows = pa.concat_tables([_read(data, _SCHEMA.names, path) for data in files])
     times, actions = (rows[name].to_pylist() for name in ("instantTime", "action"))
@@ -188,8 +180,7 @@ def merged_to_bytes(files: Iterable[bytes], *, path: str = "<memory>") -> bytes:
 def parse_archived(data: bytes, *, path: str = "<memory>", requested_time: str | None = None) -> list[ArchivedInstant]:
     """Parse a file of the archive: all instants, or those of one requested time, in the order of the rows.
 
-    Raises:
-        CorruptFileError: the content is not a Parquet file of archived instants.
+    Raises: CorruptFileError if the content is not a Parquet file of archived instants.
     """
     table = _read(data, _SCHEMA.names[:-1], path)
     if requested_time is not None:
@@ -207,8 +198,7 @@ def completion_times(data: bytes, *, path: str = "<memory>") -> dict[tuple[str, 
 
     Only these three columns are decoded.
 
-    Raises:
-        CorruptFileError: the content is not a Parquet file of archived instants.
+    Raises: CorruptFileError if the content is not a Parquet file of archived instants.
     """
     columns = _read(data, _SCHEMA.names[:3], path).to_pydict()
     times, completed, actions = (columns[name] for name in _SCHEMA.names[:3])

@@ -101,8 +101,7 @@ class CommitMetadata:
     def parse(cls, data: bytes, *, path: str = "<memory>") -> CommitMetadata:
         """Parse an instant file's content, JSON or Avro; an empty file means empty metadata.
 
-        Raises:
-            CorruptFileError: the content is truncated, or is not commit metadata.
+        Raises: CorruptFileError if the content is truncated, or is not commit metadata.
         """
         if not data:
             return cls()
@@ -127,9 +126,9 @@ class CommitMetadata:
 
     @classmethod
     def iter_stats(cls, data: bytes, *, path: str = "<memory>") -> Iterator[WriteStat]:
-        """Iterate over the write stats of an instant file's content; each is decoded when it is asked for.
+        """Iterate over the write stats of an instant file's content; each is decoded when the iterator reaches it.
 
-        Raises: as `parse`, for the stats that are asked for.
+        Raises: as `parse`, for the stats that are decoded.
         """
         if data and is_avro_file(data):
             schema, block, offset = _avro_record(data, path)

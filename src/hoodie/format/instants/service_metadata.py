@@ -1,7 +1,7 @@
 """Content of the instant files of table services: compaction, clustering, clean, rollback, restore and so on.
 
-Requested files contain plans, completed files contain metadata. File lists contain names without folders, except where
-a docstring says otherwise.
+Requested files contain plans, completed files contain metadata. File lists contain names without folders, unless a
+docstring states otherwise.
 On-disk format: docs/format/table.md §2.5; the record of each class there is `Hoodie` + the name of the class.
 """
 

@@ -118,8 +118,7 @@ class WriteStat:
     def from_record(cls, record: Mapping[str, Any], *, path: str, keep_unknown: bool = False) -> WriteStat:
         """Create a stat from its decoded Avro or JSON form; absent and null fields get their defaults.
 
-        Raises:
-            CorruptFileError: the value of a field has a wrong type.
+        Raises: CorruptFileError if the value of a field has a wrong type.
         """
         values: dict[str, Any] = {}
         for name, attribute, kind in _SCALARS:
@@ -232,8 +231,7 @@ def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]
 def parse_texts(value: object, name: str, path: str) -> tuple[str, ...]:
     """Check that a decoded value is a list of strings, and return it.
 
-    Raises:
-        CorruptFileError: the value has another type.
+    Raises: CorruptFileError if the value has another type.
     """
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise CorruptFileError(f"{name}: a list of strings expected, found {value!r}", path=path)

@@ -64,8 +64,7 @@ def log_schema(table_avro: str, *, table_name: str, columns: Sequence[str] | Non
     With `columns`, only these data columns are kept (partial updates), in the table's order. The record name and the
     namespace are taken from the schema; if one of them is missing, it is derived from `table_name`.
 
-    Raises:
-        SchemaMismatchError: `columns` has a column that the table does not have.
+    Raises: SchemaMismatchError if `columns` has a column that the table does not have.
     """
     return _log_schema(table_avro, table_name, None if columns is None else tuple(columns))
 

@@ -133,8 +133,7 @@ class DeleteRecords:
     def to_bytes(self) -> bytes:
         """Encode as the content of a delete block of version 3.
 
-        Raises:
-            SchemaMismatchError: the ordering has a type that a delete block cannot hold.
+        Raises: SchemaMismatchError if the ordering has a type that a delete block cannot hold.
         """
         out = Pieces(len(self))
         out.add_constant(_PRESENT)

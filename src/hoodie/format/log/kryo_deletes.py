@@ -251,7 +251,7 @@ class _Graph:
             raise self.corrupt(f"not a date: {error}") from error
 
     def moment(self) -> datetime:
-        """Read a `java.sql.Timestamp`, of which Kryo stores the milliseconds."""
+        """Read a `java.sql.Timestamp`: Kryo stores its milliseconds."""
         try:
             return _EPOCH + timedelta(milliseconds=self.varint(9))
         except OverflowError as error:

@@ -210,7 +210,7 @@ _FIXED_WIDTH: Final = {1: struct.Struct("?"), 4: struct.Struct("<f"), 5: struct.
 
 
 _ROWS_KEPT = 20_000
-"""About 20 MB. Queries of one process ask for the same rows again and again."""
+"""About 20 MB. Queries of one process read the same rows again and again."""
 
 
 @lru_cache(maxsize=_ROWS_KEPT)

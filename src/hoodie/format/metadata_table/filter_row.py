@@ -43,7 +43,7 @@ class FilterRow:
 
     @classmethod
     def parse(cls, value: bytes, *, schema_json: str, path: str) -> FilterRow | None:
-        """Decode a value with the schema that its file contains; None if it says that the filter was deleted.
+        """Decode a value with the schema that its file contains; None if the filter was deleted.
 
         Raises: CorruptFileError if the value is not a row of `bloom_filters`.
         """

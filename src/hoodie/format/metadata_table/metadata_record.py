@@ -70,8 +70,7 @@ class FileListRecord:
     def parse(cls, value: bytes, *, schema_json: str, path: str) -> FileListRecord:
         """Decode a value that was written with `schema_json`, which each file contains.
 
-        Raises:
-            CorruptFileError: the value does not decode, or is not a row of the metadata partition `files`.
+        Raises: CorruptFileError if the value does not decode, or is not a row of the metadata partition `files`.
         """
         record = decode_record(value, schema_json=schema_json, path=path)
         record_type, entries = record.get("type"), record.get("filesystemMetadata")
@@ -101,7 +100,7 @@ def with_file_name(values: pa.BinaryArray, old_name: str, file_name: str) -> pa.
 
 
 def _meta_fields(file_name: str | None) -> bytes:
-    """Encode the meta fields, of which rows have at most the name of the file."""
+    """Encode the meta fields: rows have at most the name of the file."""
     return _NULL * (_META_FIELDS - 1) + (_NULL if file_name is None else _PRESENT + string_to_bytes(file_name))
 
 

@@ -48,7 +48,9 @@ class RecordLocation:
             high = low = index = -1
             text, encoding = self.file_id, _TEXT_ENCODING
         else:
-            high, low = _halves(UUID(match[1]))
+            # Java stores the two halves as signed 64-bit integers.
+            number = UUID(match[1]).int
+            high, low = _signed(number >> 64), _signed(number & ((1 << 64) - 1))
             index = -1 if match[2] is None else int(match[2])
             text, encoding = "", _UUID_ENCODING
         fields = [
@@ -64,8 +66,7 @@ class RecordLocation:
     def parse(cls, value: bytes, *, schema_json: str, path: str) -> RecordLocation:
         """Decode a value with the schema that its file contains.
 
-        Raises:
-            CorruptFileError: the bytes are not a location.
+        Raises: CorruptFileError if the bytes are not a location.
         """
         info: Any = decode_record(value, schema_json=schema_json, path=path).get(LOCATION_FIELD)
         try:
@@ -95,12 +96,6 @@ def location_values(locations: Sequence[RecordLocation], codes: npt.NDArray[np.i
     """Encode a column of values: the value of key i is the location at position `codes[i]`."""
     encoded = pa.array([location.to_bytes() for location in locations], pa.binary())
     return encoded.take(pa.array(codes))
-
-
-def _halves(unique: UUID) -> tuple[int, int]:
-    """Return the two halves of a UUID as signed 64-bit integers, as Java stores them."""
-    high, low = unique.int >> 64, unique.int & ((1 << 64) - 1)
-    return _signed(high), _signed(low)
 
 
 def _signed(half: int) -> int:

@@ -172,7 +172,7 @@ def holds(stored: ValueType, data_type: pa.DataType) -> bool:
 
 
 def wider(older: ValueType, newer: ValueType) -> ValueType:
-    """Return the type that values of both types can be converted to: that of a column that was changed between them.
+    """Return the type that values of both types can be converted to: the type of a column changed between them.
 
     The newer type, if neither can be converted to the other.
     """

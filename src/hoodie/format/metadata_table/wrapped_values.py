@@ -31,7 +31,7 @@ class Wrapped:
 
 
 def unwrapped(low: Wrapped, high: Wrapped, kind: ValueType | None) -> tuple[Any, Any, ValueType | None]:
-    """Return the raw values of both wrappers and their type; a row without type has that of its wrappers."""
+    """Return the raw values of both wrappers and their type; a row without type has the type of its wrappers."""
     kind = kind or _UNTYPED_TYPES.get(max(low.branch, high.branch))
     raws = (low.value, high.value)
     if kind is not None and kind.kind is ValueKind.DECIMAL:
@@ -70,13 +70,9 @@ def _bytes(raw: bytes) -> bytes:
 
 
 def _unscaled(raw: int) -> bytes:
-    return _bytes(_twos_complement(raw))
-
-
-def _twos_complement(raw: int) -> bytes:
     # The fewest bytes, as Java's BigInteger.
     length = (raw if raw >= 0 else ~raw).bit_length() // 8 + 1
-    return raw.to_bytes(length, "big", signed=True)
+    return _bytes(raw.to_bytes(length, "big", signed=True))
 
 
 _Encode = Callable[[Any], bytes]

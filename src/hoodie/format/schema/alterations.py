@@ -1,4 +1,4 @@
-"""Changes of a table's columns that statements ask for: what each does to the record of the columns, and what it needs.
+"""Changes of a table's columns by statements: what each does to the record of the columns, and what it needs.
 
 On-disk format: docs/format/table.md §3.8. Columns and nested fields are named by paths: `s.y`, `m.value.u`,
 `l.element.v`. The rules are those of the JVM's ALTER TABLE, except that no change of a type may make reads fail.
@@ -243,11 +243,11 @@ def _step(kind: Any, part: str, path: str) -> _Slot:
     nested = kind["type"] if isinstance(kind, dict) else None
     if nested == "record":
         fields: list[Record] = kind["fields"]
-        known = [found for found in fields if found["name"] == part]
-        known = known or [found for found in fields if found["name"].lower() == part.lower()]
+        known = [field for field in fields if field["name"] == part]
+        known = known or [field for field in fields if field["name"].lower() == part.lower()]
         if len(known) == 1 and known[0]["name"] not in _META:
             return _Slot(known[0], "type", fields)
-        names = [found["name"] for found in fields if found["name"] not in _META]
+        names = [field["name"] for field in fields if field["name"] not in _META]
         raise SchemaMismatchError(f"column {path!r}: no column {part!r}; expected one of {', '.join(names)[:300]}")
     below = {"array": (LIST_ITEM, "element"), "map": ("value", "value")}.get(nested or "")
     if below is None or below[0] != part:
@@ -279,10 +279,10 @@ def _siblings(record: Record, path: str) -> tuple[list[Record], str]:
 
 def _refuse_taken(fields: list[Record], name: str, path: str) -> None:
     """Refuse a name that a neighbour has, in any case: Spark could not read such a table."""
-    for found in fields:
-        if found["name"].lower() == name.lower():
+    for field in fields:
+        if field["name"].lower() == name.lower():
             raise SchemaMismatchError(
-                f"column {path!r}: the table has a column {found['name']!r} there; choose another name"
+                f"column {path!r}: the table has a column {field['name']!r} there; choose another name"
             )
 
 
@@ -321,7 +321,7 @@ def _check_change(path: str, old: pa.DataType, new: pa.DataType) -> None:
 
 
 def _digits(kind: pa.DataType) -> tuple[int, int]:
-    """Return how many digits before and behind the point the values of a type can have, as far as that is bounded."""
+    """Return how many digits before and behind the point the values of a type can have; 0 without a bound."""
     if pa.types.is_decimal(kind):
         return kind.precision - kind.scale, kind.scale
     return {pa.int32(): 10, pa.int64(): 19}.get(kind, 0), 0

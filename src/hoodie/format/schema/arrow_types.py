@@ -69,7 +69,7 @@ def normalise(schema: pa.Schema) -> pa.Schema:
 
     Raises:
         SchemaMismatchError: a Hudi table cannot store a type (null, uint64, durations, intervals, unions, ...), or a
-            column name occurs twice, where upper and lower case are equal, or is that of a meta field in another case.
+            column name occurs twice in any case, or equals the name of a meta field in another case.
         UnsupportedError: columns nest too deep.
     """
     _refuse_meta_names(schema.names)
@@ -87,8 +87,7 @@ def _field(child: pa.Field, path: str) -> pa.Field:
 def normal_type(data_type: pa.DataType, path: str) -> pa.DataType:
     """Return the type that a Hudi table stores for one plain type; `path` is the column's name in errors.
 
-    Raises:
-        SchemaMismatchError: a Hudi table cannot store the type.
+    Raises: SchemaMismatchError if a Hudi table cannot store the type.
     """
     if data_type in _KEPT or pa.types.is_fixed_size_binary(data_type):
         return data_type

@@ -79,11 +79,11 @@ def _record(record: Mapping[str, Any], path: str, *, depth: int) -> tuple[Column
     if not isinstance(fields, list) or depth > _DEPTH_MAX:
         raise CorruptFileError(f"fields with column ids expected, nested at most {_DEPTH_MAX} times", path=path)
     columns = []
-    for found in fields:
-        name = found.get("name") if isinstance(found, dict) else None
+    for field in fields:
+        name = field.get("name") if isinstance(field, dict) else None
         if not isinstance(name, str):
             raise CorruptFileError("a field with a name and an id expected", path=path)
-        columns.append(ColumnId(_number(found, "id", path), name, _below(found.get("type"), path, depth=depth + 1)))
+        columns.append(ColumnId(_number(field, "id", path), name, _below(field.get("type"), path, depth=depth + 1)))
     return tuple(columns)
 
 
@@ -116,7 +116,7 @@ def stored_names(
     """Return the names of the current fields in a file that differ from the current names.
 
     `stored` are the ids in the file, `current` the ids of the table. A current field without an id was added by a
-    writer that knows no ids: it is not the stored field of the same name.
+    writer without ids: it is not the stored field of the same name.
     """
     by_id = {column.id: column for column in stored}
     ids = {column.name: column for column in current}

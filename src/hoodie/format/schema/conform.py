@@ -31,9 +31,8 @@ def conform(data: _Data, schema: pa.Schema, *, stored: bool = False, names: Stor
     becomes dates and decimals; floats become decimals. `names` are the names that fields of the schema have in the
     data, where they differ.
 
-    Raises:
-        SchemaMismatchError: a column is unknown, is required but missing, has a type that cannot be cast to the
-            expected type, or is required but contains null; or a value would be cut. The message names the field.
+    Raises: SchemaMismatchError if a column is unknown, is required but missing, has a type that cannot be cast to the
+        expected type, or is required but contains null; or a value would be cut. The message names the field.
     """
     if not names and data.schema.equals(schema, check_metadata=True) and not _has_forbidden_null(data):
         return data
@@ -88,7 +87,10 @@ class _Conformer:
     def array(self, array: pa.Array, child: pa.Field, path: str, parents: pa.Array | None = None) -> pa.Array:
         """Cast one array of a plain type. `parents`: where the enclosing struct is not null; else null is allowed."""
         if not child.nullable and array.null_count:
-            _check_no_null(array, path, parents)
+            missing = array.is_null() if parents is None else pc.and_(array.is_null(), parents)
+            if count := pc.sum(missing).as_py():
+                problem = f"{count} of {len(array)} values are null: fill them"
+                raise SchemaMismatchError(f"column {path!r} allows no null; {problem}")
             return without_null(self._converted(array, child, path))
         return self._converted(array, child, path)
 
@@ -163,13 +165,6 @@ def _nulls(child: pa.Field, path: str, row_count: int) -> pa.Array:
     if not child.nullable:
         raise SchemaMismatchError(f"column {path!r} is missing, and the table allows no null in it: add the column")
     return blanks(child.type, row_count, is_null=True)
-
-
-def _check_no_null(array: pa.Array, path: str, parents: pa.Array | None) -> None:
-    missing = array.is_null() if parents is None else pc.and_(array.is_null(), parents)
-    count = pc.sum(missing).as_py() or 0
-    if count:
-        raise SchemaMismatchError(f"column {path!r} allows no null; {count} of {len(array)} values are null: fill them")
 
 
 def _cast(array: pa.Array, wanted: pa.DataType, path: str, *, stored: bool) -> pa.Array:

@@ -34,8 +34,7 @@ def evolve(
     and partition columns; nested columns with dots) must not change: there, int may become long, and a decimal may get
     more digits, but no other change is allowed.
 
-    Raises:
-        SchemaMismatchError: any other difference; the message names the field, both types and the remedy.
+    Raises: SchemaMismatchError for any other difference; the message names the field, both types and the remedy.
     """
     incoming = normalise(_with_types(incoming_schema, table_schema))
     kept = [child for child in table_schema if child.name in _META]

@@ -1,6 +1,6 @@
-"""Fit values whose type nobody declared (Python objects, default types of pandas) to the type of a table's column.
+"""Fit values without a declared type (Python objects, default types of pandas) to the type of a table's column.
 
-A value fits if nothing of it is lost. Floats fit an integer column if they are whole and at most 2^53: beyond it, the
+A value fits if it is kept exactly. Floats fit an integer column if they are whole and at most 2^53: beyond it, the
 float may have been rounded before. A float fits a 32-bit or decimal column that has a number with the same text. A
 32-bit float becomes the double with the same text. `fit_nested` fits structs, lists and maps.
 """
@@ -119,7 +119,7 @@ def inferred(values: Values, *, from_pandas: bool = False) -> pa.Array | pa.Chun
 
 
 def _is_endless(values: Values) -> bool:
-    """Return whether values have too many levels; Arrow ends the process at one that contains itself."""
+    """Return whether values have too many levels; Arrow ends the process at a value that contains itself."""
     level: list[Any] = [value for value in values if isinstance(value, _CONTAINERS)]
     for _ in range(_LEVELS_MAX):
         if not level:

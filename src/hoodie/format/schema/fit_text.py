@@ -1,6 +1,6 @@
 """Fit texts of files (fields of CSV, numbers and strings of JSON) to the type of a table's column.
 
-The rules are those of `fit`: a text fits if nothing of its value is lost. Whole numbers must be equal to the stored
+The rules are those of `fit`: a text fits if its value is kept exactly. Whole numbers must be equal to the stored
 number, or be its shortest text; fractions become the nearest double, as in Python, but no infinity and no zero. A text
 names its time zone exactly if the column has one. Years beyond 9999 or before 0 have a sign, as in Spark.
 """

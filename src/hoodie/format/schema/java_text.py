@@ -27,8 +27,7 @@ def java_text(array: pa.Array) -> pa.StringArray:
     their scale, scientific below 1E-6; dates ISO; timestamps as the raw number since 1970 in their own unit; binary as
     lower-case hex. Vectorised; memory: a few times the memory of the result.
 
-    Raises:
-        UnsupportedError: lists, maps, structs, times and null types have no text.
+    Raises: UnsupportedError for lists, maps, structs, times and null types, which have no text.
     """
     kind = array.type
     if pa.types.is_dictionary(kind):
@@ -103,20 +102,13 @@ def _float_text(array: pa.Array) -> pa.StringArray:
     plain = (numbers == 0) | ((numbers >= 1e-3) & (numbers < 1e7))
     special = ~np.isfinite(numbers)
     scientific = pa.array(~plain & ~special)
-    text = pc.if_else(pa.array(plain), _with_fraction(text), text)
-    text = pc.if_else(pa.array(special), _special_text(array), text)
+    with_fraction = pc.if_else(pc.match_substring(text, "."), text, pc.binary_join_element_wise(text, "0", "."))
+    text = pc.if_else(pa.array(plain), with_fraction, text)
+    infinite = pc.if_else(pc.greater(array, 0), "Infinity", "-Infinity")
+    text = pc.if_else(pa.array(special), pc.if_else(pc.is_nan(array), "NaN", infinite), text)
     if not pc.any(scientific).as_py():
         return text
     return pc.replace_with_mask(text, scientific, _scientific_text(array.filter(scientific)))
-
-
-def _with_fraction(text: pa.StringArray) -> pa.StringArray:
-    return pc.if_else(pc.match_substring(text, "."), text, pc.binary_join_element_wise(text, "0", "."))
-
-
-def _special_text(array: pa.Array) -> pa.StringArray:
-    infinite = pc.if_else(pc.greater(array, 0), "Infinity", "-Infinity")
-    return pc.if_else(pc.is_nan(array), "NaN", infinite)
 
 
 def _scientific_text(array: pa.Array) -> pa.StringArray:

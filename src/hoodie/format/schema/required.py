@@ -1,7 +1,7 @@
 """Columns that allow no null: where a write would lift the rule, and whether its values make that necessary.
 
-Engines such as Spark declare nearly every column nullable. So what new data declares says little: a column of the table
-stays NOT NULL as long as no row that is written has a null in it (docs/decisions/0006-lossless-evolution.md).
+Engines such as Spark declare nearly every column nullable. A declaration of new data does not count: a column of the
+table stays NOT NULL as long as no row that is written has a null in it (docs/decisions/0006-lossless-evolution.md).
 """
 
 from __future__ import annotations

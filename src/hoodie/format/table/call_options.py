@@ -69,7 +69,7 @@ def partition_types(config: TableConfig, properties: Mapping[str, str]) -> tuple
 
 
 def is_merge_rule(config: TableConfig, key: str, text: str) -> bool:
-    """Return whether a merge mode or a payload class of a call is that of the table, or decides in the call."""
+    """Return whether a merge mode or a payload class of a call equals the stored one, or decides in the call."""
     mode, name = text.strip().upper(), current_class_name(text.strip())
     if key == table_keys.MERGE_MODE:
         return mode == config.merge_mode.value or (config.names_no_payload and mode in _PLAIN_MODES)
@@ -80,7 +80,7 @@ def is_merge_rule(config: TableConfig, key: str, text: str) -> bool:
 
 
 def config_of_call(config: TableConfig, properties: Mapping[str, str]) -> TableConfig:
-    """Return the table's properties; if they name no payload class, with that of a call."""
+    """Return the table's properties; if they name no payload class, with the class of a call."""
     mode = properties.get(table_keys.MERGE_MODE, "").strip().upper()
     name = properties.get(table_keys.PAYLOAD_CLASS, "").strip()
     if not name and mode in _PLAIN_MODES:

@@ -65,8 +65,7 @@ def stored_key_generator(
 ) -> KeyGeneratorType:
     """Return a table's type: the stored type, else the type of the stored class, else inferred from the fields.
 
-    Raises:
-        UnsupportedError: the stored type does not exist in Hudi 1.2.
+    Raises: UnsupportedError if the stored type does not exist in Hudi 1.2.
     """
     text = raw.get(keys.KEY_GENERATOR_TYPE, "").strip().upper()
     if text:

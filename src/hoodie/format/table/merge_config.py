@@ -130,13 +130,16 @@ def current_class_name(class_name: str) -> str:
 def stored_merge_mode(version: TableVersion, raw: Mapping[str, str], *, has_ordering: bool, path: str) -> MergeMode:
     """Decide the merge mode of a table from its properties (§6.2).
 
-    Raises:
-        InvalidConfigError: the stored mode is not one of the three modes.
+    Raises: InvalidConfigError if the stored mode is not one of the three modes.
     """
     if version.stores_merge_mode:
         text = raw.get(keys.MERGE_MODE)
         if text is not None:
-            return _parse_mode(text, path)
+            try:
+                return MergeMode(text.strip().upper())
+            except ValueError:
+                expected = f"one of {', '.join(MergeMode)} expected"
+                raise InvalidConfigError(f"{path}: {keys.MERGE_MODE}: {expected}, found {text!r}") from None
         order = (_mode_of_strategy(raw), _mode_of_payload(raw))
     else:
         order = (_mode_of_payload(raw), _mode_of_strategy(raw))
@@ -150,7 +153,8 @@ def effective_merge_rule(mode: MergeMode, raw: Mapping[str, str], *, path: str) 
     Raises:
         InvalidConfigError: the partial update mode is unknown, or only one of delete field and delete marker is set.
     """
-    stored = _stored_merge_properties(raw)
+    prefix = keys.MERGE_PROPERTY_PREFIX
+    stored = {key.removeprefix(prefix): value for key, value in raw.items() if key.startswith(prefix)}
     payload = raw.get(keys.PAYLOAD_CLASS)
     known = rule_of_payload(payload) if payload is not None else None
     if known is not None and (mode is MergeMode.CUSTOM or known.mode is mode):
@@ -220,19 +224,6 @@ def _mode_of_payload(raw: Mapping[str, str]) -> MergeMode | None:
 def _mode_of_payload_class(payload_class: str) -> MergeMode:
     payload = current_class_name(payload_class)
     return _RULE_OF_PAYLOAD[payload].mode if payload in _BUILT_IN_PAYLOADS else MergeMode.CUSTOM
-
-
-def _stored_merge_properties(raw: Mapping[str, str]) -> dict[str, str]:
-    prefix = keys.MERGE_PROPERTY_PREFIX
-    return {key[len(prefix) :]: value for key, value in raw.items() if key.startswith(prefix)}
-
-
-def _parse_mode(text: str, path: str) -> MergeMode:
-    try:
-        return MergeMode(text.strip().upper())
-    except ValueError:
-        expected = ", ".join(MergeMode)
-        raise InvalidConfigError(f"{path}: {keys.MERGE_MODE}: one of {expected} expected, found {text!r}") from None
 
 
 def _parse_partial_mode(raw: Mapping[str, str], path: str) -> PartialUpdateMode | None:

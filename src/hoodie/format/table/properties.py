@@ -45,9 +45,8 @@ _DIGITS_MAX = 9
 def parse_properties(data: bytes, *, path: str = "<memory>") -> dict[str, str]:
     """Parse a `.properties` file; the last value of a repeated key is used, as in Java.
 
-    Raises:
-        CorruptFileError: a unicode escape is malformed or half of a surrogate pair, or the file is no text or larger
-            than `BYTES_MAX`.
+    Raises: CorruptFileError if a unicode escape is malformed or half of a surrogate pair, or the file is no text or
+        larger than `BYTES_MAX`.
     """
     if len(data) > BYTES_MAX:
         raise CorruptFileError(f"at most {BYTES_MAX} bytes of properties expected, found {len(data)}", path=path)
@@ -161,11 +160,7 @@ class PartitionMetadata:
 
     @classmethod
     def parse(cls, data: bytes, *, path: str = "<memory>") -> PartitionMetadata:
-        """Parse the file's content.
-
-        Raises:
-            CorruptFileError: the depth is missing or is not a number.
-        """
+        """Parse the file's content. Raises: CorruptFileError if the depth is missing or is not a number."""
         properties = parse_properties(data, path=path)
         depth = properties.get(_PARTITION_DEPTH, "")
         if not (depth.isascii() and depth.isdigit() and len(depth) <= _DIGITS_MAX):

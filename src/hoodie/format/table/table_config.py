@@ -238,8 +238,7 @@ class TableConfig:
 
         Pass property names as `config.with_changes(**{"hoodie.table.cdc.enabled": "true"})`.
 
-        Raises:
-            InvalidConfigError: a value is invalid, or a property that every table requires would be removed.
+        Raises: InvalidConfigError if a value is invalid, or a property that every table requires would be removed.
         """
         merged = {**self.raw, **changes}
         raw = {key: value for key, value in merged.items() if value is not None}

@@ -62,8 +62,7 @@ def new_table_config(table: NewTable) -> TableConfig:
 
     The result lists no metadata partitions: the build of the metadata table adds them when they are complete.
 
-    Raises:
-        InvalidConfigError: the name is empty, or the number of types differs from the number of partition fields.
+    Raises: InvalidConfigError if the name is empty, or the number of types differs from the number of partition fields.
     """
     if not table.name:
         raise InvalidConfigError("a table requires a name, found an empty one; set `name`")

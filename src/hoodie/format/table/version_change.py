@@ -99,12 +99,12 @@ def _merging(config: TableConfig, version: TableVersion) -> dict[str, str | None
     if version.stores_payload_class and (left or (known is None and rule.partial_update_mode is not None)):
         what = ", ".join(sorted(left)) or f"{keys.PARTIAL_UPDATE_MODE}={rule.partial_update_mode}"
         raise UnsupportedError(
-            f"{config.name}: writers of version {version.value} do not know {what}: they would merge rows in another "
-            "way; write the rows to a new table"
+            f"{config.name}: writers of version {version.value} do not support {what}: they would merge rows "
+            "otherwise; write the rows to a new table"
         )
     if payload is None and config.merge_mode is MergeMode.CUSTOM and not version.stores_merge_mode:
         raise UnsupportedError(
-            f"{config.name}: version {version.value} knows a merge rule of one's own by its payload class only, and "
+            f"{config.name}: version {version.value} names a merge rule of one's own by its payload class only, and "
             f"the table has {keys.MERGE_STRATEGY_ID}={config.merge_strategy_id}; write the rows to a new table"
         )
     mode = rule.mode if known is not None else config.merge_mode

@@ -14,7 +14,7 @@ from hoodie.format.table.table_keys import ORDERING_FIELDS, PRECOMBINE_FIELD
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableVersion:
-    """`hoodie.table.version`. Code asks for a fact, and compares no numbers."""
+    """`hoodie.table.version`. Code reads a property, and compares no numbers."""
 
     SIX: ClassVar[TableVersion]
     EIGHT: ClassVar[TableVersion]
@@ -39,7 +39,7 @@ class TableVersion:
     ordering_key: str
     """The property of the ordering columns in a new table; readers accept both names."""
     has_several_ordering_fields: bool
-    """Whether all releases that write this version know more than one ordering column."""
+    """Whether all releases that write this version have several ordering columns."""
     has_log_compaction: bool
     """Whether log files can be compacted into one, and rows with some of the columns can be logged."""
     logs_avro: bool
@@ -52,7 +52,7 @@ class TableVersion:
     stores_payload_class: bool
     """Whether a payload class and a merge strategy id are also stored for built-in merge modes."""
     stores_key_generator_class: bool
-    """Whether the class of the key generator is stored too: releases before 1.0 do not know its type."""
+    """Whether the class of the key generator is stored too: releases before 1.0 have no type."""
     stores_partition_field_types: bool
     """Whether partition fields of a custom key generator are stored as `field:TYPE`."""
     names_single_complex_key: bool
@@ -60,19 +60,18 @@ class TableVersion:
     has_typed_statistics: bool
     """Whether rows of column statistics have the type of their values: the index version V2."""
     has_partitioned_record_index: bool
-    """Whether the releases of this version know a record index with file groups of its own for each data partition."""
+    """Whether the releases of this version read a record index with file groups of its own for each data partition."""
     keeps_record_index: bool
-    """Whether writers of the version keep a record index that only the table's properties ask for."""
+    """Whether writers of the version keep a record index that only the table's properties enable."""
     has_index_definitions: bool
-    """Whether the releases of this version know index definitions, and the indexes that came with them."""
+    """Whether the releases of this version read index definitions, and the indexes that came with them."""
 
     @classmethod
     def of(cls, number: int | TableVersion, *, path: str = "<memory>") -> TableVersion:
         """Return the version with this number.
 
-        Raises:
-            UnsupportedError: this release does not know the version; the message names the tool that
-                changes the version.
+        Raises: UnsupportedError if this release does not support the version; the message names the tool that changes
+            the version.
         """
         if isinstance(number, TableVersion):
             return number

@@ -110,7 +110,7 @@ def _search(
 
 @dataclass(frozen=True, slots=True)
 class _Gate:
-    """Tells which keys a file slice may have: those that pass range and filter of its base file, and those in logs."""
+    """Finds the keys that a file slice may have: keys that pass range and filter of its base file, and keys in logs."""
 
     stored: KeyRange
     bloom: BloomFilter | None

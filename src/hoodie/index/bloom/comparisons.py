@@ -93,7 +93,7 @@ def sort_tasks(
     *,
     is_global: bool,
 ) -> list[SortTask]:
-    """Divide the runs into tasks of about a million rows; runs of one partition path meet as far as possible."""
+    """Divide the runs into tasks of about a million rows; runs of one partition path meet if possible."""
     met = [run for run in runs if is_global or run.partition_path in ranges.batches]
     ordered = met if is_global else sorted(met, key=lambda run: run.partition_path)
     return [

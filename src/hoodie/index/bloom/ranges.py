@@ -44,14 +44,14 @@ class _ReadFooter:
 
 
 def read_stored_keys(store: Store, file: BaseFile) -> StoredKeys:
-    """Read what the footer of a base file tells about its keys. Raises: CorruptFileError, MissingFileError."""
+    """Read range and filter of the keys from the footer of a base file. Raises: CorruptFileError, MissingFileError."""
     with open_base_file(store, file) as (parquet, _):
         return StoredKeys.of_footer(parquet.metadata.metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredKeys:
-    """What the footer of a base file tells about its keys: the range, and the text and the type of its filter."""
+    """The footer of a base file about its keys: the range, and the text and the type of its filter."""
 
     range: KeyRange
     text: bytes | None = None
@@ -88,8 +88,8 @@ def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Engin
     stats = _statistics(view, slices)
     by_place = {
         (file.partition_path, file.path): _range_of(stats.get(_stats_key(file.partition_path, file.path)))
-        for found in slices
-        for file in (found.base_file, *found.log_files)
+        for file_slice in slices
+        for file in (file_slice.base_file, *file_slice.log_files)
         if file is not None
     }
     unread = [
@@ -113,13 +113,13 @@ def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Engin
 
 
 def _statistics(view: TableView, slices: Sequence[FileSlice]) -> dict[str, StatsRow]:
-    """Return the rows of the key column by key; empty if the table has none. They are derived data: damage is told."""
+    """Return the rows of the key column by key; empty if the table has none. Damage only causes a warning."""
     if not ColumnStatsKind().is_in(view.config):
         return {}
     try:
         timeline = visible_instants(MetadataFolder(view.store, view.config).existing_timeline(), view.whole_timeline())
         reader = StatsReader(view.store, ColumnStatsKind(), timeline, version=view.config.version)
-        keys = {_stats_key(found.partition_path, path) for found in slices for path in found.paths}
+        keys = {_stats_key(file_slice.partition_path, path) for file_slice in slices for path in file_slice.paths}
         if len(keys) <= _LOOKED_UP_MAX:
             return reader.rows_at(keys)
         return reader.rows_below([column_prefix(RECORD_KEY)])
@@ -139,8 +139,8 @@ def _range_of(row: StatsRow | None) -> KeyRange:
 
 def _joined(ranges: Sequence[KeyRange]) -> KeyRange:
     """Return the range of all keys of several files."""
-    lows = [found.low for found in ranges if found.low is not None]
-    highs = [found.high for found in ranges if found.high is not None]
+    lows = [key_range.low for key_range in ranges if key_range.low is not None]
+    highs = [key_range.high for key_range in ranges if key_range.high is not None]
     if not ranges or len(lows) < len(ranges):
         return KeyRange()
     return KeyRange(min(lows, key=str.encode), max(highs, key=str.encode))

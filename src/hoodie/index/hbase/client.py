@@ -24,10 +24,10 @@ from hoodie.errors import IndexUnavailableError, InvalidConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HBaseSettings:
-    """Where the index is and how it is asked. Picklable.
+    """The address of the index, and its settings. Picklable.
 
-    `identity`: a row of the HBase table has it too, so that an index of another table, or one that a build has not
-    completed, is found. `ca_file`: for TLS; empty for the authorities of the system. `qps_max`: keys in a second for
+    `identity`: a row of the HBase table has it too, which reveals the index of another table, and an incomplete
+    build. `ca_file`: for TLS; empty for the authorities of the system. `qps_max`: keys in a second for
     each region server; 0 for no limit.
     """
 
@@ -125,6 +125,8 @@ class HBaseClient:
     """One connection to a Thrift server, opened at the first request. Use it as a context manager; not thread-safe.
 
     `rows_per_second`: the limit of this connection; 0 for none.
+
+    Raises: IndexUnavailableError, in each method.
     """
 
     def __init__(self, settings: HBaseSettings, rows_per_second: float = 0.0) -> None:
@@ -146,7 +148,7 @@ class HBaseClient:
     def get(self, keys: Sequence[bytes]) -> Iterator[Row]:
         """Yield the rows of these keys with all versions, in their order; a row without cells does not exist.
 
-        Memory: the answer to one batch. Raises: IndexUnavailableError.
+        Memory: the answer to one batch.
         """
         types, size = self._types, self._settings.get_batch
         columns = [types.TColumn(family=FAMILY)]
@@ -159,7 +161,7 @@ class HBaseClient:
     def put(self, rows: Iterable[tuple[bytes, Cells]], moment_ms: int) -> None:
         """Write one version of each row, with the time stamp `moment_ms`. Memory: one batch.
 
-        Raises: IndexUnavailableError; some of the rows may be written then.
+        Some of the rows may be written if it raises an error.
         """
         types, batch = self._types, list[Any]()
         known: dict[Cells, list[Any]] = {}
@@ -179,10 +181,7 @@ class HBaseClient:
             self._call("putMultiple", self._table, puts)
 
     def scan(self) -> Iterator[Row]:
-        """Yield all rows with all versions, at most as fast as the limit. A scan whose connection drops fails.
-
-        Raises: IndexUnavailableError.
-        """
+        """Yield all rows with all versions, at most as fast as the limit. A scan whose connection drops fails."""
         size = self._pace.rows_of_a_second(_SCAN_ROWS)
         scan = self._types.TScan(columns=[self._types.TColumn(family=FAMILY)], maxVersions=ALL_VERSIONS, caching=size)
         number = self._call("openScanner", self._table, scan, tries=1)
@@ -192,31 +191,31 @@ class HBaseClient:
         self._call("closeScanner", number, tries=1)
 
     def has_table(self) -> bool:
-        """Return whether the HBase table exists. Raises: IndexUnavailableError."""
+        """Return whether the HBase table exists."""
         return bool(self._call("tableExists", self._table_name()))
 
     def create_table(self) -> None:
-        """Create the HBase table, with a column family that keeps all versions. Raises: IndexUnavailableError."""
+        """Create the HBase table, with a column family that keeps all versions."""
         types = self._types
         family = types.TColumnFamilyDescriptor(name=FAMILY, maxVersions=ALL_VERSIONS)
         description = types.TTableDescriptor(tableName=self._table_name(), columns=[family])
         self._call("createTable", description, None, tries=1)
 
     def is_disabled(self) -> bool:
-        """Return whether the HBase table is disabled: its rows cannot be read. Raises: IndexUnavailableError."""
+        """Return whether the HBase table is disabled: its rows cannot be read."""
         return bool(self._call("isTableDisabled", self._table_name()))
 
     def enable_table(self) -> None:
-        """Enable a table that is disabled. Raises: IndexUnavailableError."""
+        """Enable a table that is disabled."""
         self._call("enableTable", self._table_name(), tries=1)
 
     def truncate_table(self) -> None:
-        """Delete all rows. Raises: IndexUnavailableError."""
+        """Delete all rows."""
         self._call("disableTable", self._table_name(), tries=1)
         self._call("truncateTable", self._table_name(), False, tries=1)
 
     def check_table(self) -> None:
-        """Check that the HBase table keeps every version. Raises: InvalidConfigError; IndexUnavailableError."""
+        """Check that the HBase table keeps every version. Raises: InvalidConfigError if not."""
         described = self._call("getTableDescriptor", self._table_name())
         family = next((found for found in described.columns or () if found.name == FAMILY), None)
         forever = (ALL_VERSIONS, None)
@@ -228,7 +227,7 @@ class HBaseClient:
             )
 
     def region_servers(self) -> int:
-        """Return the number of servers that have regions of the table. Raises: IndexUnavailableError."""
+        """Return the number of servers that have regions of the table."""
         found = self._call("getAllRegionLocations", self._table)
         return len({(place.serverName.hostName, place.serverName.port) for place in found})
 

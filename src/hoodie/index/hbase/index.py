@@ -133,11 +133,11 @@ class HBaseUpdate:
         return other.requested_time in self._times_of_keys
 
     def would_lose_to(self, now: TableView, other: Instant) -> bool:
-        """See `IndexUpdate`: of two versions that of the later instant counts."""
+        """See `IndexUpdate`: the version of the later instant counts."""
         return other.requested_time > self.instant_time and self.shares_keys_with(now, other)
 
     def was_replaced_or_dropped(self, now: TableView) -> bool:
-        """Return False: errors of this index say themselves what is wrong with it."""
+        """Always False: HBase errors already name the cause."""
         return False
 
     def discard(self) -> None:
@@ -185,7 +185,7 @@ def put_entries(
     `is_void`: put versions that are no location in their place. Raises: IndexUnavailableError.
     """
     tasks, locations = _tasks(entries)
-    engine = engine_for(sum(found.rows for found in entries) * ENTRY_BYTES)
+    engine = engine_for(sum(entry.rows for entry in entries) * ENTRY_BYTES)
     cells = tuple(void_cells() if is_void else location_cells(instant_time, *place) for place in locations)
     put = PutEntries(store, settings, instant_time, moment_ms, cells, len(tasks))
     return sum(engine.run(put, tasks))
@@ -230,7 +230,7 @@ def _tasks(entries: Sequence[StagedEntries]) -> tuple[list[Batches], tuple[tuple
     All entries of a key are in one task: entries that are staged by data partition are in one.
     """
     batches, locations = gathered(entries)
-    if any(found.partitions for found in entries):
+    if any(entry.partitions for entry in entries):
         return [tuple(batch for found in batches.values() for batch in found)], locations
     return [found for _, found in sorted(batches.items())], locations
 

@@ -1,4 +1,4 @@
-"""Whether the HBase index has every key of the table; a write that relied on one that lacks keys would double them."""
+"""Whether the HBase index has every key of the table: a write would double keys that the index lacks."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def check_ready(view: TableView, settings: HBaseSettings, *, creates: bool = Tru
 def check_recorded(view: TableView, settings: HBaseSettings) -> None:
     """Check that all writes since the index was built recorded their keys in it. Usually reads one commit.
 
-    Each write of this library checks it again under the table's lock before it says that it recorded its own keys. So
-    the writes before the newest that says so need not be asked.
+    Each write of this library checks it again under the table's lock before it records its own keys as complete. So
+    the writes before the newest one with this record need no check.
 
     Raises: IndexIncompleteError.
     """
@@ -81,7 +81,7 @@ def newest_write(view: TableView) -> str:
 
 
 def prepare_table(client: HBaseClient) -> None:
-    """Create the HBase table if it does not exist; enable one that a build disabled before it died.
+    """Create the HBase table if it does not exist; enable a table that a build disabled before it died.
 
     Raises: as `HBaseClient.create_table` and `check_table`.
     """
@@ -130,7 +130,7 @@ def finish_build(client: HBaseClient, view: TableView, identity: str) -> None:
 
 
 def check_owner(client: HBaseClient, view: TableView, settings: HBaseSettings) -> None:
-    """Refuse to empty an HBase table that has the index of another table, or rows of which nothing tells what they are.
+    """Refuse to empty an HBase table that has the index of another table, or rows of unknown origin.
 
     Raises: InvalidConfigError; IndexUnavailableError.
     """
@@ -138,19 +138,14 @@ def check_owner(client: HBaseClient, view: TableView, settings: HBaseSettings) -
     owner = stored.get(OWNER, b"").decode()
     if owner:
         if owner != view.store.uri("") and stored.get(IDENTITY) != indexes.HBASE_IDENTITY.get(view.config.raw).encode():
-            raise _other_owner(settings, owner)
+            raise InvalidConfigError(
+                f"the HBase table {settings.table!r} has the index of {owner}: each table needs its own; set "
+                f"{indexes.HBASE_TABLE.key} to another name and build the index (t.index.build), or drop that HBase "
+                "table if the other table is gone"
+            )
     elif next(client.scan(), None) is not None:
         raise InvalidConfigError(
             f"the HBase table {settings.table!r} has rows, and is not the index of {view.store.uri('')}: set "
             f"{indexes.HBASE_TABLE.key} to the name of a new HBase table, or empty it in the HBase shell: "
             f"truncate '{settings.table}'"
         )
-
-
-def _other_owner(settings: HBaseSettings, owner: str) -> InvalidConfigError:
-    """Return the error for an HBase table that has the index of another table."""
-    return InvalidConfigError(
-        f"the HBase table {settings.table!r} has the index of {owner}: each table needs its own; set "
-        f"{indexes.HBASE_TABLE.key} to another name and build the index (t.index.build), or drop that HBase table if "
-        "the other table is gone"
-    )

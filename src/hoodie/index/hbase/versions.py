@@ -52,11 +52,6 @@ def built_instant(identity: str) -> str:
     return f"{_BUILT}{int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=5).digest(), 'big'):013d}"
 
 
-def _is_built(instant_time: str) -> bool:
-    """Return whether a build stored the versions of this instant."""
-    return instant_time.startswith(_BUILT)
-
-
 def location_cells(instant_time: str, partition_path: str, file_id: str) -> Cells:
     """Return the cells of a location."""
     return (
@@ -67,7 +62,7 @@ def location_cells(instant_time: str, partition_path: str, file_id: str) -> Cell
 
 
 def deleted_cells(instant_time: str) -> Cells:
-    """Return the cells of a version that says that its write deleted the key."""
+    """Return the cells of a version that records a delete of the key."""
     return (*_VOID[:3], (DELETED_TS, instant_time.encode()))
 
 
@@ -123,19 +118,19 @@ def row_keys(keys: pa.StringArray) -> list[bytes]:
 def committed_instants(view: TableView, times: Collection[str], identity: str) -> set[str]:
     """Return those of the instants that are committed in a view. Reads the archive if the active timeline lacks some.
 
-    An instant is committed if it is completed on the active timeline, or archived. One that is in neither was rolled
-    back, taken back by a restore, or never completed, also if it is before the start of the active timeline. Only of
-    instants before all that are known nothing tells, as in a copy of the table without its archive: they count, and
-    their file groups exist only if they are committed. The instant of the build of this identity counts, and that of no
-    other build: whether a build is valid is asked for the whole index (`readiness.check_recorded`).
+    An instant is committed if it is completed on the active timeline, or archived. Every other instant was rolled back,
+    taken back by a restore, or never completed, even if it is before the start of the active timeline. A copied table
+    may lack its archive; instants older than all others count as committed: their file groups exist only if they are.
+    The instant of the build of this identity counts, and the instant of no other build: `readiness.check_recorded`
+    checks the build for the whole index.
 
     Raises: CorruptFileError if the archive is damaged.
     """
     timeline = view.timeline
-    active = {found.requested_time: found for found in timeline.writes()}
+    active = {write.requested_time: write for write in timeline.writes()}
     found = {time for time in times if time in active and active[time].is_completed}
     found |= {built_instant(identity)} & set(times)
-    unknown = {time for time in times if time not in active and not _is_built(time)}
+    unknown = {time for time in times if time not in active and not time.startswith(_BUILT)}
     if not unknown:
         return found
     archive = view.archive()

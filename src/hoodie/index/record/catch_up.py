@@ -158,8 +158,8 @@ class IndexedWrite:
         if instant is None:
             return [(stat, None) for stat in self.stats]
         content = read_instant(folder.store, folder.layout, instant, folder=METADATA_HOODIE_FOLDER)
-        told = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats.get(RECORD_INDEX, ())
-        return [(own, theirs) for own in self.stats for theirs in told if own.file_id == theirs.file_id]
+        stats = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats.get(RECORD_INDEX, ())
+        return [(own, theirs) for own in self.stats for theirs in stats if own.file_id == theirs.file_id]
 
     def _slice_starts(self) -> Mapping[str, str]:
         """Return the base instant of the newest slice of each file group, by file id."""
@@ -179,7 +179,7 @@ class IndexedWrite:
         return bool(pc.any(pc.is_in(self._keys(own, self.instant_time), value_set=keys)).as_py())
 
     def _keys(self, stat: WriteStat, instant_time: str) -> pa.BinaryArray:
-        """Return the keys of which an instant wrote entries to a log file."""
+        """Return the keys whose entries an instant wrote to a log file."""
         store, path = self.now.store, f"{METADATA_FOLDER}/{stat.path}"
         if is_staged_log(stat):
             content = log_content(read_staged_log(store, stat), path=stat.path or "")

@@ -84,7 +84,7 @@ def stage_changes(
     engine = engine_for(total_bytes)
     limit = max(total_bytes // (engine.parallelism * _TASKS_PER_SLOT), _TASK_BYTES_MIN)
     keys_only = replace(read, columns=(RECORD_KEY,))
-    tasks = [_Task(store, stage, found, keys_only) for found in chunks(changes, limit)]
+    tasks = [_Task(store, stage, chunk, keys_only) for chunk in chunks(changes, limit)]
     return [staged for staged in engine.run(_stage, tasks) if staged is not None]
 
 
@@ -132,7 +132,7 @@ def _without(keys: pa.StringArray, others: pa.StringArray) -> pa.StringArray:
 
 
 def _by_group(slices: Iterable[FileSlice]) -> dict[tuple[str, str], FileSlice]:
-    return {(found.partition_path, found.file_id): found for found in slices}
+    return {(file_slice.partition_path, file_slice.file_id): file_slice for file_slice in slices}
 
 
 def _with_file(before: FileSlice | None, stat: WriteStat) -> FileSlice:

@@ -178,13 +178,14 @@ def write_entries(
     groups. Memory of a task: twice its entries. Safe to repeat: the files have the same names and bytes.
     """
     batches, locations = gathered(staged)
+    located = tuple(RecordLocation(*location, instant_ms) for location in locations)
     count = KeyGroups(len(file_ids)).count
     tasks = [
         _LogTask(tuple(file_ids), tuple(range(group, len(file_ids), count)), found)
         for group, found in sorted(batches.items())
     ]
     rows = sum(entries.rows for entries in staged)
-    return _write_groups(engine, _WriteGroup(store, instant_time, _told(locations, instant_ms), folder), tasks, rows)
+    return _write_groups(engine, _WriteGroup(store, instant_time, located, folder), tasks, rows)
 
 
 def write_partitioned_entries(
@@ -203,16 +204,13 @@ def write_partitioned_entries(
     Raises: PartitionPathError for a partition path that file ids cannot contain.
     """
     batches, locations = gathered(staged)
+    located = tuple(RecordLocation(*location, instant_ms) for location in locations)
     tasks: list[_LogTask] = []
     for partition_path, found in sorted(batches.items()):
         own = tuple(file_ids.get(partition_path) or [partitioned_file_id(partition_path, 0)])
         tasks.append(_LogTask(own, tuple(range(len(own))), found))
     rows = sum(entries.rows for entries in staged)
-    return _write_groups(engine, _WriteGroup(store, instant_time, _told(locations, instant_ms)), tasks, rows)
-
-
-def _told(locations: Sequence[tuple[str, str]], instant_ms: int) -> tuple[RecordLocation, ...]:
-    return tuple(RecordLocation(path, file_id, instant_ms) for path, file_id in locations)
+    return _write_groups(engine, _WriteGroup(store, instant_time, located), tasks, rows)
 
 
 def _write_groups(engine: Engine, write: _WriteGroup, tasks: Sequence[_LogTask], rows: int) -> WrittenEntries:

@@ -64,7 +64,7 @@ class RecordIndexState:
     def of(cls, infos: Mapping[str, FileInfo], timeline: Timeline, *, version: TableVersion) -> RecordIndexState:
         """Return the newest slices of files, given by path. `timeline`: the visible instants of the metadata table.
 
-        `version` is that of the table.
+        `version`: the version of the table.
 
         Raises: UnsupportedError if each data partition has separate file groups; CorruptFileError if a file group is
         missing; MetadataPartitionMissingError if all are.
@@ -126,8 +126,7 @@ def read_file_group(store: Store, file_group: IndexFileGroup) -> SliceContent:
 
     Memory: as `read_slice`.
 
-    Raises:
-        CorruptFileError: a file does not parse.
+    Raises: CorruptFileError if a file does not parse.
     """
     return read_slice(store, file_group.file_slice, file_group.files)
 
@@ -139,8 +138,7 @@ _ESCAPED: Final = frozenset("\"#%'*/:=?\\\x7f{[]^_-") | {chr(code) for code in r
 def partitioned_file_id(partition_path: str, number: int) -> str:
     """Return the file id of an index file group of a data partition.
 
-    Raises:
-        PartitionPathError: the path has a dot. The JVM fails on names of log files whose file id has a dot.
+    Raises: PartitionPathError if the path has a dot. The JVM fails on names of log files whose file id has a dot.
 
     >>> partitioned_file_id("city=sf", 0)
     'record-index-city%3Dsf-0000-0'

@@ -1,6 +1,6 @@
 """The global record index: keys are looked up in the metadata table, one task for each group of index file groups.
 
-The update of a write is that of the partitioned index too. The writing tasks stage one entry for each key that they add
+The partitioned index has the same update of a write. The writing tasks stage one entry for each key that they add
 to a file group or remove from one. Log files with the entries are written before the write acquires the table's lock.
 Readers see them when the commit completes.
 """
@@ -116,14 +116,14 @@ class RecordIndexUpdate:
         """
         if not entries or (self.state is None and self.partitioned_state is None):
             return WrittenEntries()
-        engine = self.engine_for(sum(found.rows for found in entries) * ENTRY_BYTES)
+        engine = self.engine_for(sum(entry.rows for entry in entries) * ENTRY_BYTES)
         folder = None
         if self.view.config.version.log_name_has_base_instant:
             # The log files get their names when the commit is written, and must exist until then.
             folder = entries[0].path.rpartition("/")[0]
         self._has_files = folder is None
         store = self.view.store.spec
-        time, moment_ms = self.instant_time, self._moment_ms()
+        time, moment_ms = self.instant_time, ms_of_instant_time(self.instant_time, self.view.layout.zone)
         if self.partitioned_state is not None:
             by_partition = {path: found.file_ids for path, found in self.partitioned_state.items()}
             written = write_partitioned_entries(
@@ -203,9 +203,6 @@ class RecordIndexUpdate:
         was_switched = index_was_switched(self.view, now)
         return IndexedWrite(now=now, instant_time=self.instant_time, stats=self.stats, was_switched=was_switched)
 
-    def _moment_ms(self) -> int:
-        return ms_of_instant_time(self.instant_time, self.view.layout.zone)
-
 
 _KEYS_TOGETHER = 4096
 """Number of keys up to which one task looks up all keys."""
@@ -241,8 +238,7 @@ class RecordIndex(Index):
     def tag(self, request: TagRequest) -> Tagged:
         """See `Index.tag`. Lists the files of the index.
 
-        Raises:
-            CommitConflictError: the index was built anew with other file groups since the keys were staged.
+        Raises: CommitConflictError if the index was built anew with other file groups since the keys were staged.
         """
         state = self.view.fact(record_index_if_there)
         if state is None:

@@ -47,8 +47,7 @@ def find(content: SliceContent, keys: pa.StringArray, *, look_up: LookUp = LookU
 
     Memory: the keys, the blocks that are decompressed, and one location for each distinct value.
 
-    Raises:
-        CorruptFileError: a file of the file group does not parse.
+    Raises: CorruptFileError if a file of the file group does not parse.
     """
     wanted = keys.cast(pa.binary())
     found = _Found(len(wanted))
@@ -100,7 +99,7 @@ class FoundLocations:
     @property
     def groups(self) -> frozenset[tuple[str, str]]:
         """Partition paths and file ids of the file groups that hold the keys."""
-        return frozenset((found.partition_path, found.file_id) for found in self.locations)
+        return frozenset((location.partition_path, location.file_id) for location in self.locations)
 
 
 def look_up(
@@ -112,8 +111,7 @@ def look_up(
     of `hoodie.index.record.look_up.find` for one index file group. Locations are returned as stored: the caller checks
     that their file groups still exist.
 
-    Raises:
-        CorruptFileError: a file of a file group does not parse.
+    Raises: CorruptFileError if a file of a file group does not parse.
     """
     encoded = keys.dictionary_encode()
     distinct = encoded.dictionary

@@ -68,7 +68,7 @@ class PartitionedRecordIndex(Index):
 
     def _check_none_lost(self, slices: Iterable[FileSlice], states: Mapping[str, RecordIndexState]) -> None:
         """Refuse to take all keys of a data partition for new ones: a restore by the JVM can lose its file groups."""
-        lost = sorted({found.partition_path for found in slices} - states.keys())
+        lost = sorted({file_slice.partition_path for file_slice in slices} - states.keys())
         if lost:
             raise MetadataPartitionMissingError(
                 f"the record index has no file group of {len(lost):,} partitions that have rows, one is {lost[0]!r}: "

@@ -116,7 +116,7 @@ class IndexHistory:
 
         A build has the entries of all instants that completed before its end, and version 6 stores no completion times.
         """
-        builds = [found.requested_time for found in timeline.completed() if is_build(found.requested_time)]
+        builds = [instant.requested_time for instant in timeline.completed() if is_build(instant.requested_time)]
         if not builds or not self.folder.names_base_instants:
             return False
         done = self.data_timeline.completed()
@@ -190,7 +190,7 @@ class IndexHistory:
     def _folded(self) -> UnsupportedError:
         return UnsupportedError(
             f"{self.folder.store.uri('')}: the state of the record index at that time cannot be read, as the index was "
-            "built, or compacted and cleaned, since; ask for a later time, or read the rows with as_of"
+            "built, or compacted and cleaned, since; pass a later time, or read the rows with as_of"
         )
 
     def _check_since(self, first: Instant, infos: Mapping[str, FileInfo], timeline: Timeline) -> None:
@@ -211,7 +211,7 @@ class IndexHistory:
         if completed < floor or is_being_cleaned or self._may_be_built_later(timeline, first.requested_time):
             raise UnsupportedError(
                 f"{self.folder.store.uri('')}: the entries that {first} changed in the record index cannot be read: "
-                f"the index was built, or compacted and cleaned, at {floor}; ask for changes since then"
+                f"the index was built, or compacted and cleaned, at {floor}; read the changes since then"
             )
 
 

@@ -1,6 +1,6 @@
 """Automatic record keys (RFC-76): `<commit time>_<partition id>_<row id>`, for tables without record key fields.
 
-The form is that of the JVM (docs/format/table.md §3.3). The partition id is the number of the task that stages or
+The JVM makes the same form (docs/format/table.md §3.3). The partition id is the number of the task that stages or
 writes the row, and the row id counts its rows from 0. No two rows of a commit have both numbers in common, and no two
 commits of a table have a time in common, so the keys are unique in the table.
 """
@@ -85,7 +85,7 @@ class AutomaticallyKeyed(Generic[Result]):
 
 
 def consumer_of(source: KeySource, consume: Consume[Result], commit_time: str = "") -> Consume[Result]:
-    """Return the consumer; with automatic keys, one that first gives each row that needs one its key."""
+    """Return the consumer; with automatic keys, rows get their missing keys before it."""
     if source not in (KeySource.AUTOMATIC, KeySource.STORED_OR_AUTOMATIC):
         return consume
     return AutomaticallyKeyed(consume, commit_time, only_empty=source is KeySource.STORED_OR_AUTOMATIC)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final
 
 import pyarrow as pa
@@ -47,7 +48,7 @@ class KeyGenerator:
     partition_fields: tuple[str, ...]
     with_names: bool | None
     """Whether keys are written as `field:value`, not as the bare value of the only field; None if only the stored keys
-    tell it (`view.stored_keys`)."""
+    show it (`view.stored_keys`)."""
     has_two_encodings: bool
     """Whether tables of this version have keys of either kind, so that stored rows decide `with_names`."""
     time_formats: tuple[TimestampFormat | None, ...] | None = field(repr=False)
@@ -76,7 +77,7 @@ class KeyGenerator:
         return _record_keys(batch, self.record_key_fields, with_names=with_names, stored=stored)
 
     def expect_known_encoding(self) -> bool:
-        """Return `with_names`. Raises: InvalidConfigError if neither properties nor stored keys tell it."""
+        """Return `with_names`. Raises: InvalidConfigError if neither properties nor stored keys decide it."""
         if self.with_names is None:
             name = self.record_key_fields[0]
             raise InvalidConfigError(
@@ -148,9 +149,11 @@ class KeyGenerator:
             )
         array, _ = found
         if not pa.types.is_dictionary(array.type):
-            array = (
-                pc.dictionary_encode(array, null_encoding="encode") if _is_encodable(array.type) else _as_it_is(array)
-            )
+            if pa.types.is_nested(array.type):
+                # The conversion to text refuses lists and structs, with type and name in the error.
+                array = pa.DictionaryArray.from_arrays(pa.array(range(0), pa.int32()), array.slice(0, 0))
+            else:
+                array = pc.dictionary_encode(array, null_encoding="encode")
         elif array.null_count:
             array = pc.dictionary_encode(array.dictionary_decode(), null_encoding="encode")
         try:
@@ -172,15 +175,6 @@ def _refuse_slashes(texts: pa.StringArray, name: str) -> None:
             f"partition field {name!r}: expected dates such as 2026-07-01, which become folders 2026/07/01, found "
             f"{len(bad)} texts with slashes, e.g. {bad[0].as_py()!r}, which have the folders of other values"
         )
-
-
-def _is_encodable(data_type: pa.DataType) -> bool:
-    return not pa.types.is_nested(data_type)
-
-
-def _as_it_is(array: pa.Array) -> pa.DictionaryArray:
-    """Wrap lists and structs unchanged; the conversion to text refuses them, with type and name in the error."""
-    return pa.DictionaryArray.from_arrays(pa.array(range(0), pa.int32()), array.slice(0, 0))
 
 
 def key_generator_for(
@@ -254,7 +248,7 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
         slash_separated_dates=config.has_slash_separated_dates,
         table_version=config.version,
         timestamp_options={**given, **config.timestamp_options},
-        bare_single_complex_key=_told_encoding(properties or {}, config.raw),
+        bare_single_complex_key=_set_encoding(properties or {}, config.raw),
     )
     if not is_typed:
         generator = replace(generator, time_formats=None)
@@ -263,7 +257,7 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
     return generator
 
 
-def _told_encoding(*properties: Mapping[str, str]) -> bool | None:
+def _set_encoding(*properties: Mapping[str, str]) -> bool | None:
     return NEW_KEY_ENCODING.get(*properties) if any(NEW_KEY_ENCODING.key in found for found in properties) else None
 
 
@@ -323,14 +317,14 @@ def _record_keys(
     Nested fields are written with dots. With names, some parts may be null or empty, but not all parts of a key. Parts
     that make the key of other parts too are refused, unless the rows are `stored` in a table.
 
-    Raises:
-        RecordKeyError: a field is missing or its type has no text, or keys are null, empty or ambiguous; the error
-            contains up to three row numbers.
+    Raises: RecordKeyError if a field is missing or its type has no text, or keys are null, empty or ambiguous; the
+        error contains up to three row numbers.
     """
     parts = [_key_part(batch, name) for name in fields]
     if not with_names:
-        return _bare_keys(parts[0], fields[0])
-    _refuse_rows(_all_missing(parts), fields, "all parts are null or empty", parts)
+        _refuse_rows(_missing(parts[0]), fields[:1], "null or empty", parts[:1])
+        return parts[0]
+    _refuse_rows(reduce(pc.and_, map(_missing, parts)), fields, "all parts are null or empty", parts)
     if len(fields) > 1 and not stored:
         _refuse_ambiguous(batch, fields, parts)
     pieces: list[pa.Array | str] = []
@@ -380,7 +374,8 @@ def _refuse_ambiguous(batch: pa.RecordBatch, fields: Sequence[str], parts: Seque
 
     Raises: RecordKeyError.
     """
-    texts = [place for place, name in enumerate(fields) if _holds_text(batch, name)]
+    columns = [_column_of(batch, name) for name in fields]
+    texts = [place for place, column in enumerate(columns) if column is not None and is_text(column[0].type)]
     for place in texts:
         name, text = fields[place], parts[place]
         marks = pa.array([_NULL_KEY_PART, _EMPTY_KEY_PART])
@@ -394,32 +389,14 @@ def _refuse_ambiguous(batch: pa.RecordBatch, fields: Sequence[str], parts: Seque
             _refuse_rows(pc.fill_null(pc.match_substring(text, cut), False), [name], problem, [text])
 
 
-def _holds_text(batch: pa.RecordBatch, name: str) -> bool:
-    found = _column_of(batch, name)
-    assert found is not None
-    return is_text(found[0].type)
-
-
 def is_text(data_type: pa.DataType) -> bool:
     """Return whether values of the type are texts, also in a dictionary."""
     found = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
     return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
 
 
-def _bare_keys(text: pa.StringArray, name: str) -> pa.StringArray:
-    _refuse_rows(_missing(text), [name], "null or empty", [text])
-    return text
-
-
 def _missing(text: pa.StringArray) -> pa.BooleanArray:
     return pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
-
-
-def _all_missing(parts: Sequence[pa.StringArray]) -> pa.BooleanArray:
-    missing = _missing(parts[0])
-    for part in parts[1:]:
-        missing = pc.and_(missing, _missing(part))
-    return missing
 
 
 def _marked(text: pa.StringArray) -> pa.StringArray:

@@ -65,8 +65,7 @@ def check_paths(paths: pa.StringArray, *, limits: tuple[int, int] | None = None,
     `limits` are the greatest bytes of a component and of a path that the table's storage has; None: no limit.
     `url_encode`: special characters are escaped already.
 
-    Raises:
-        PartitionPathError: there are such paths; the error contains their count, three examples and the remedy.
+    Raises: PartitionPathError if there are such paths; the error contains their count, three examples and the remedy.
     """
     if limits is not None:
         _check_lengths(paths, *limits)

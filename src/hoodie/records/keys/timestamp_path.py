@@ -51,8 +51,7 @@ class JodaPattern:
     def parse(self, text: pa.StringArray) -> tuple[pa.TimestampArray, pa.StringArray]:
         """Return local times in milliseconds and offsets (`Z`, `+hhmm` or empty); null where the text does not match.
 
-        Raises:
-            PartitionPathError: the text matches the pattern but is not a date of the calendar.
+        Raises: PartitionPathError if the text matches the pattern but is not a date of the calendar.
         """
         found = pc.extract_regex(text, self._parse_regex())
         names = {child.name for child in found.type.fields}
@@ -77,8 +76,7 @@ class JodaPattern:
     def check_parses(self) -> None:
         """Refuse patterns that cannot be used to read text.
 
-        Raises:
-            InvalidConfigError: a letter is not supported for reading or occurs twice, or the pattern has no year.
+        Raises: InvalidConfigError if a letter is not supported for reading or occurs twice, or the pattern has no year.
         """
         letters = [token for token, count in self.tokens if count]
         for letter in letters:
@@ -109,8 +107,7 @@ class JodaPattern:
 def joda_pattern(text: str) -> JodaPattern:
     """Split a pattern into its tokens.
 
-    Raises:
-        InvalidConfigError: a quote is not closed, or a letter is not supported.
+    Raises: InvalidConfigError if a quote is not closed, or a letter is not supported.
     """
     tokens: list[tuple[str, int]] = []
     end = 0
@@ -211,9 +208,8 @@ class TimestampFormat:
     def text(self, values: pa.Array) -> pa.StringArray:
         """Return each value as a formatted time; null is formatted as the start of 1970, as in the JVM.
 
-        Raises:
-            PartitionPathError: the column's type does not match the option `timestamp.type`, text does not match the
-                input patterns, or a time is outside the years 1 to 9999.
+        Raises: PartitionPathError if the column's type does not match the option `timestamp.type`, text does not match
+            the input patterns, or a time is outside the years 1 to 9999.
         """
         if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
             local = self._local_of_text(pc.cast(values, pa.string()))
@@ -285,8 +281,7 @@ class TimestampFormat:
 def timestamp_format(options: Mapping[str, str]) -> TimestampFormat:
     """Read the options of the TIMESTAMP key generator, without their prefix `hoodie.keygen.timebased.`.
 
-    Raises:
-        InvalidConfigError: the type, the unit, a zone or a pattern is missing or unknown.
+    Raises: InvalidConfigError if the type, the unit, a zone or a pattern is missing or unknown.
     """
     kind = options.get("timestamp.type", "").strip().upper()
     unit = options.get("timestamp.scalar.time.unit", "SECONDS").strip().upper()

@@ -259,7 +259,7 @@ def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
 def delete_ordering(merger: RecordMerger, schema: pa.Schema) -> tuple[str, ...]:
     """Return the columns whose values decide whether a logged delete wins; empty if it always wins.
 
-    Hudi 0.x ignores a value whose Java class is not that of the row's value: a string, date, decimal or binary.
+    Hudi 0.x ignores a value of another Java class than the row's value: a string, date, decimal or binary.
     """
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_timestamp, pa.types.is_boolean)
     ordering = merger.logged_ordering
@@ -453,7 +453,7 @@ class Overlay:
     FILL_UNAVAILABLE a row does not bring a text or byte string that equals `unavailable_value`.
 
     `losers_fill`: a version that loses against the stored row fills the fields that the stored row does not bring.
-    `mixes_batches`: records of a batch with the same key are mixed too. `is_payload`: the rule is that of
+    `mixes_batches`: records of a batch with the same key are mixed too. `is_payload`: the rule of
     `PartialUpdateAvroPayload`, in which every delete wins against the row of a base file that is written anew.
     """
 
@@ -469,14 +469,12 @@ class Overlay:
         if self.mode is PartialUpdateMode.IGNORE_DEFAULTS:
             return np.asarray(column.is_valid()) if column.null_count else None
         if self.mode is PartialUpdateMode.FILL_UNAVAILABLE:
-            return self._available(column)
+            is_marked = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
+            if self.unavailable_value is None or not is_marked:
+                return None
+            marker = pa.scalar(self.unavailable_value).cast(column.type)
+            return np.asarray(pc.fill_null(pc.not_equal(column, marker), True))
         return np.asarray(rows[HAS + name]) if rows.schema.get_field_index(HAS + name) >= 0 else None
-
-    def _available(self, column: pa.ChunkedArray) -> Mask | None:
-        if self.unavailable_value is None or not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
-            return None
-        marker = pa.scalar(self.unavailable_value).cast(column.type)
-        return np.asarray(pc.fill_null(pc.not_equal(column, marker), True))
 
     def fills(self, older: pa.Table, newer: pa.Table) -> Mask:
         """Mark the aligned rows whose newer version fills a field of the older one, even if it loses."""

@@ -1,9 +1,9 @@
-"""Tell whether this process computes an expression exactly as every Spark session does.
+"""Decide whether this process computes an expression exactly as every Spark session does.
 
 The results of this process are those of Spark (`records.expression`), but some results of Spark depend on the session:
 ANSI mode decides about division by zero and text that cannot be read, the time zone about times, other options about
 the precision of decimals. An expression is alike if no such option can change a value that it yields. If a value
-overflows, this process raises an error, so that the caller can ask Spark.
+overflows, this process raises an error, so that the caller can use Spark.
 """
 
 from __future__ import annotations

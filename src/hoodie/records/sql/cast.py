@@ -376,10 +376,7 @@ def _offset(zone: str | None) -> timedelta:
 
 
 def arrow_type(node: exp.DataType) -> pa.DataType:
-    """Return the Arrow type of a type name.
-
-    Raises: UnsupportedError for nested types, intervals and sized text.
-    """
+    """Return the Arrow type of a type name. Raises: UnsupportedError for nested types, intervals and sized text."""
     texts = [one.this.name for one in node.expressions if isinstance(one, exp.DataTypeParam)]
     if not all(text.isdecimal() and len(text) < _DIGITS_MAX for text in texts):
         raise unsupported(node, "the size of a type is a whole number")

@@ -110,7 +110,7 @@ def interval(node: exp.Interval, translate: Translate) -> Value:
 
 
 def date_trunc(node: exp.Anonymous, translate: Translate) -> Value:
-    """Translate DATE_TRUNC with a literal unit, in UTC; NULL for a unit that Spark does not know, as in Spark."""
+    """Translate DATE_TRUNC with a literal unit, in UTC; NULL for a unit that Spark does not have, as in Spark."""
     if len(node.expressions) != 2:
         raise unsupported(node, "only with a unit and a timestamp")
     unit, value = map(translate, node.expressions)

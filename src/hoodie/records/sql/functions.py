@@ -99,13 +99,16 @@ def trim(node: exp.Trim, translate: Translate) -> Value:
 
 
 def substring(node: exp.Substring, translate: Translate) -> Value:
-    """Translate SUBSTRING and SUBSTR with literal positions."""
+    """Translate SUBSTRING and SUBSTR with literal positions: 0 is the first too, negative ones count from the end."""
     value = as_text(translate(node.this), node)
     start = 1 if node.args.get("start") is None else literal_integer(node.args["start"], node, translate)
     wanted = node.args.get("length")
-    return Value(
-        _substring(value, start, None if wanted is None else literal_integer(wanted, node, translate)), value.type
-    )
+    length = None if wanted is None else literal_integer(wanted, node, translate)
+    begin = start - 1 if start > 0 else start
+    stop = None if length is None or (begin < 0 <= begin + length) else begin + length
+    if length is not None and length <= 0:
+        begin = stop = 0
+    return Value(pc.utf8_slice_codeunits(value.expression, start=begin, stop=stop), value.type)
 
 
 def contains(node: exp.Contains | exp.StartsWith | exp.EndsWith, translate: Translate) -> Value:
@@ -254,15 +257,6 @@ def _starts_with(text: Value, prefix: str) -> pc.Expression:
     if successor is None:
         return pc.starts_with(text.expression, pattern=prefix)
     return (text.expression >= _scalar(prefix, text)) & (text.expression < _scalar(successor, text))
-
-
-def _substring(text: Value, start: int, length: int | None) -> pc.Expression:
-    """Return `length` characters from position `start`: 1 and 0 are the first one, negative counts from the end."""
-    if length is not None and length <= 0:
-        return pc.utf8_slice_codeunits(text.expression, start=0, stop=0)
-    begin = start - 1 if start > 0 else start
-    stop = None if length is None or (begin < 0 <= begin + length) else begin + length
-    return pc.utf8_slice_codeunits(text.expression, start=begin, stop=stop)
 
 
 def _pieces(pattern: str, escape: str) -> list[tuple[_Piece, str]]:

@@ -44,7 +44,7 @@ def rlike(text: pc.Expression, pattern: str, node: exp.Expression) -> pc.Express
 
 @dataclass(slots=True)
 class _Translation:
-    """Reads a pattern from left to right; `place` is that of the next character."""
+    """Reads a pattern from left to right; `place`: the offset of the next character."""
 
     pattern: str
     place: int = 0

@@ -95,7 +95,7 @@ class Translator:
         return translate(self, node)
 
     def condition(self, node: exp.Expression, *, where: pc.Expression | None = None) -> pc.Expression:
-        """Translate an expression that must be boolean, of which Spark needs the rows where `where` is true.
+        """Translate an expression that must be boolean. Spark evaluates it only where `where` is true.
 
         Raises: as `value`; SchemaMismatchError if the expression is not boolean.
         """
@@ -107,7 +107,7 @@ class Translator:
         return value.expression
 
     def where(self, needed: pc.Expression, node: exp.Expression) -> Value:
-        """Translate a part of which Spark needs the values where `needed` is true; elsewhere they may be null."""
+        """Translate a part whose values Spark needs where `needed` is true; elsewhere they may be null."""
         if self.rows is None or isinstance(without_parens(node), exp.Literal):
             return self.value(node)
         mask = pc.fill_null(evaluate(needed, self.rows.table), False)
@@ -168,7 +168,7 @@ def _or(self: Translator, node: exp.Or) -> Value:
 
 
 def _until(self: Translator, nodes: list[exp.Expression], *, decided: bool) -> list[pc.Expression]:
-    """Translate conditions of which Spark evaluates each only where no condition before it has the value `decided`."""
+    """Translate conditions. Spark evaluates each only where no condition before it has the value `decided`."""
     found: list[pc.Expression] = []
     needed = pc.scalar(True)
     for node in nodes:

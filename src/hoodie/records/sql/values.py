@@ -79,10 +79,7 @@ def integer_literal(value: int) -> Value:
 
 
 def decimal_literal(value: Decimal) -> Value:
-    """Make a decimal literal with the precision and scale of its digits.
-
-    Raises: UnsupportedError beyond 38 digits.
-    """
+    """Make a decimal literal with the precision and scale of its digits. Raises: UnsupportedError beyond 38 digits."""
     digits, exponent = len(value.as_tuple().digits), int(value.as_tuple().exponent)
     scale = max(0, -exponent)
     precision = max(digits + max(0, exponent), scale)

@@ -1,4 +1,4 @@
-"""Procedures that clean a table, and tell of its cleans."""
+"""Procedures that clean a table, and list its cleans."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _numbers(found: CleanMetadata) -> dict[str, Any]:
 
 
 def _cleans(call: Call) -> Iterator[tuple[Instant, CleanMetadata]]:
-    """Yield the completed cleans, newest first, archived ones too if `showArchived` says so."""
+    """Yield the completed cleans, newest first, archived ones too with `showArchived`."""
     view = call.table.view()
     for instant, content in active_contents(view, Action.CLEAN):
         yield instant, CleanMetadata.parse(content, path=str(instant))
@@ -99,15 +99,15 @@ def _show_cleans_metadata(call: Call) -> Iterable[Row]:
 def _show_clean_plans(call: Call) -> Iterable[Row]:
     """Yield the plans of the cleans of the active timeline, newest first."""
     view = call.table.view()
-    cleans = (found for found in reversed(view.timeline.instants) if found.action is Action.CLEAN)
-    plans = ((found, read_instant(view.store, view.layout, found, State.REQUESTED)) for found in cleans)
+    cleans = (instant for instant in reversed(view.timeline.instants) if instant.action is Action.CLEAN)
+    plans = ((clean, read_instant(view.store, view.layout, clean, State.REQUESTED)) for clean in cleans)
     parsed = ((found, CleanerPlan.parse(content, path=str(found))) for found, content in plans if content)
     rows = (
         {
             "plan_time": found.requested_time,
             "state": found.state.name,
             "action": found.action.value,
-            "earliest_instant_to_retain": _time_of(plan),
+            "earliest_instant_to_retain": plan.earliest_instant_to_retain and plan.earliest_instant_to_retain.timestamp,
             "last_completed_commit_timestamp": plan.last_completed_commit_timestamp,
             "policy": plan.policy,
             "version": plan.version,
@@ -118,10 +118,6 @@ def _show_clean_plans(call: Call) -> Iterable[Row]:
         for found, plan in parsed
     )
     return limited(call, rows)
-
-
-def _time_of(plan: CleanerPlan) -> str | None:
-    return None if plan.earliest_instant_to_retain is None else plan.earliest_instant_to_retain.timestamp
 
 
 def _text(plan: CleanerPlan) -> str | None:

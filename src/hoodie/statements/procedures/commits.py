@@ -1,4 +1,4 @@
-"""Procedures that tell what the writes of a table did, of the active timeline and of the archive."""
+"""Procedures that list the writes of a table, of the active timeline and of the archive, with their counts."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _amplification(commit_time: str, updated: int, written: int) -> Row:
 
 
 def _commits_compare(call: Call) -> Iterable[Row]:
-    """Tell by how many commits the table is behind or ahead of the table at `path`."""
+    """Return by how many commits the table is behind or ahead of the table at `path`."""
     source, target = call.names.named(call["table"]).view(), call.names.at(call["path"]).view()
     ours, theirs = ([found.requested_time for found in view.timeline.writes().completed()] for view in (source, target))
     behind = [time for time in theirs if not ours or time > ours[-1]]
@@ -259,7 +259,7 @@ COMMITS: Final = (
     ),
     Procedure(
         name="show_commit_write_stats",
-        about="Tell how many records and bytes a completed write wrote.",
+        about="Count the records and bytes that a completed write wrote.",
         parameters=_OF_INSTANT,
         columns=columns("action string, total_bytes_written long, total_records_written long, avg_record_size long"),
         run=_show_commit_write_stats,
@@ -273,7 +273,7 @@ COMMITS: Final = (
     ),
     Procedure(
         name="stats_wa",
-        about="Tell how many records each commit wrote for each record that it updated.",
+        about="Return for each commit how many records it wrote for each record that it updated.",
         parameters=_LIMITED,
         columns=columns(
             "commit_time string, total_upserted long, total_written long, write_amplification_factor string"
@@ -282,7 +282,7 @@ COMMITS: Final = (
     ),
     Procedure(
         name="commits_compare",
-        about="Tell by how many commits a table is behind or ahead of the table at a path.",
+        about="Count the commits by which a table is behind or ahead of the table at a path.",
         parameters=(required("table"), required("path")),
         columns=columns("compare_detail string"),
         run=_commits_compare,

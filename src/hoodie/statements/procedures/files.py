@@ -235,7 +235,7 @@ def _in_units(size_bytes: int) -> str:
 
 
 def _show_file_status(call: Call) -> Iterable[Row]:
-    """Tell whether a file is there, else which clean, rollback or restore deleted it."""
+    """Return whether a file is there, else which clean, rollback or restore deleted it."""
     view, partition, name = call.table.view(), call["partition"] or "", call["file"]
     if view.config.partition_fields and not partition:
         raise InvalidConfigError("CALL show_file_status: the table has partitions: expected partition => '…'")
@@ -308,7 +308,7 @@ FILES: Final = (
     ),
     Procedure(
         name="stats_file_sizes",
-        about="Tell how large the data files of each instant are, and all of them; partition_path may have wildcards.",
+        about="Sum up the data files of each instant, and all data files; partition_path may have wildcards.",
         parameters=(required("table"), optional("partition_path", ""), optional("limit", 10)),
         columns=columns(
             "commit_time string, min long, 10th double, 50th double, avg double, 95th double, max long, "
@@ -318,14 +318,14 @@ FILES: Final = (
     ),
     Procedure(
         name="show_file_status",
-        about="Tell whether a data file is there, and which clean, rollback or restore deleted it.",
+        about="Return whether a data file is there, or which clean, rollback or restore deleted it.",
         parameters=(*TABLE_OR_PATH, optional("partition"), required("file"), FILTER),
         columns=columns("status string, action string, instant string, timeline string, full_path string"),
         run=_show_file_status,
     ),
     Procedure(
         name="show_fs_path_detail",
-        about="Tell how many folders, files and bytes are below a path; is_sub: below each entry of it.",
+        about="Count the folders, files and bytes below a path; is_sub: below each entry of it.",
         parameters=(
             required("path"),
             optional("is_sub", False),

@@ -1,4 +1,4 @@
-"""Procedures that tell what the metadata table holds, and compare it with the files."""
+"""Procedures that list the rows of the metadata table, and compare it with the files."""
 
 from __future__ import annotations
 

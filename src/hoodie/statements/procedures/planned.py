@@ -34,7 +34,7 @@ _CLUSTERINGS: Final = (Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 
 def _chosen(call: Call, pending: Iterable[str], schedule: Callable[[], str | None]) -> tuple[list[str], bool]:
-    """Return the plans of a call, and whether they are executed; a new plan is made if `op` says so.
+    """Return the plans of a call, and whether they are executed; a new plan is made for some values of `op`.
 
     As in Hudi, `run` executes the new plan; if there is nothing new to do, the pending ones.
     Raises: InvalidConfigError; InstantNotFoundError for instants that are not pending.
@@ -96,7 +96,7 @@ def _show_compaction(call: Call) -> Iterable[Row]:
 
 def _run_compaction(call: Call) -> Iterable[Row]:
     table, options = call.table, call.options()
-    known = [found.instant for found in table.pending_compactions() if found.action == Action.COMPACTION]
+    known = [compaction.instant for compaction in table.pending_compactions() if compaction.action == Action.COMPACTION]
     chosen, executes = _chosen(call, known, lambda: table.schedule_compaction(properties=options))
     for instant in chosen if executes else ():
         table.compact(instant, properties=options)

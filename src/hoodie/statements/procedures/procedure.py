@@ -141,7 +141,7 @@ def names_in(text: str | None) -> list[str]:
 
 
 def limited(call: Call, rows: Iterable[Row]) -> Iterable[Row]:
-    """Return the first rows, at most as many as the argument `limit` says."""
+    """Return the first rows, at most as many as the argument `limit`."""
     return islice(rows, call["limit"])
 
 

@@ -1,4 +1,4 @@
-"""Procedures that keep a commit, take the table back, and tell of rollbacks."""
+"""Procedures that keep a commit, take the table back, and list rollbacks."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _PLANNED: Final = COMPACTION.actions | CLUSTERING.actions
 
 def _create_savepoint(call: Call) -> Iterable[Row]:
     table = call.table
-    known = {found.instant for found in table.savepoints()}
+    known = {savepoint.instant for savepoint in table.savepoints()}
     made = table.savepoint(call["commit_time"] or None, user=call["user"], comment=call["comments"]).instant
     return [{"create_savepoint_result": made not in known}]
 
 
 def _delete_savepoint(call: Call) -> Iterable[Row]:
     table = call.table
-    table.delete_savepoint(call["instant_time"] or _newest([found.instant for found in table.savepoints()]))
+    table.delete_savepoint(call["instant_time"] or _newest([savepoint.instant for savepoint in table.savepoints()]))
     return [{"delete_savepoint_result": True}]
 
 
 def _rollback_to_savepoint(call: Call) -> Iterable[Row]:
     table = call.table
-    known = [found.instant for found in table.savepoints()]
+    known = [savepoint.instant for savepoint in table.savepoints()]
     wanted = call["instant_time"] or _newest(known)
     if wanted not in known:
         raise InstantNotFoundError(f"CALL rollback_to_savepoint: no savepoint {wanted}; there are {known}")
@@ -119,7 +119,7 @@ def _show_rollback_detail(call: Call) -> Iterable[Row]:
 
 
 def _show_savepoints(call: Call) -> Iterable[Row]:
-    return ({"savepoint_time": found.instant} for found in reversed(call.table.savepoints()))
+    return ({"savepoint_time": savepoint.instant} for savepoint in reversed(call.table.savepoints()))
 
 
 RECOVERY: Final = (

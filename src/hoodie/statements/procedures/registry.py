@@ -26,7 +26,7 @@ _WIDTH: Final = 30
 
 
 def procedure_of(name: str) -> Procedure:
-    """Return the procedure of a name. Raises: UnsupportedError for one that Hudi has; InvalidConfigError."""
+    """Return the procedure of a name. Raises: UnsupportedError if only Hudi has it; InvalidConfigError."""
     if name in REFUSED:
         raise UnsupportedError(f"CALL {name}: this release has no such procedure; use {REFUSED[name]}")
     found = PROCEDURES.get(name)
@@ -37,13 +37,12 @@ def procedure_of(name: str) -> Procedure:
 
 def _help(call: Call) -> Iterable[Row]:
     """Return one text: the procedures, or the parameters and columns of one."""
-    return [{"result": _all() if call["cmd"] is None else _described(procedure_of(call["cmd"]))}]
-
-
-def _all() -> str:
+    if call["cmd"] is not None:
+        return [{"result": _described(procedure_of(call["cmd"]))}]
     found = (f"\t{one.name}\t{one.about}" for one in sorted(PROCEDURES.values(), key=lambda one: one.name))
     head = "synopsis\n\tcall [command]([key1]=>[value1],[key2]=>[value2])\ncommands and description"
-    return "\n".join((head, *found, "`call help(cmd => '[command]')` describes the parameters of a command", ""))
+    foot = "`call help(cmd => '[command]')` describes the parameters of a command"
+    return [{"result": "\n".join((head, *found, foot, ""))}]
 
 
 def _described(found: Procedure) -> str:

@@ -16,7 +16,7 @@ from hoodie.view.table_view import TableView
 
 
 def _add_partition_meta(call: Call) -> Iterable[Row]:
-    """Tell which partitions have the file that marks a partition; unless it is a dry run, write those that miss."""
+    """Return which partitions have the file that marks a partition; unless it is a dry run, write those that miss."""
     view = call.table.view()
     newest = view.timeline.writes().completed().latest()
     for path in sorted(list_files(view)):
@@ -33,7 +33,7 @@ def _add_partition_meta(call: Call) -> Iterable[Row]:
 
 
 def _drop_corrupted_cleans(call: Call) -> Iterable[Row]:
-    """Delete pending cleans whose plan is empty or damaged: nothing of them was executed."""
+    """Delete pending cleans whose plan is empty or damaged: they deleted no file."""
     state = call.table.view().state
     with state.table_lock() as lock:
         view = TableView.load(state, lock)
@@ -55,7 +55,7 @@ def _is_planned(view: TableView, clean: Instant) -> bool:
 REPAIRS: Final = (
     Procedure(
         name="repair_add_partition_meta",
-        about="Write the file that marks a partition where it misses; by default only tell where.",
+        about="Write the file that marks a partition where it misses; by default only list these partitions.",
         parameters=(required("table"), optional("dry_run", True)),
         columns=columns("partition_path string, metadata_is_present string, action string"),
         run=_add_partition_meta,

@@ -1,4 +1,4 @@
-"""Procedures that tell of the instants of a table, and export them."""
+"""Procedures that list the instants of a table, and export them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def active_contents(view: TableView, action: Action) -> Iterator[tuple[Instant, 
 
 def archived_contents(archive: ArchivedTimeline, action: Action) -> Iterator[tuple[Instant, bytes]]:
     """Yield the archived instants of an action with the content of their completed file, newest first."""
-    wanted = {found.requested_time: found for found in archive.completed() if found.action is action}
+    wanted = {instant.requested_time: instant for instant in archive.completed() if instant.action is action}
     contents = {found.requested_time: found.metadata or b"" for found in archive.contents(list(wanted.values()))}
     for requested_time in sorted(contents, reverse=True):
         yield wanted[requested_time], contents[requested_time]

@@ -128,15 +128,15 @@ def test_what_an_older_version_cannot_store() -> None:
     with pytest.raises(UnsupportedError, match="expected one ordering column"):
         properties_for(table(NINE, ordering_fields=("a", "b")), EIGHT)
     mode = {"hoodie.table.partial.update.mode": PartialUpdateMode.IGNORE_DEFAULTS.value}
-    with pytest.raises(UnsupportedError, match=r"do not know hoodie\.table\.partial\.update\.mode=IGNORE"):
+    with pytest.raises(UnsupportedError, match=r"do not support hoodie\.table\.partial\.update\.mode=IGNORE"):
         properties_for(table(NINE, extra=mode), EIGHT)
-    with pytest.raises(UnsupportedError, match="knows a merge rule of one's own by its payload class"):
+    with pytest.raises(UnsupportedError, match="names a merge rule of one's own by its payload class"):
         properties_for(table(NINE, merge_mode=MergeMode.CUSTOM), SIX)
     marker = {
         "hoodie.record.merge.property.hoodie.payload.delete.field": "op",
         "hoodie.record.merge.property.hoodie.payload.delete.marker": "D",
     }
-    with pytest.raises(UnsupportedError, match=r"do not know hoodie\.record\.merge\.property.*delete\.field"):
+    with pytest.raises(UnsupportedError, match=r"do not support hoodie\.record\.merge\.property.*delete\.field"):
         properties_for(table(NINE, extra=marker), SIX)
 
 

@@ -130,7 +130,7 @@ def test_reads_by_key_and_checks_tell_that_the_record_index_was_dropped() -> Non
     report = table.index.verify()
     assert not report.ok
     assert report.problems == {"missing index": 1}
-    with pytest.raises(UnsupportedError, match=r"is missing: the properties ask for it.*the next write builds it"):
+    with pytest.raises(UnsupportedError, match=r"is missing: the properties enable it.*the next write builds it"):
         table.inspect.index()
 
 

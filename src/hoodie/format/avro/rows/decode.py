@@ -261,8 +261,7 @@ def _skip_value(layout: Layout, cursor: Cursor) -> None:
 
     Skipped bytes are checked only if the length of the value depends on them.
 
-    Raises:
-        CorruptFileError: a length, a count or a union's branch is impossible.
+    Raises: CorruptFileError if a length, a count or a union's branch is impossible.
     """
     if layout.size_bytes is not None:
         cursor.skip(layout.size_bytes)

@@ -54,8 +54,7 @@ def encode_rows(
 def encode_column(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     """Add the value of an array to each row that is present.
 
-    Raises:
-        SchemaMismatchError: a value is null where the layout does not allow null, or is not a symbol of its enum.
+    Raises: SchemaMismatchError if a value is null where the layout does not allow null, or is not a symbol of its enum.
     """
     if layout.kind is Kind.UNION:
         _union(layout, array, present, out)

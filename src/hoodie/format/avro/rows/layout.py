@@ -72,8 +72,7 @@ class Layout:
 def arrow_schema(avro_schema: str) -> pa.Schema:
     """Return the Arrow schema of an Avro record's JSON text; each text is parsed once.
 
-    Raises:
-        UnsupportedError: as `avro_to_arrow`.
+    Raises: UnsupportedError as `avro_to_arrow`.
     """
     return avro_to_arrow(avro_schema)
 
@@ -82,8 +81,7 @@ def arrow_schema(avro_schema: str) -> pa.Schema:
 def row_layout(avro_schema: str) -> Layout:
     """Return the layout of an Avro record's JSON text; the layout of each text is built once.
 
-    Raises:
-        UnsupportedError: a type has no Arrow form, a record has no fields, or list items have no bytes.
+    Raises: UnsupportedError if a type has no Arrow form, a record has no fields, or list items have no bytes.
     """
     parsed = parse_schema(avro_schema, path="the table's schema")
     return _Maker().make(parsed, pa.struct(list(arrow_schema(avro_schema))), "", "")
@@ -100,7 +98,8 @@ class _Maker:
             return self._union(avro, arrow, namespace, path)
         if isinstance(avro, str):
             if avro in _PRIMITIVES:
-                return self._primitive(avro, arrow, path)
+                primitive = _PRIMITIVES[avro]
+                return Layout(primitive, arrow, path, size_bytes=_FIXED_BYTES.get(primitive))
             return self._reference(avro, arrow, namespace, path)
         kind = avro["type"]
         if isinstance(kind, dict | list):
@@ -118,10 +117,6 @@ class _Maker:
         if kind == "bytes" and avro.get("logicalType") == "decimal":
             return Layout(Kind.DECIMAL_BYTES, arrow, path)
         return self.make(kind, arrow, namespace, path)
-
-    def _primitive(self, name: str, arrow: pa.DataType, path: str) -> Layout:
-        kind = _PRIMITIVES[name]
-        return Layout(kind, arrow, path, size_bytes=_FIXED_BYTES.get(kind))
 
     def _visible(self, item: Layout) -> Layout:
         """Refuse items of zero bytes: a few bytes of a file could contain any number of them."""

@@ -73,11 +73,13 @@ def rows_of_slices(
     Raises: CorruptFileError if a file is damaged or missing.
     """
     pieces = [tuple(slices[start : start + _FILES_PER_TASK]) for start in range(0, len(slices), _FILES_PER_TASK)]
-    engine = engine_for(sum(found.size_bytes if found.log_files else _FOOTER_BYTES for found in slices))
+    engine = engine_for(sum(file_slice.size_bytes if file_slice.log_files else _FOOTER_BYTES for file_slice in slices))
     keys_only = replace(read, columns=(RECORD_KEY,))
     counts = engine.run(_count_rows, [_CountTask(store, piece, keys_only) for piece in pieces])
     return {
-        found: rows for piece, told in zip(pieces, counts, strict=True) for found, rows in zip(piece, told, strict=True)
+        found: rows
+        for piece, row_counts in zip(pieces, counts, strict=True)
+        for found, rows in zip(piece, row_counts, strict=True)
     }
 
 
@@ -91,11 +93,11 @@ class _CountTask:
 def _count_rows(task: _CountTask, _context: TaskContext) -> list[int]:
     store = open_store(task.store)
     rows = []
-    for found in task.slices:
-        if found.log_files or found.base_file is None:
-            rows.append(sum(merged.num_rows for merged in read_file_slice(store, found, task.read)))
+    for file_slice in task.slices:
+        if file_slice.log_files or file_slice.base_file is None:
+            rows.append(sum(merged.num_rows for merged in read_file_slice(store, file_slice, task.read)))
             continue
-        with open_base_file(store, found.base_file) as (parquet, _):
+        with open_base_file(store, file_slice.base_file) as (parquet, _):
             rows.append(int(parquet.metadata.num_rows))
     return rows
 
@@ -174,10 +176,7 @@ class IndexFiles:
         return True
 
     def check_counts(self) -> None:
-        """Refuse an index whose number of entries differs from the number of rows.
-
-        Raises: RecordKeyError.
-        """
+        """Refuse an index whose number of entries differs from the number of rows. Raises: RecordKeyError."""
         rows = self._rows_of_slices()
         if self.entries != rows:
             raise RecordKeyError(

@@ -1,7 +1,7 @@
 """A build on the data timeline: an indexing instant, as the JVM's asynchronous indexer makes it.
 
 docs/format/table.md §2.5 (`HoodieIndexPlan`). Writers run during the build. Unlike the JVM's build, it does not rely on
-entries that they write. A plan of this library says so: that of a record index stores the number of buckets.
+entries that they write. A plan of this library records this: the plan of a record index stores the number of buckets.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def build_of(view: TableView, instant: Instant) -> IndexBuild | None:
 
 def pending_indexing(view: TableView) -> list[Instant]:
     """Return the pending indexing instants of this library and of the JVM."""
-    return [found for found in view.timeline.pending() if found.action is Action.INDEXING]
+    return [instant for instant in view.timeline.pending() if instant.action is Action.INDEXING]
 
 
 def pending_build(view: TableView) -> IndexBuild | None:
