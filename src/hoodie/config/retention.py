@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from hoodie.config.option import Option, flag, hours_or_never, off, one_of, positive, several, text
 from hoodie.config.patterns import check_pattern
+from hoodie.errors import InvalidConfigError
 
 CLEAN_AUTOMATIC: Final = Option(
     "hoodie.clean.automatic",
@@ -190,3 +192,17 @@ ARCHIVE_MANIFESTS: Final = Option(
     "1.1",
     "Snapshots of the archived timeline whose files are kept for readers.",
 )
+
+
+def kept_commits(properties: Mapping[str, str]) -> tuple[int, int]:
+    """Return the number of commits that archiving keeps, and the number above which it is due.
+
+    Raises: InvalidConfigError if the first is not below the second.
+    """
+    least, most = KEEP_COMMITS_MIN.get(properties), KEEP_COMMITS_MAX.get(properties)
+    if least >= most:
+        raise InvalidConfigError(
+            f"{KEEP_COMMITS_MIN.key}={least} must be below {KEEP_COMMITS_MAX.key}={most}: archiving is due above the "
+            "maximum, and keeps the minimum"
+        )
+    return least, most

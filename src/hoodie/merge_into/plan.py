@@ -25,7 +25,7 @@ from hoodie.records.sql.columns import is_column
 from hoodie.records.sql.parse import parse_expression, without_parens
 from hoodie.records.sql.quoting import quoted
 from hoodie.view.table_view import TableView
-from hoodie.write.options import check_sets_nulls, effective_options
+from hoodie.write.options import check_sets_nulls, checked_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ def _names_by_path(view: TableView, properties: Mapping[str, str]) -> bool:
     """
     if not view.config.record_key_fields:
         return False
-    index = index_of(view, effective_options(view.config, properties))
+    index = index_of(view, checked_options(view.config, properties))
     by_path = not index.is_global and bool(view.config.partition_fields)
     if by_path and any(table_key_generator(view.config, properties).expect_known_paths()):
         raise UnsupportedError(

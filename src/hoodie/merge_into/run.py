@@ -14,6 +14,7 @@ from hoodie.commit.conflicts import conflict, raise_if_deleted_since
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import InvalidConfigError, MissingFileError, SchemaMismatchError, ViewOvertakenError
+from hoodie.format.table.call_options import effective_options
 from hoodie.merge_into.by_condition import UpdatePlan, plan_matching_keys, plan_update
 from hoodie.merge_into.changes import merged_rows
 from hoodie.merge_into.plan import MergePlan
@@ -25,7 +26,7 @@ from hoodie.records.sql.quoting import quoted
 from hoodie.storage import Store
 from hoodie.view.table_view import TableView
 from hoodie.write.indexed import delete, merge, update, upsert
-from hoodie.write.options import effective_options, ignored_columns
+from hoodie.write.options import ignored_columns
 from hoodie.write.result import WriteResult
 from hoodie.write.retry import Retries
 

@@ -18,8 +18,8 @@ from typing import Final
 
 from hoodie.commit.call import Call, Occasion
 from hoodie.config import clustering, compaction, concurrency, retention
-from hoodie.errors import InvalidConfigError
 from hoodie.format.filenames import parse_data_file
+from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.table_config import TableType
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.progress import PhaseTimes
@@ -62,12 +62,7 @@ class ArchiveRules:
 
         Raises: InvalidConfigError if a value does not parse, or the minimum is not below the maximum.
         """
-        least, most = retention.KEEP_COMMITS_MIN.get(properties), retention.KEEP_COMMITS_MAX.get(properties)
-        if least >= most:
-            raise InvalidConfigError(
-                f"{retention.KEEP_COMMITS_MIN.key}={least} must be below {retention.KEEP_COMMITS_MAX.key}={most}: "
-                "archiving is due above the maximum, and keeps the minimum"
-            )
+        least, most = retention.kept_commits(properties)
         counts = compaction.COMPACT_TRIGGER.get(properties) in _COUNTING_TRIGGERS
         return cls(
             commits_min=least,
@@ -310,18 +305,14 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
                 view.layout,
                 plan.instants,
                 archive_name=view.config.archive_name,
-                limits=ArchiveLimits.of(_options(call, view)),
+                limits=ArchiveLimits.of(effective_options(view.config, call.properties)),
                 fence=lock,
             )
     return _result(plan, times)
 
 
-def _options(call: Call, view: TableView) -> Mapping[str, str]:
-    return {**view.config.raw, **call.properties}
-
-
 def _rules(call: Call, view: TableView) -> ArchiveRules:
-    properties = _options(call, view)
+    properties = effective_options(view.config, call.properties)
     retained = earliest_to_retain(view, CleanOptions.of(properties), None, datetime.now(UTC))
     return ArchiveRules.of(properties, None if retained is None else retained.requested_time)
 

@@ -16,6 +16,7 @@ from typing import Final
 from hoodie.commit.call import Call, Occasion
 from hoodie.config import compaction
 from hoodie.format.table import table_keys as keys
+from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.table_config import TableType
 from hoodie.progress import PhaseTimes
 from hoodie.services.archiving import ARCHIVE
@@ -46,11 +47,11 @@ def clean_with_write(call: Call, watch: PhaseTimes, view: TableView) -> tuple[Ta
     """
     call = replace(call, occasion=Occasion.AFTER_WRITE)
     earlier = takewhile(lambda service: service.name != CLEAN.name, SERVICES)
-    before = (service for service in earlier if service.is_on(call.properties))
     try:
-        if not CLEAN.is_on(call.properties) or not CLEAN.is_due(call, view):
+        options = effective_options(view.config, call.properties)
+        if not CLEAN.is_on(options) or not CLEAN.is_due(call, view):
             return view, []
-        if any(service.is_due(call, view) for service in before):
+        if any(service.is_on(options) and service.is_due(call, view) for service in earlier):
             return view, []
         if view.config.table_type is TableType.MERGE_ON_READ and is_inline_due(call, view):
             return view, []
@@ -65,7 +66,7 @@ def clean_with_write(call: Call, watch: PhaseTimes, view: TableView) -> tuple[Ta
 
 
 def run_after_write(call: Call, watch: PhaseTimes, view: TableView | None = None) -> list[ServiceResult]:
-    """Run each service that is on and due. `call.properties` are the effective options of the write.
+    """Run each service that is on and due, by the table's properties and the options of the write.
 
     `view`: the table after the write, by default loaded here; it is loaded again after a service that changed the
     table. Each service that runs is a phase.
@@ -74,7 +75,7 @@ def run_after_write(call: Call, watch: PhaseTimes, view: TableView | None = None
     results: list[ServiceResult] = []
     for service in SERVICES:
         try:
-            if not service.is_on(call.properties):
+            if not service.is_on(effective_options(call.state.last_config(), call.properties)):
                 continue
             if view is None:
                 ask_for_view(call.state)
@@ -134,7 +135,7 @@ def _is_compaction_due(call: Call, view: TableView, *, schedule: bool) -> bool:
     """Return whether a plan is pending, or a compaction is due by its trigger."""
     if any(found.action in (Action.COMPACTION, Action.LOG_COMPACTION) for found in view.timeline.pending()):
         return True
-    return schedule and Trigger.of({**view.config.raw, **call.properties}).is_due(view)
+    return schedule and Trigger.of(effective_options(view.config, call.properties)).is_due(view)
 
 
 def _compact(call: Call, report: OnResult, coordinator: Coordinator, *, schedule: bool) -> None:
@@ -149,7 +150,7 @@ def _is_clustering_due(call: Call, view: TableView, *, schedule: bool) -> bool:
     """Return whether a plan waits, or a clustering is due by its trigger."""
     if has_waiting_plan(CLUSTERING, view):
         return True
-    return schedule and ClusteringTrigger.of({**view.config.raw, **call.properties}).is_due(view)
+    return schedule and ClusteringTrigger.of(effective_options(view.config, call.properties)).is_due(view)
 
 
 def _cluster(call: Call, report: OnResult, *, schedule: bool) -> None:

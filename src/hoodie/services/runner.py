@@ -17,6 +17,7 @@ from typing import Self
 from hoodie.arguments import check_methods
 from hoodie.commit.call import Call, Occasion
 from hoodie.errors import InvalidConfigError, TableNotFoundError
+from hoodie.format.table.call_options import effective_options
 from hoodie.services.compaction.compaction import compact_once
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.registry import all_services
@@ -90,7 +91,7 @@ def run_round(
             break
         try:
             view = TableView.load(call.state)
-            effective = {**view.config.raw, **call.properties}
+            effective = effective_options(view.config, call.properties)
             if (choice.names is None and not service.is_on(effective)) or not service.is_due(call, view):
                 continue
             service.run(call, take_down)

@@ -20,7 +20,7 @@ from hoodie.engine import Engine, TaskContext
 from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import PARTITION_METADATA_NAME
-from hoodie.format.table.call_options import check_call_options
+from hoodie.format.table.call_options import check_call_options, effective_options
 from hoodie.format.table.properties import PartitionMetadata
 from hoodie.progress import PhaseTimes
 from hoodie.services.results import OnResult, ServiceResult
@@ -154,7 +154,7 @@ def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None
     times = PhaseTimes()
     view = TableView.load(call.state)
     check_call_options(call.properties, view.config)
-    rule, now = _TtlOptions.of({**view.config.raw, **call.properties}), now or datetime.now(UTC)
+    rule, now = _TtlOptions.of(effective_options(view.config, call.properties)), now or datetime.now(UTC)
     engine = call.engine_for(0)
     with times.phase("plan"):
         expired = _find_expired(view, rule, engine, now=now)
@@ -187,7 +187,7 @@ def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None
 
 def is_expiry_due(call: Call, view: TableView) -> bool:
     """Return whether a partition may have expired. Reads the timeline only, or lists the archive's folder."""
-    rule = _TtlOptions.of({**view.config.raw, **call.properties})
+    rule = _TtlOptions.of(effective_options(view.config, call.properties))
     if not rule.days or not view.config.partition_fields:
         return False
     bound = rule.bound(view, datetime.now(UTC))

@@ -17,7 +17,7 @@ from hoodie.errors import (
 from hoodie.format.schema.evolution import evolve, schema_changes
 from hoodie.format.schema.required import Paths, loosened, paths_with_null, with_required
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro
-from hoodie.format.table.call_options import check_call_options, config_of_call
+from hoodie.format.table.call_options import check_call_options, config_of_call, effective_options
 from hoodie.format.table.merge_config import PartialUpdateMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index import (
@@ -30,7 +30,6 @@ from hoodie.metadata.kinds.bloom_filters import filter_options
 from hoodie.records.change import IS_DELETED, flags_deletes
 from hoodie.records.keys.path_columns import text_schema
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.services.archiving import ArchiveRules
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.wider_columns import check_logs_allow
 
@@ -46,8 +45,8 @@ def ignored_columns(names: Sequence[str], used: str = "") -> tuple[str, ...]:
     return (f"the data's columns {', '.join(meta)} are not stored: Hudi writes its own columns of these names",)
 
 
-def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the table's stored options, overridden by the options of the call.
+def checked_options(config: TableConfig, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the effective options of a write, once they are checked.
 
     Raises: InvalidConfigError for an unknown option, and for a table property, which no write may change.
     """
@@ -64,11 +63,10 @@ def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dic
             f"{compaction.COMPACT_INLINE.key} executes compactions, {compaction.COMPACT_SCHEDULE_INLINE.key} only "
             "plans them: expected true for one of them, found true for both; omit one"
         )
-    stored = {key: value for key, value in config.raw.items() if key in options.OPTIONS}
-    effective = {**stored, **properties}
+    effective = effective_options(config, properties)
     options.check_sizes(effective)
     if properties.keys() & {retention.KEEP_COMMITS_MIN.key, retention.KEEP_COMMITS_MAX.key}:
-        ArchiveRules.of(effective)
+        retention.kept_commits(effective)
     filter_options(effective)
     return effective
 

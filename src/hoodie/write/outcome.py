@@ -57,7 +57,7 @@ class FollowUps:
         return Call(
             state=setup.call.state,
             engine=setup.call.engine,
-            properties=setup.options,
+            properties=setup.call.properties,
             remove_partitions=remove_by_service,
         )
 

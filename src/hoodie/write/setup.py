@@ -71,7 +71,7 @@ from hoodie.write.options import (
     check_concurrency,
     check_moves_merge,
     check_no_duplicates,
-    effective_options,
+    checked_options,
     evolved_schema,
     filled_columns,
     ignored_columns,
@@ -133,7 +133,7 @@ class WriteSetup:
         ask_for_columns(view)
         check_writable(view, reads_skeletons=True)
         check_texts("extra_metadata", call.extra_metadata)
-        effective = effective_options(view.config, call.properties)
+        effective = checked_options(view.config, call.properties)
         merger = table_merger(config_of_call(view.config, call.properties))
         index = index_of(view, effective)
         if view.config.partition_fields:

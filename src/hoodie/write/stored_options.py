@@ -16,7 +16,7 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
-from hoodie.write.options import effective_options
+from hoodie.write.options import checked_options
 from hoodie.write.result import AlterResult
 
 _OF_INDEXES: Final = frozenset(
@@ -44,7 +44,7 @@ def store_options(state: TableState, changes: Mapping[str, str | None]) -> Alter
         view = TableView.load(state, lock)
         check_writable(view)
         stored = view.config.raw
-        effective_options(view.config, {key: text for key, text in changes.items() if text is not None})
+        checked_options(view.config, {key: text for key, text in changes.items() if text is not None})
         told = tuple(
             f"{key}: {stored.get(key, 'not set')} -> {'not set' if text is None else text}"
             for key, text in changes.items()

@@ -17,7 +17,7 @@ from hoodie.index.record.state import record_index
 from hoodie.metadata.table import MetadataTable
 from hoodie.table import Table
 from hoodie.view.table_view import TableView
-from hoodie.write.options import effective_options
+from hoodie.write.options import checked_options
 from tests.support.index_check import check_index
 from tests.support.tables import PLAIN, new_table, plain, values_of
 
@@ -29,7 +29,7 @@ ENABLED = {"hoodie.metadata.record.index.enable": "true", "hoodie.metadata.globa
 def serving(table: Table, properties: dict[str, str] | None = None) -> Index:
     """The index that serves a write with these options."""
     view = table.view()
-    return index_of(view, effective_options(view.config, properties or {}))
+    return index_of(view, checked_options(view.config, properties or {}))
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,11 @@ def check_call_options(properties: Mapping[str, str], config: TableConfig | None
     check_options(properties, also_known=(*_TABLE_KEYS, *times))
 
 
+def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that a call obeys: the properties that the table stores, overridden by those of the call."""
+    return {**config.raw, **properties}
+
+
 def partition_types(config: TableConfig, properties: Mapping[str, str]) -> tuple[str, ...]:
     """Return the types of the partition fields of a custom key generator: the stored ones, else those of a call.
 

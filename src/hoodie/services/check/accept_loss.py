@@ -32,6 +32,7 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.format.filenames import LogFileName, name_of, parse_data_file
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.format.table.call_options import effective_options
 from hoodie.index import HBASE, index_of_view, stored_index
 from hoodie.index.record import StagedEntries
 from hoodie.index.record.entries import EntryWriter
@@ -287,7 +288,7 @@ def _written_anew(call: Call, write: WriteInstant, kept: FileSlice, losses: Sequ
     task = CompactSlice(
         store=view.store.spec,
         read=whole_read(view),
-        parquet=parquet_options(data_table(view), {**view.config.raw, **call.properties}, schema),
+        parquet=parquet_options(data_table(view), effective_options(view.config, call.properties), schema),
         instant_time=write.instant_time,
         number=0,
         without=_keys_elsewhere(view, kept, losses),

@@ -24,6 +24,7 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, SliceInfo
+from hoodie.format.table.call_options import effective_options
 from hoodie.index.index_write import IndexWrite
 from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import RowOrder, Trigger
@@ -297,14 +298,14 @@ def _is_on(properties: Mapping[str, str]) -> bool:
 
 def _is_due(call: Call, view: TableView) -> bool:
     """Return whether a plan is due, or an interrupted plan can be executed by a write that clusters inline."""
-    effective = {**view.config.raw, **call.properties}
+    effective = effective_options(view.config, call.properties)
     if clustering.CLUSTER_INLINE.get(effective) and has_waiting_plan(CLUSTERING, view):
         return True
     return Trigger.of(effective).is_due(view)
 
 
 def _run(call: Call, report: OnResult) -> None:
-    effective = {**call.state.last_config().raw, **call.properties}
+    effective = effective_options(call.state.last_config(), call.properties)
     if clustering.CLUSTER_INLINE.get(effective):
         cluster_if_due(call, report)
         return
@@ -318,7 +319,7 @@ def cluster_if_due(call: Call, report: OnResult) -> None:
 
     Raises: as `cluster`.
     """
-    trigger = Trigger.of({**call.state.last_config().raw, **call.properties})
+    trigger = Trigger.of(effective_options(call.state.last_config(), call.properties))
     result = cluster(call, Wish(properties=call.properties), trigger=trigger)
     if result.instant is not None or result.notes:
         report(result)

@@ -18,7 +18,7 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import finish_update
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
-from hoodie.format.table.call_options import check_call_options, check_texts
+from hoodie.format.table.call_options import check_call_options, check_texts, effective_options
 from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import (
     PartitionFilter,
@@ -92,7 +92,7 @@ def schedule_clustering(
     view = TableView.load(state)
     check_call_options(given, view.config)
     check_clusterable(view)
-    effective = {**view.config.raw, **given}
+    effective = effective_options(view.config, given)
     check_order(RowOrder.of(effective), view.schema().arrow)
     PlanLimits.of(effective), PartitionFilter.of(effective)
     if trigger is not None and not trigger.is_due(view):

@@ -7,7 +7,7 @@ uncommitted, and the next compactor executes the plan again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +23,7 @@ from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.format.log.data_block import log_schema
+from hoodie.format.table.call_options import effective_options
 from hoodie.services.compaction.log_compaction import CompactLogs, schedule_log_compaction
 from hoodie.services.compaction.plan import Trigger, check_compactable, deltas_since_compaction, schedule_compaction
 from hoodie.services.compaction.task import CompactSlice
@@ -142,8 +143,7 @@ def compact_once(
     Raises: as `schedule_compaction` and `execute_waiting`.
     """
     if schedule:
-        stored = TableView.load(call.state).config.raw
-        trigger = Trigger.of({**stored, **call.properties})
+        trigger = Trigger.of(effective_options(TableView.load(call.state).config, call.properties))
         schedule_compaction(call.state, properties=call.properties, trigger=trigger)
     return execute_waiting(COMPACTION, call, coordinator=coordinator, report=report, stopped=stopped)
 
@@ -151,24 +151,25 @@ def compact_once(
 def compact_inline(call: Call, *, view: TableView | None = None) -> ServiceResult | None:
     """Schedule or execute a compaction after a completed write, then a log compaction; None if nothing was to do.
 
-    The result is that of the compaction, or of the log compaction if there was no compaction. The options of the call
-    are the effective options.
+    The result is that of the compaction, or of the log compaction if there was no compaction.
     """
-    compacted = _compact_inline(call, view)
-    folded = _fold_inline(call, view if compacted is None else None)
+    options = effective_options(call.state.last_config(), call.properties)
+    compacted = _compact_inline(call, view, options)
+    folded = _fold_inline(call, view if compacted is None else None, options)
     return compacted or folded
 
 
 def is_inline_due(call: Call, view: TableView) -> bool:
     """Return whether `compact_inline` may have something to do. Files are read for the trigger `log_size` only."""
-    if compaction.LOG_COMPACTION_INLINE.get(call.properties):
+    options = effective_options(view.config, call.properties)
+    if compaction.LOG_COMPACTION_INLINE.get(options):
         return True
-    if not (compaction.COMPACT_INLINE.get(call.properties) or compaction.COMPACT_SCHEDULE_INLINE.get(call.properties)):
+    if not (compaction.COMPACT_INLINE.get(options) or compaction.COMPACT_SCHEDULE_INLINE.get(options)):
         return False
-    return has_waiting_plan(COMPACTION, view) or Trigger.of(call.properties).is_due(view)
+    return has_waiting_plan(COMPACTION, view) or Trigger.of(options).is_due(view)
 
 
-def _compact_inline(call: Call, view: TableView | None) -> ServiceResult | None:
+def _compact_inline(call: Call, view: TableView | None, options: Mapping[str, str]) -> ServiceResult | None:
     """Schedule or execute a compaction; None if there is nothing to do.
 
     With `hoodie.compact.inline`, all pending plans that no process
@@ -177,11 +178,11 @@ def _compact_inline(call: Call, view: TableView | None) -> ServiceResult | None:
     loaded here) decides whether a compaction is due; no file is read for that, except by the trigger `log_size`. If a
     compaction fails, its plan stays pending, and a note contains the error: the write is committed already.
     """
-    runs = compaction.COMPACT_INLINE.get(call.properties)
-    if not runs and not compaction.COMPACT_SCHEDULE_INLINE.get(call.properties):
+    runs = compaction.COMPACT_INLINE.get(options)
+    if not runs and not compaction.COMPACT_SCHEDULE_INLINE.get(options):
         return None
     try:
-        trigger = Trigger.of(call.properties)
+        trigger = Trigger.of(options)
         view = view or TableView.load(call.state)
         is_due = trigger.is_due(view)
         is_left = runs and has_waiting_plan(COMPACTION, view)
@@ -193,17 +194,17 @@ def _compact_inline(call: Call, view: TableView | None) -> ServiceResult | None:
         return _failed(COMPACTION.name, error)
 
 
-def _fold_inline(call: Call, view: TableView | None) -> ServiceResult | None:
+def _fold_inline(call: Call, view: TableView | None, options: Mapping[str, str]) -> ServiceResult | None:
     """Schedule and execute a log compaction, with `hoodie.log.compaction.inline`; None if there is nothing to do.
 
     It is due after `hoodie.log.compaction.blocks.threshold` delta commits since the last (log) compaction. The metadata
     of these commits is read if it is not cached.
     """
-    if not compaction.LOG_COMPACTION_INLINE.get(call.properties):
+    if not compaction.LOG_COMPACTION_INLINE.get(options):
         return None
     try:
         view = view or TableView.load(call.state)
-        blocks_min = compaction.LOG_COMPACTION_BLOCKS.get(call.properties)
+        blocks_min = compaction.LOG_COMPACTION_BLOCKS.get(options)
         if not _is_fold_due(view, blocks_min):
             return None
         scheduled = schedule_log_compaction(call.state, blocks_min=blocks_min)

@@ -23,7 +23,7 @@ from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, TOTAL_MIB, o
 from hoodie.files.slices import FileSlice
 from hoodie.files.table_properties import finish_update
 from hoodie.format.instants.service_metadata import CompactionOperation, CompactionPlan
-from hoodie.format.table.call_options import check_call_options, check_texts
+from hoodie.format.table.call_options import check_call_options, check_texts, effective_options
 from hoodie.format.table.table_config import TableType
 from hoodie.timeline import Action, Instant, Timeline, parse_instant_time
 from hoodie.view.columns import bootstrap_source
@@ -279,7 +279,7 @@ def schedule_compaction(
     view = TableView.load(state)
     check_call_options(properties or {}, view.config)
     check_compactable(view)
-    effective = {**view.config.raw, **(properties or {})}
+    effective = effective_options(view.config, properties or {})
     chosen = strategy_named(strategy or compaction.COMPACTION_STRATEGY.get(effective))
     limits = StrategyOptions.of(effective)
     if trigger is not None and not trigger.is_due(view):

@@ -16,6 +16,7 @@ from hoodie.config import indexes, writes
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import finish_update, update_table_config
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
+from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index import (
@@ -186,7 +187,7 @@ def _checked_rows(call: Call, view: TableView, wish: SwitchWish, target: IndexKi
             _refuse_unless_fixed(view, wish, target)
             rows.append(check_partitions_of_columns(view, call.engine_for))
     if target.places_rows:
-        rule = bucket_rule(view, {**view.config.raw, **_bucket_options(view, wish)})
+        rule = bucket_rule(view, effective_options(view.config, _bucket_options(view, wish)))
         rows.append(check_buckets(view, call.engine_for, rule))
     return max(rows, default=None)
 
@@ -240,7 +241,7 @@ def _changes(now: TableView, wish: SwitchWish, target: IndexKind) -> dict[str, s
     moves = partition_follows_columns(config) and config.merge_rule.mode is not MergeMode.CUSTOM
     if target is RECORD:
         changes |= index_properties(config)
-    changes |= target.stored_properties({**config.raw, **given}, record_key=config.record_key_fields)
+    changes |= target.stored_properties(effective_options(config, given), record_key=config.record_key_fields)
     if current.places_rows:
         changes[indexes.INDEX_TYPE_KEY] = target.types[0]  # its file groups still look like buckets
     option = target.moves_option

@@ -32,6 +32,7 @@ from hoodie.errors import (
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.table_properties import update_table_config
+from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableType
 from hoodie.index import GLOBAL_SIMPLE, HBASE, RECORD, index_of_view, partition_follows_columns, stored_index
@@ -230,7 +231,7 @@ def _wanted(state: TableState, properties: Mapping[str, str]) -> dict[str, str]:
     strange = sorted(properties.keys() - _STORED)
     if strange:
         raise InvalidConfigError(f"{strange}: expected options of the HBase index, {', '.join(sorted(_STORED))}")
-    given = {key: value for key, value in {**config.raw, **properties}.items() if key in _STORED}
+    given = {key: value for key, value in effective_options(config, properties).items() if key in _STORED}
     moves = partition_follows_columns(config) and not is_custom
     stored = HBASE.stored_properties({**given, **new_identity(given)}, moves_by_default=moves)
     return {**given, **stored}

@@ -23,7 +23,7 @@ from hoodie.files.base_file import ParquetOptions
 from hoodie.files.slice_read import SliceRead
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.format.table.call_options import check_call_options
+from hoodie.format.table.call_options import check_call_options, effective_options
 from hoodie.index.api import IndexUpdate
 from hoodie.metadata.kinds.registry import collected, parquet_options
 from hoodie.progress import PhaseTimes
@@ -167,7 +167,7 @@ class PlanExecution(ABC, Generic[PlanT]):
     @property
     def options(self) -> Mapping[str, str]:
         """The effective options."""
-        return {**self.view.config.raw, **self.call.properties}
+        return effective_options(self.view.config, self.call.properties)
 
     @cached_property
     def schema(self) -> TableSchema:
