@@ -32,7 +32,8 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.storage import LocalStore, Store
 from hoodie.table import Table
 from hoodie.write.insert_policy import known_row_count
-from hoodie.write.setup import WriteSetup
+from hoodie.write.jobs import preparation_of, tag_request_of
+from hoodie.write.setup import check_write
 from hoodie.write.staging import stage
 from tests.support.fault_store import FaultStore
 from tests.support.hbase_server import running_hbase
@@ -208,15 +209,16 @@ def tag_keys(store: Store, rows: pa.Table, call_engine: LocalEngine | None = Non
         call = Call(state=view.state, engine=LocalEngine())
     else:
         call = Call(state=view.state, engine=call_engine, properties={writes.LOCAL_BYTES_MAX.key: "0"})
-    setup, key_stage = WriteSetup.without_repair(call, None).staging_keys()
+    setup = check_write(call, None)
+    key_stage = setup.index.key_stage(setup.merger)
     meets = setup.index.needs_exchange
-    preparation = setup.preparation(keys_only=True, buckets=call.engine.parallelism if meets else 0)
+    preparation = preparation_of(setup, keys_only=True, buckets=call.engine.parallelism if meets else 0)
     with stage_folder(store) as folder:
         staged = stage(
             call.engine, ArrowDataset(rows.drop_columns("path")), preparation, store.spec, folder,
             merger=setup.merger if meets else None, key_stage=key_stage,
         )  # fmt: skip
-        tagged = setup.index.tag(setup.tag_request(staged, folder))
+        tagged = setup.index.tag(tag_request_of(setup, staged, folder))
         return known_row_count(store, tagged.hits)
 
 

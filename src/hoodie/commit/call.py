@@ -75,6 +75,11 @@ class Call:
         """Check the option that chooses the engine, before any work begins. Raises: InvalidConfigError."""
         writes.LOCAL_BYTES_MAX.get(self.properties)
 
+    @property
+    def is_in_process(self) -> bool:
+        """Whether all work of the call runs on threads of this process, however large it is."""
+        return isinstance(self.engine, LocalEngine)
+
     def engine_for(self, work_bytes: int) -> Engine:
         """Return the engine for work on so many bytes: threads of this process for small work, else `engine`.
 

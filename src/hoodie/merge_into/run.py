@@ -25,10 +25,10 @@ from hoodie.records.sql.clock import Clock
 from hoodie.records.sql.quoting import quoted
 from hoodie.storage import Store
 from hoodie.view.table_view import TableView
+from hoodie.write.attempt import Retries
 from hoodie.write.indexed import delete, merge, update, upsert
 from hoodie.write.options import ignored_columns
 from hoodie.write.result import WriteResult
-from hoodie.write.retry import Retries
 
 
 class MergeSession(Protocol):

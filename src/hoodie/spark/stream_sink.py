@@ -14,7 +14,7 @@ from hoodie.storage import StoreSpec, open_store
 from hoodie.table import Table
 from hoodie.table.context import TableContext
 from hoodie.table.sessions import is_spark
-from hoodie.write.setup import WriteSetup
+from hoodie.write.setup import check_write
 from hoodie.write.stream_batch import check_operation
 
 _CHECKPOINTS: Final = "spark.sql.streaming.checkpointLocation"
@@ -120,4 +120,4 @@ def _check_write(context: TableContext, frame: Any, operation: str, properties: 
             f"{context.state.store.uri('')} is in this process, and Spark's workers cannot reach it; use a folder"
         )
     call, dataset = context.write_call(arrow_schema_of(frame.schema).empty_table(), None, properties)
-    WriteSetup.without_repair(call, None if operation == "delete" else dataset)
+    check_write(call, None if operation == "delete" else dataset)

@@ -28,8 +28,9 @@ from hoodie.view.table_state import TableState
 from hoodie.write.create_by_options import TableOptions
 from hoodie.write.delete_partitions import partitions_of
 from hoodie.write.drop_table import drop_table
+from hoodie.write.jobs import key_source_of, preparation_of
 from hoodie.write.result import WriteResult
-from hoodie.write.setup import WriteSetup
+from hoodie.write.setup import check_write
 
 _DELETES: Final = ("delete", "delete_partition")
 _REPLACES: Final = ("insert_overwrite_table", "insert_overwrite")
@@ -136,9 +137,9 @@ class Save:
     def _check(self, store: Store, rows: Dataset) -> None:
         state = TableState(store).for_call(self.properties)
         call = Call(state=state, engine=LocalEngine(), properties=self.properties)
-        setup = WriteSetup.without_repair(call, None if self.operation in _DELETES else rows)
+        setup = check_write(call, None if self.operation in _DELETES else rows)
         if self.operation != "delete_partition":
-            setup.preparation()
+            preparation_of(setup)
 
     @property
     def all_properties(self) -> dict[str, str]:
@@ -174,9 +175,9 @@ class Save:
             engine=LocalEngine(),
             properties=self.properties,
         )
-        setup = WriteSetup.without_repair(call, rows)
+        setup = check_write(call, rows)
         operation = WriteOperation.UPSERT if self.operation == "upsert" else WriteOperation.INSERT
-        preparation = setup.preparation(key_source=setup.key_source(operation))
+        preparation = preparation_of(setup, key_source=key_source_of(setup, operation))
         call.engine.process(rows, preparation, preparation.prepared_schema, _drop)
 
     def _delete_partitions(self, table: Table, rows: Any) -> WriteResult | None:

@@ -28,8 +28,8 @@ from hoodie.metadata.kinds.statistics import StatisticsKind
 from hoodie.progress import PhaseTimes
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
+from hoodie.write.attempt import Retries
 from hoodie.write.result import AlterResult
-from hoodie.write.retry import Retries
 from hoodie.write.wider_columns import check_logs_allow
 
 SCHEMA_ON_READ: Final = "hoodie.schema.on.read.enable"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -13,9 +13,9 @@ from hoodie.config import writes
 from hoodie.engine import Dataset, Exchange, PartedDataset
 from hoodie.engine.api import Consume
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.schema.required import Paths
 from hoodie.index import Purpose
 from hoodie.index.api import Placement
@@ -23,19 +23,19 @@ from hoodie.progress import PhaseTimes
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.storage import asking_ahead
-from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
+from hoodie.write.attempt import begin, not_repeated
 from hoodie.write.distribution import TASKS_PER_CORE, Distribution, PiecePlanner, tasks_of
 from hoodie.write.files.bulk_task import BulkWrite, StageOrWrite, WritePieces
-from hoodie.write.files.context import WriteContext, Written
+from hoodie.write.files.context import FileSizing, WriteContext, Written
 from hoodie.write.files.log_task import WriteFileGroup
-from hoodie.write.indexed import bulk_insert_in_place
+from hoodie.write.indexed import write_rows
+from hoodie.write.jobs import context_of, key_source_of, preparation_of, tag_request_of
 from hoodie.write.outcome import FollowUps, result_of
 from hoodie.write.plan import SizePlacement, TaggedRows, known_record_bytes, plan_files, record_bytes
-from hoodie.write.replace import count_replaced, file_ids_of
+from hoodie.write.replace import commit_groups
 from hoodie.write.result import WRITE_PHASES, WriteResult
-from hoodie.write.retry import not_repeated
-from hoodie.write.setup import WriteSetup
+from hoodie.write.setup import WriteSetup, set_up
 from hoodie.write.staging import ROW_NUMBER, Preparation, process, stage
 
 SORTS = ("none", "partition", "global")
@@ -62,33 +62,17 @@ def bulk_insert(
 
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, InvalidConfigError; nothing is committed then.
     """
-    setup = _setup(call, data)
+    operation = WriteOperation.BULK_INSERT
+    setup = set_up(call, operation, data)
+    if writes.COMBINE_BEFORE_INSERT.get(call.properties):
+        raise InvalidConfigError(
+            f"{writes.COMBINE_BEFORE_INSERT.key}=true: bulk_insert does not merge duplicates; use upsert, or omit the "
+            "option"
+        )
     _check_placed(setup, sort, distribution)
     if setup.places_rows:
-        return bulk_insert_in_place(setup)
-    watch = PhaseTimes(*WRITE_PHASES)
-    spread = _spread(setup, sort, distribution)
-    operation = WriteOperation.BULK_INSERT
-    source = setup.key_source(operation)
-    with (
-        not_repeated("bulk_insert"),
-        stage_folder(setup.view.store, in_process=setup.is_in_process) as folder,
-        setup.begin(setup.write_action, operation) as write,
-    ):
-        written = _write(setup, write, folder, spread, source, watch)
-        setup = setup.settled(written.nulls)
-        with watch.phase("index"):
-            index = write.index.note_locations(written.entries)
-        with watch.phase("commit"):
-            follow_ups = FollowUps(setup, watch)
-            write.commit(
-                written.stats,
-                schema=setup.schema.avro,
-                extra_metadata=call.extra_metadata,
-                follow_up=follow_ups.under_lock,
-            )
-    after = follow_ups.run(write.completed_view, stats=written.stats)
-    return result_of(setup, write, written, watch, index=index, after=after)
+        return write_rows(setup, operation)
+    return _write_anew(setup, operation, _spread(setup, sort, distribution))
 
 
 @asking_ahead()
@@ -108,17 +92,29 @@ def insert_overwrite(
     `distribution`: see `Distribution`. Time travel can read the old file groups until the cleaner deletes them. Raises:
     as `bulk_insert`; InvalidConfigError if rows are combined, and a distribution is given.
     """
-    setup = WriteSetup.of(call, data)
+    operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
+    setup = set_up(call, operation, data)
     _check_placed(setup, None, distribution)
     spread = _spread(setup, None, distribution)
+    return _write_anew(
+        setup, operation, spread, lambda write, filled: _to_replace(write, filled, partitions, whole_table)
+    )
+
+
+_ToReplace = Callable[[WriteInstant, Collection[str]], Sequence[FileSlice]]
+"""Returns the file slices that a write replaces, which writes rows to these partitions."""
+
+
+def _write_anew(
+    setup: WriteSetup, operation: WriteOperation, spread: _Spread, to_replace: _ToReplace | None = None
+) -> WriteResult:
+    """Write all rows to new file groups, and commit them together with the file groups that they replace."""
     watch = PhaseTimes(*WRITE_PHASES)
-    operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
-    source = setup.key_source(operation)
-    plan = RequestedReplaceMetadata().to_bytes()
+    source = key_source_of(setup, operation)
     with (
         not_repeated(operation.value.lower()),
-        stage_folder(setup.view.store, in_process=setup.is_in_process) as folder,
-        setup.begin(Action.REPLACE_COMMIT, operation, plan) as write,
+        stage_folder(setup.view.store, in_process=setup.call.is_in_process) as folder,
+        begin(setup, operation) as write,
     ):
         if setup.places_rows or _combines(setup):
             written = _write_in_place(setup, write, folder, watch)
@@ -126,27 +122,23 @@ def insert_overwrite(
             written = _write(setup, write, folder, spread, source, watch)
         setup = setup.settled(written.nulls)
         filled = {stat.partition_path or "" for stat in written.stats}
-        replaced = list_slices(write.view, None if whole_table else filled.union(partitions))
-        if not (filled or partitions or whole_table):
-            note = "the data has no rows, so it names no partition to replace: no row of the table changed"
-            write.notes.append(note)
-        if missing := sorted(set(partitions) - filled - {found.partition_path for found in replaced}):
-            write.notes.append(f"the table has no partition {', '.join(missing)}, so nothing of it was replaced")
-        with watch.phase("index"):
-            gone = write.index.stage_deletes(replaced, folder)
-            index = write.index.note_locations((*gone, *written.entries))
-            count = count_replaced(setup, write, replaced, gone)
-        with watch.phase("commit"):
-            follow_ups = FollowUps(setup, watch)
-            write.commit(
-                written.stats,
-                schema=setup.schema.avro,
-                extra_metadata=call.extra_metadata,
-                replaced=file_ids_of(replaced),
-                follow_up=follow_ups.under_lock,
-            )
+        replaced = None if to_replace is None else to_replace(write, filled)
+        follow_ups = FollowUps(setup, watch)
+        index, count = commit_groups(setup, write, written, replaced, folder, watch, follow_ups.under_lock)
     after = follow_ups.run(write.completed_view, stats=written.stats)
     return result_of(setup, write, written, watch, replaced=count, index=index, after=after)
+
+
+def _to_replace(
+    write: WriteInstant, filled: Collection[str], partitions: Collection[str], whole_table: bool
+) -> list[FileSlice]:
+    """Return the file slices of the partitions with new rows and of `partitions`, or all; add notes to the write."""
+    replaced = list_slices(write.view, None if whole_table else {*filled, *partitions})
+    if not (filled or partitions or whole_table):
+        write.notes.append("the data has no rows, so it names no partition to replace: no row of the table changed")
+    if missing := sorted({*partitions} - {*filled} - {found.partition_path for found in replaced}):
+        write.notes.append(f"the table has no partition {', '.join(missing)}, so nothing of it was replaced")
+    return replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +153,12 @@ class _Spread:
 def _write(
     setup: WriteSetup, write: WriteInstant, folder: str, spread: _Spread, source: KeySource, watch: PhaseTimes
 ) -> Written:
-    context = setup.context(write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
+    context = context_of(setup, write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
     if spread.exchange is None and spread.distribution is not Distribution.NONE:
         return _write_together(setup, write, folder, context, spread.distribution, source, watch)
     exchange = spread.exchange
     numbers_rows = source is KeySource.AUTOMATIC and exchange is not None
-    preparation = setup.preparation(key_source=source, buckets=1 if numbers_rows else 0)
+    preparation = preparation_of(setup, key_source=source, buckets=1 if numbers_rows else 0)
     exchange = _in_order_of_data(exchange) if numbers_rows and exchange is not None else exchange
     with watch.phase("write"):
         consume = consumer_of(source, BulkWrite(context, spread.threads), write.instant_time)
@@ -187,8 +179,8 @@ def _write_together(
     """Stage the rows, and write the staged rows of each partition path to files of the wanted size."""
     stages_all = distribution is Distribution.PARTITION
     with watch.phase("stage"):
-        consume = StageOrWrite(context, folder, stages_all=stages_all, stages_few=not setup.is_in_process)
-        preparation = setup.preparation(key_source=source)
+        consume = StageOrWrite(context, folder, stages_all=stages_all, stages_few=not setup.call.is_in_process)
+        preparation = preparation_of(setup, key_source=source)
         first, nulls = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
     runs = [run for found in first for run in found.runs]
     engine = setup.call.engine_for(sum(run.size_bytes for run in runs))
@@ -218,16 +210,18 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
     meets = combines and setup.index.is_global
     with watch.phase("stage"):
         engine, store = setup.call.engine, setup.view.store.spec
-        preparation = setup.preparation(buckets=engine.parallelism if meets else 0)
+        preparation = preparation_of(setup, buckets=engine.parallelism if meets else 0)
         merger = setup.merger if meets else None
         staged = stage(engine, setup.data, preparation, store, folder, merger=merger, key_stage=None)
-    placement: Placement = SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
+    placement: Placement = SizePlacement(
+        FileSizing.of(setup.options), record_bytes(write.view, staged.runs, setup.options)
+    )
     if setup.places_rows:
         with watch.phase("tag"):
-            write.index.tag(setup.tag_request(staged, folder, Purpose.REPLACE))
+            write.index.tag(tag_request_of(setup, staged, folder, Purpose.REPLACE))
         placement = write.index.placement(placement)
     tasks = plan_files(staged.runs, (), (), placement=placement)
-    context = setup.context(write, combine=combines, merge_stored=False, entries=write.index.entry_stage(folder))
+    context = context_of(setup, write, combine=combines, merge_stored=False, entries=write.index.entry_stage(folder))
     with watch.phase("write"):
         engine = setup.call.engine_for(sum(run.size_bytes for run in staged.runs))
         parts = engine.run(WriteFileGroup(context, TaggedRows(staged.runs, ())), tasks)
@@ -245,17 +239,6 @@ def _combines(setup: WriteSetup) -> bool:
 def _in_order_of_data(exchange: Exchange) -> Exchange:
     """Return the exchange with a sort that has no ties: a repeated task numbers the rows as the first one did."""
     return replace(exchange, sort_by=(*(exchange.sort_by or exchange.range_by), ROW_NUMBER))
-
-
-def _setup(call: Call, data: Dataset) -> WriteSetup:
-    """Return the setup of a bulk write. Raises: InvalidConfigError if the options require a merge of duplicates."""
-    setup = WriteSetup.of(call, data)
-    if writes.COMBINE_BEFORE_INSERT.get(call.properties):
-        raise InvalidConfigError(
-            f"{writes.COMBINE_BEFORE_INSERT.key}=true: bulk_insert does not merge duplicates; use upsert, or omit the "
-            "option"
-        )
-    return setup
 
 
 def _check_placed(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: str) -> None:

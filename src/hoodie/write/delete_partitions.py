@@ -9,16 +9,18 @@ from hoodie.commit.call import Call
 from hoodie.engine import ArrowDataset
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.staging.row_files import RowFiles
+from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.progress import PhaseTimes
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.view.listing import list_files
 from hoodie.view.table_view import TableView
+from hoodie.write.attempt import retries_of
 from hoodie.write.files.context import Written
 from hoodie.write.outcome import FollowUps, result_of
 from hoodie.write.replace import Removed, remove_partitions
 from hoodie.write.result import WRITE_PHASES, WriteResult
-from hoodie.write.setup import WriteSetup
+from hoodie.write.setup import set_up
 
 
 def delete_partitions(call: Call, partition_paths: Collection[str]) -> WriteResult:
@@ -26,7 +28,7 @@ def delete_partitions(call: Call, partition_paths: Collection[str]) -> WriteResu
 
     Raises: InvalidConfigError if `partition_paths` is empty or has an unknown path.
     """
-    setup = WriteSetup.of(call, None)
+    setup = set_up(call, WriteOperation.DELETE_PARTITION, None)
     wanted = set(partition_paths)
     if isinstance(partition_paths, str) or not wanted:
         raise InvalidConfigError(f"delete_partitions: expected a list of partition paths, got {partition_paths!r}")
@@ -36,9 +38,16 @@ def delete_partitions(call: Call, partition_paths: Collection[str]) -> WriteResu
             f"no partitions {sorted(wanted - known)} in {setup.view.store.uri('')}; it has {sorted(known)[:10]}"
         )
     watch = PhaseTimes(*WRITE_PHASES)
-    retries = setup.retries()
-    write, count = retries.run(lambda _number: _committed(remove_partitions(setup, lambda _view: wanted, watch)))
-    after = FollowUps(setup, watch).run(write.completed_view)
+    retries = retries_of(setup)
+    follow_ups = FollowUps(setup, watch)
+
+    def remove(_number: int) -> Removed:
+        removed = remove_partitions(setup, lambda _view: wanted, watch, follow_ups.under_lock)
+        assert removed is not None, "the partitions do not depend on the view"
+        return removed
+
+    write, count = retries.run(remove)
+    after = follow_ups.run(write.completed_view)
     after = replace(after, notes=(*retries.notes, *after.notes))
     return result_of(setup, write, Written(), watch, replaced=count, after=after)
 
@@ -62,8 +71,3 @@ def partitions_of(
             assert paths is not None, "no partition column is missing"
             found.update(paths.unique().to_pylist())
     return sorted(found)
-
-
-def _committed(removed: Removed | None) -> Removed:
-    assert removed is not None, "the partitions do not depend on the view"
-    return removed

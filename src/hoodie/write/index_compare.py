@@ -29,7 +29,8 @@ from hoodie.services.results import EXAMPLES_MAX, Finding, Report
 from hoodie.storage import Store
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
-from hoodie.write.setup import WriteSetup
+from hoodie.write.jobs import preparation_of, tag_request_of
+from hoodie.write.setup import WriteSetup, check_write
 from hoodie.write.staging import Preparation, Staged, stage
 
 COMPARABLE = tuple(kind.name for kind in (RECORD, SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, BUCKET))
@@ -57,11 +58,11 @@ def compare_batch(call: Call, data: Dataset, names: Sequence[str]) -> Report:
     """
     started = time.perf_counter()
     first, second = check_comparable(names)
-    setup = WriteSetup.without_repair(call, None)
+    setup = check_write(call, None)
     state = consistent_state(call.state) if RECORD.name in (first, second) else None
     view = setup.view if state is None else state.view
     rule = _bucket_rule(view) if BUCKET.name in (first, second) else None
-    preparation = replace(setup.preparation(keys_only=True), any_partition=True)
+    preparation = replace(preparation_of(setup, keys_only=True), any_partition=True)
     with stage_folder(view.store) as folder:
         setup = replace(setup, view=view)
         staged = _stage(setup, data, preparation, folder, groups_keys=state is not None)
@@ -131,7 +132,7 @@ class _Located:
 
 
 def _located(setup: WriteSetup, staged: Staged, index: Index, folder: str) -> _Located:
-    tagged = index.tag(setup.tag_request(staged, folder))
+    tagged = index.tag(tag_request_of(setup, staged, folder))
     hits = [hit for hit in tagged.hits if hit.file_id]
     names = tuple(dict.fromkeys((hit.partition_path, hit.file_id) for hit in hits))
     rows, groups = _rows_of(setup.view.store, hits, {name: place for place, name in enumerate(names)})

@@ -23,23 +23,19 @@ from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.storage import asking_ahead, forget_answers
 from hoodie.view.pending_plans import groups_being_clustered
 from hoodie.view.slices import list_slices
-from hoodie.write.files.context import RowCounts, Written
+from hoodie.write.attempt import begin, retries_of
+from hoodie.write.files.context import FileSizing, RowCounts, Written
 from hoodie.write.files.log_task import WriteFileGroup
-from hoodie.write.insert_policy import (
-    KnownKeys,
-    apply_policy,
-    for_look_up,
-    known_only,
-    known_row_count,
-    looks_up_keys,
-)
+from hoodie.write.insert_policy import KnownKeys, apply_policy, for_look_up, known_only, known_row_count, looks_up_keys
+from hoodie.write.jobs import context_of, key_source_of, preparation_of, skeletons_of, storage_of, tag_request_of
 from hoodie.write.outcome import FollowUps, Tagging, result_of
 from hoodie.write.plan import FileTask, SizePlacement, TaggedRows, plan_files, record_bytes
 from hoodie.write.result import WRITE_PHASES, WriteResult
-from hoodie.write.setup import WriteSetup
+from hoodie.write.setup import WriteSetup, set_up
 from hoodie.write.staging import Staged, stage
 
 
+@asking_ahead()
 def upsert(call: Call, data: Dataset) -> WriteResult:
     """Insert rows with new keys, and merge rows with known keys into the stored rows by the table's merge rule.
 
@@ -49,7 +45,7 @@ def upsert(call: Call, data: Dataset) -> WriteResult:
     Raises: UnsupportedError if `data` lacks these keys; SchemaMismatchError, RecordKeyError, PartitionPathError,
     CommitConflictError; nothing is committed then.
     """
-    return _write_rows(call, data, WriteOperation.UPSERT)
+    return write_rows(set_up(call, WriteOperation.UPSERT, data), WriteOperation.UPSERT)
 
 
 @asking_ahead()
@@ -59,9 +55,11 @@ def update(call: Call, data: Dataset, changed: tuple[str, ...]) -> WriteResult:
     `data` has the key and partition columns, the ordering columns, and the `changed` columns. Rows with unknown keys
     change nothing. Raises: as `upsert`.
     """
-    return _write(WriteSetup.of(call, None, changed=changed, looks_up=True), data, WriteOperation.UPSERT, looks_up=True)
+    operation = WriteOperation.UPSERT
+    return write_rows(set_up(call, operation, None, changed=changed), operation, data)
 
 
+@asking_ahead()
 def insert(call: Call, data: Dataset) -> WriteResult:
     """Add rows: to small file groups first, then to new file groups.
 
@@ -69,7 +67,7 @@ def insert(call: Call, data: Dataset) -> WriteResult:
     few rows; else a row with a known key becomes a further row of the key. In a table with automatic keys, each row
     gets a new key, which has the time of the attempt that commits. Raises: as `upsert`; InvalidConfigError.
     """
-    return _write_rows(call, data, WriteOperation.INSERT)
+    return write_rows(set_up(call, WriteOperation.INSERT, data), WriteOperation.INSERT)
 
 
 @asking_ahead()
@@ -79,7 +77,8 @@ def delete(call: Call, keys: Dataset) -> WriteResult:
     `keys` has the record key columns, and the partition columns unless the index is global. Instead, `keys` may have
     the `_hoodie_record_key` and `_hoodie_partition_path` columns of rows that were read. Raises: as `upsert`.
     """
-    return _write(WriteSetup.of(call, None, looks_up=True), keys, WriteOperation.DELETE, looks_up=True)
+    operation = WriteOperation.DELETE
+    return write_rows(set_up(call, operation, None), operation, keys)
 
 
 @asking_ahead()
@@ -92,47 +91,37 @@ def merge(call: Call, data: Dataset, *, computed: bool, one_row_per_key: bool = 
 
     Raises: as `upsert`; RecordKeyError for several changes of one key.
     """
-    setup = WriteSetup.of(call, None if computed else data, looks_up=True)
-    rows = data if setup.data is None else setup.data
+    operation = WriteOperation.UPSERT
+    setup = set_up(call, operation, None if computed else data)
     source = KeySource.STORED_OR_AUTOMATIC if computed and setup.has_automatic_keys else None
-    return _write(setup, rows, WriteOperation.UPSERT, looks_up=True, one_row_per_key=one_row_per_key, key_source=source)
+    rows = data if computed else None
+    return write_rows(setup, operation, rows, one_row_per_key=one_row_per_key, key_source=source)
 
 
-@asking_ahead()
-def _write_rows(call: Call, data: Dataset, operation: WriteOperation) -> WriteResult:
-    setup = WriteSetup.of(call, data, looks_up=True)
-    assert setup.data is not None
-    looks_up = operation is not WriteOperation.INSERT or looks_up_keys(setup)
-    return _write(setup, setup.data, operation, looks_up=looks_up)
-
-
-def bulk_insert_in_place(setup: WriteSetup) -> WriteResult:
-    """Add rows to the file groups that the index chooses for them; see `bulk_insert.bulk_insert`."""
-    assert setup.data is not None
-    return _write(setup, setup.data, WriteOperation.BULK_INSERT, looks_up=False)
-
-
-def _write(
+def write_rows(
     setup: WriteSetup,
-    data: Dataset,
     operation: WriteOperation,
+    rows: Dataset | None = None,
     *,
-    looks_up: bool,
     one_row_per_key: bool = False,
     key_source: KeySource | None = None,
 ) -> WriteResult:
     """Stage the rows once, then tag, write and commit them, again after a conflict that a retry can solve.
 
-    `key_source`: where the record keys come from; None if the operation decides.
+    `rows`: partial rows, keys, or computed rows; None for the data of the setup. `key_source`: where the record keys
+    come from; None if the operation decides.
     """
+    data = setup.data if rows is None else rows
+    assert data is not None
     watch = PhaseTimes(*WRITE_PHASES)
-    source = key_source or setup.key_source(operation)
-    setup, key_stage = setup.staging_keys() if looks_up else (setup, None)
+    looks_up = looks_up_keys(setup, operation)
+    source = key_source or key_source_of(setup, operation)
+    key_stage = setup.index.key_stage(setup.merger) if looks_up else None
     forget_answers()
     setup = for_look_up(setup) if looks_up and operation is WriteOperation.INSERT else setup
-    retries = setup.retries()
+    retries = retries_of(setup)
     known_bytes = data.source.nbytes if isinstance(data, ArrowDataset) and isinstance(data.source, pa.Table) else None
-    with stage_folder(setup.view.store, in_process=setup.is_in_process, known_bytes=known_bytes) as folder:
+    with stage_folder(setup.view.store, in_process=setup.call.is_in_process, known_bytes=known_bytes) as folder:
         with watch.phase("stage"):
             staged = _stage(setup, data, operation, source, folder, key_stage)
         setup = setup.settled(staged.nulls)
@@ -161,7 +150,7 @@ class _Batch:
     @property
     def is_indexed(self) -> bool:
         """Whether rows with known keys change the stored rows; a plain insert adds them."""
-        return self.setup.merges(self.operation)
+        return _merges(self.setup, self.operation)
 
     @property
     def known_only(self) -> bool:
@@ -190,7 +179,7 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
     is_global = setup.index.is_global and is_indexed
     kind = index_kind(setup.index.name).metadata_partition if batch.looks_up else None
     reads = () if kind is None else (kind.name,)
-    with setup.begin(setup.write_action, batch.operation, reads=reads) as write:
+    with begin(setup, batch.operation, reads=reads) as write:
         clustered = groups_being_clustered(write.view)
         with watch.phase("tag"):
             tagged = _tag(batch, write, folder)
@@ -209,11 +198,11 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             tagged.hits,
             tagged.slices,
             placement=write.index.placement(
-                SizePlacement(setup.sizing, record_bytes(write.view, staged.runs, setup.options))
+                SizePlacement(FileSizing.of(setup.options), record_bytes(write.view, staged.runs, setup.options))
             ),
             known_only=batch.known_only and not moves,
-            storage=setup.storage(is_indexed=is_indexed),
-            closed=clustered.keys() | setup.skeletons(tagged.slices),
+            storage=storage_of(setup, is_indexed=is_indexed),
+            closed=clustered.keys() | skeletons_of(setup, tagged.slices),
         )
         write.refuse_early({(task.partition_path, task.file_id): task.appends for task in tasks})
         tagging = _tagging(batch, tagged, known)
@@ -251,7 +240,7 @@ def _tag(batch: _Batch, write: WriteInstant, folder: str) -> Tagged:
     setup, staged = batch.setup, batch.staged
     if batch.looks_up or setup.places_rows:
         purpose = Purpose.MERGE if batch.is_indexed else Purpose.ADD
-        return write.index.tag(setup.tag_request(staged, folder, purpose))
+        return write.index.tag(tag_request_of(setup, staged, folder, purpose))
     return Tagged(slices=tuple(list_slices(write.view, {run.partition_path for run in staged.runs})))
 
 
@@ -279,6 +268,16 @@ def _rows_with_hits(setup: WriteSetup, tagged: Tagged) -> int:
     return known_row_count(setup.view.store, tagged.hits)
 
 
+def _merges(setup: WriteSetup, operation: WriteOperation) -> bool:
+    """Return whether rows with known keys change the stored rows; inserts add their rows.
+
+    Inserts merge too if they are appended to the file group of their key: a read merges the rows of a log file.
+    """
+    if operation not in (WriteOperation.INSERT, WriteOperation.BULK_INSERT):
+        return True
+    return setup.places_rows and setup.is_merge_on_read
+
+
 def _stage(
     setup: WriteSetup,
     data: Dataset,
@@ -289,10 +288,11 @@ def _stage(
 ) -> Staged:
     """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine
-    is_indexed = setup.merges(operation)
+    is_indexed = _merges(setup, operation)
     # Some merges need whole rows. So rows with the same key are merged first, even if the index does not need it.
     meets = is_indexed and (index.needs_exchange or (index.is_global and setup.merger.merges_batches))
-    preparation = setup.preparation(
+    preparation = preparation_of(
+        setup,
         key_source=source,
         keys_only=operation is WriteOperation.DELETE,
         buckets=engine.parallelism if meets else 0,
@@ -313,7 +313,7 @@ def _write_files(
 ) -> Written:
     combine = is_indexed or writes.COMBINE_BEFORE_INSERT.get(setup.options)
     entries = write.index.entry_stage(folder)
-    context = setup.context(write, combine=combine, merge_stored=is_indexed, entries=entries)
+    context = context_of(setup, write, combine=combine, merge_stored=is_indexed, entries=entries)
     row_bytes = sum(run.size_bytes for run in rows.runs)
     engine = setup.call.engine_for(row_bytes + sum(task.size_bytes for task in tasks))
     each = row_bytes // max(sum(run.rows for run in rows.runs), 1)

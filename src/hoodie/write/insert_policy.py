@@ -14,41 +14,38 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.config import writes
-from hoodie.engine import ArrowDataset
 from hoodie.errors import RecordKeyError, UnsupportedError
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
+from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import index_kind, index_of
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
+from hoodie.write.options import wants_look_up
 from hoodie.write.setup import WriteSetup
 from hoodie.write.staging import Staged
-
-ROWS_MAX = 10_000
-"""Number of rows up to which an insert into a table with a record index looks up their keys, if nobody asked for it."""
 
 _SHOWN = 3
 _COUNTED_BYTES = 1 << 20
 
 
-def looks_up_keys(setup: WriteSetup) -> bool:
-    """Return whether an insert looks up its keys: by its policy, or because the look-up is cheap.
+def looks_up_keys(setup: WriteSetup, operation: WriteOperation) -> bool:
+    """Return whether a write looks up its keys. An insert does: by its policy, or because the look-up is cheap.
 
-    Automatic keys are new. Raises: UnsupportedError if the policy requires it, and the index does not look up keys.
+    Raises: UnsupportedError if the policy requires it, and the index does not look up keys.
     """
-    if setup.has_automatic_keys:
+    if not wants_look_up(operation, setup.view.config, setup.data, setup.options):
         return False
     policy = writes.INSERT_DUP_POLICY.get(setup.options)
-    if policy != "none" and setup.places_rows:
+    if operation is not WriteOperation.INSERT:
+        return True
+    if policy == "none":
+        return setup.index.indexes_logs and not setup.places_rows
+    if setup.places_rows:
         raise UnsupportedError(
             f"{writes.INSERT_DUP_POLICY.key}={policy}: the index {setup.index.name!r} does not look up whether the "
             "table has a key; use upsert, which merges the rows"
         )
-    if policy != "none":
-        return True
-    if setup.places_rows:
-        return False
-    source = setup.data.source if isinstance(setup.data, ArrowDataset) else None
-    return setup.index.indexes_logs and isinstance(source, pa.Table) and source.num_rows <= ROWS_MAX
+    return True
 
 
 def for_look_up(setup: WriteSetup) -> WriteSetup:

@@ -14,6 +14,7 @@ from hoodie.errors import (
     SchemaMismatchError,
     UnsupportedError,
 )
+from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.schema.evolution import evolve, schema_changes
 from hoodie.format.schema.required import Paths, loosened, paths_with_null, with_required
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro
@@ -32,6 +33,9 @@ from hoodie.records.keys.path_columns import text_schema
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.wider_columns import check_logs_allow
+
+ROWS_MAX = 10_000
+"""Number of rows up to which an insert into a table with a record index looks up their keys, if nobody asked for it."""
 
 
 def ignored_columns(names: Sequence[str], used: str = "") -> tuple[str, ...]:
@@ -186,6 +190,22 @@ def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed
             "type: drop the column, correct its name, or add it with Arrow data, schema='add_columns' or "
             f"{option}=always"
         )
+
+
+def wants_look_up(
+    operation: WriteOperation, config: TableConfig, data: Dataset | None, properties: Mapping[str, str]
+) -> bool:
+    """Return whether a write looks up its keys, if the index of the table finds them at little cost.
+
+    An insert does so if its policy for known keys requires it, or if it has few rows. Automatic keys are new.
+    """
+    if operation is not WriteOperation.INSERT:
+        return operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
+    if not config.record_key_fields:
+        return False
+    rows = data.source if isinstance(data, ArrowDataset) else None
+    is_small = isinstance(rows, pa.Table) and rows.num_rows <= ROWS_MAX
+    return is_small or writes.INSERT_DUP_POLICY.get(properties) != "none"
 
 
 def check_no_duplicates(properties: Mapping[str, str]) -> None:

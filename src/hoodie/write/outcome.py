@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from hoodie.commit.call import Call
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.config.compaction import COMPACT_DELTA_COMMITS, COMPACT_INLINE
+from hoodie.config.writes import SMALL_FILE_BYTES
 from hoodie.display import command_text, size_text
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import WriteStat
@@ -215,7 +216,7 @@ def _small_files(setup: WriteSetup, stats: Sequence[WriteStat]) -> tuple[str, ..
     if setup.places_rows or len(new) < _SMALL_FILES_MIN:
         return ()
     partitions = Counter(stat.partition_path for stat in new)
-    limit = setup.sizing.small_file_bytes * _SMALL_SHARE
+    limit = SMALL_FILE_BYTES.get(setup.options) * _SMALL_SHARE
     small = [stat for stat in new if stat.file_size_bytes < limit and partitions[stat.partition_path] > 1]
     if len(small) < _SMALL_FILES_MIN or 2 * len(small) <= len(new):
         return ()

@@ -1,8 +1,8 @@
-"""Replace file groups: their ids, the number of their records, and the commit that removes whole partitions."""
+"""Replace file groups: the commit with those that replace them, and the commit that removes whole partitions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hoodie.commit.call import Call, ChoosePartitions
@@ -13,14 +13,15 @@ from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
-from hoodie.index.record import StagedEntries
+from hoodie.index.record import StagedEntries, WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.storage import StoreSpec, open_store
-from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
+from hoodie.view.table_view import TableView
+from hoodie.write.attempt import begin
+from hoodie.write.files.context import Written
 from hoodie.write.result import WRITE_PHASES
-from hoodie.write.setup import WriteSetup
+from hoodie.write.setup import WriteSetup, set_up
 
 Removed = tuple[WriteInstant, int | None]
 """The committed write, and the number of records that it removed; None if they were not counted."""
@@ -31,32 +32,54 @@ _FOOTERS_MAX = 1000
 """More footers are not read for a number in the result: each costs a request."""
 
 
-def remove_partitions(setup: WriteSetup, choose: ChoosePartitions, watch: PhaseTimes) -> Removed | None:
+FollowUp = Callable[[TableView], TableView]
+"""As for `WriteInstant.commit`."""
+
+
+def remove_partitions(
+    setup: WriteSetup, choose: ChoosePartitions, watch: PhaseTimes, follow_up: FollowUp | None = None
+) -> Removed | None:
     """Replace the file groups that the chosen partitions have now; None, without a trace, if none is chosen.
 
     Raises: CommitConflictError; the attempt is undone then.
     """
-    plan = RequestedReplaceMetadata().to_bytes()
-    operation = WriteOperation.DELETE_PARTITION
-    store = setup.view.store
-    with stage_folder(store) as folder, setup.begin(Action.REPLACE_COMMIT, operation, plan) as write:
+    with stage_folder(setup.view.store) as folder, begin(setup, WriteOperation.DELETE_PARTITION) as write:
         wanted = choose(write.view)
         if not wanted:
             write.undo()
             return None
         replaced = list_slices(write.view, wanted)
-        with watch.phase("index"):
-            gone = write.index.stage_deletes(replaced, folder)
-            write.index.note_locations(gone)
-            count = count_replaced(setup, write, replaced, gone)
-        with watch.phase("commit"):
-            write.commit(
-                (),
-                schema=setup.schema.avro,
-                extra_metadata=setup.call.extra_metadata,
-                replaced=file_ids_of(replaced),
-            )
+        _, count = commit_groups(setup, write, Written(), replaced, folder, watch, follow_up)
     return write, count
+
+
+def commit_groups(
+    setup: WriteSetup,
+    write: WriteInstant,
+    written: Written,
+    replaced: Sequence[FileSlice] | None,
+    folder: str,
+    watch: PhaseTimes,
+    follow_up: FollowUp | None = None,
+) -> tuple[WrittenEntries, int | None]:
+    """Commit new file groups, and the file slices that the write replaces; None if it replaces none by design.
+
+    Returns the index entries, and the number of replaced records as `_count`.
+    """
+    with watch.phase("index"):
+        gone = () if replaced is None else write.index.stage_deletes(replaced, folder)
+        index = write.index.note_locations((*gone, *written.entries))
+        count = 0 if replaced is None else _count(setup, write, replaced, gone)
+    with watch.phase("commit"):
+        ids: dict[str, list[str]] = {}
+        for found in replaced or ():
+            ids.setdefault(found.partition_path, []).append(found.file_id)
+        extra = setup.call.extra_metadata
+        given = None if replaced is None else ids
+        write.commit(
+            written.stats, schema=setup.schema.avro, extra_metadata=extra, replaced=given, follow_up=follow_up
+        )
+    return index, count
 
 
 def remove_by_service(call: Call, choose: ChoosePartitions) -> str | None:
@@ -64,19 +87,11 @@ def remove_by_service(call: Call, choose: ChoosePartitions) -> str | None:
 
     Raises: as `remove_partitions`; the next run of the service tries again.
     """
-    removed = remove_partitions(WriteSetup.of(call, None), choose, PhaseTimes(*WRITE_PHASES))
+    removed = remove_partitions(set_up(call, WriteOperation.DELETE_PARTITION, None), choose, PhaseTimes(*WRITE_PHASES))
     return None if removed is None else removed[0].instant_time
 
 
-def file_ids_of(slices: Iterable[FileSlice]) -> dict[str, list[str]]:
-    """Return the ids of the file groups by partition path."""
-    found: dict[str, list[str]] = {}
-    for slice_ in slices:
-        found.setdefault(slice_.partition_path, []).append(slice_.file_id)
-    return found
-
-
-def count_replaced(
+def _count(
     setup: WriteSetup, write: WriteInstant, replaced: Sequence[FileSlice], gone: Sequence[StagedEntries]
 ) -> int | None:
     """Return the number of records in replaced file groups; None if that requires a merge of log files.

@@ -19,7 +19,8 @@ from hoodie.merge_into import changes
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.table import Table
-from hoodie.write.setup import WriteSetup
+from hoodie.write.jobs import preparation_of
+from hoodie.write.setup import check_write
 from hoodie.write.staging import BUCKET
 from tests.support import tables
 from tests.support.index_check import check_index
@@ -198,7 +199,7 @@ def test_an_exchange_puts_a_new_row_where_its_values_say() -> None:
     """A task that Spark repeats may get its rows in another order, and other tasks have read what it wrote first."""
     table = new_table(index="global_simple")
     call = Call(state=table._context.state, engine=LocalEngine())
-    prepare = WriteSetup.of(call, None).preparation(key_source=KeySource.STORED_OR_AUTOMATIC, buckets=4)
+    prepare = preparation_of(check_write(call, None), key_source=KeySource.STORED_OR_AUTOMATIC, buckets=4)
     rows = table_of(SCHEMA, *((n if n % 3 else None, f"v{n}", "sf") for n in range(40)))
     keys = pa.array([f"key{n}" if n % 2 else None for n in range(40)], pa.string())
     batch = rows.append_column(RECORD_KEY, keys).combine_chunks().to_batches()[0]

@@ -13,7 +13,7 @@ from hoodie.errors import InvalidConfigError, RecordKeyError
 from hoodie.files.staging.staged import write_hits
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.write import insert_policy
+from hoodie.write import insert_policy, options
 from tests.support import tables
 from tests.support.tables import TYPES, values_of
 from tests.unit.write.tables import NAMED, SCHEMA, trips, untouched
@@ -124,7 +124,7 @@ def test_a_small_insert_of_known_keys_is_noted(index: str, type: str) -> None:
 
 
 def test_a_large_insert_says_that_it_looked_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(insert_policy, "ROWS_MAX", 1)
+    monkeypatch.setattr(options, "ROWS_MAX", 1)
     one, two = trips(("e", 9, 9.0, "sf")), trips(("f", 9, 9.0, "sf"), ("g", 9, 9.0, "sf"))
     table = new_table()
     assert table.insert(one).notes == ()

@@ -8,7 +8,7 @@ import hoodie
 from hoodie.commit.steps import Step, watching
 from hoodie.errors import CommitConflictError
 from hoodie.table import Table
-from hoodie.write.retry import Retries, not_repeated
+from hoodie.write.attempt import Retries, not_repeated
 from tests.support.deaths import check_tidy
 from tests.support.index_check import check_index
 from tests.support.steps import ONE_TRY, once_at

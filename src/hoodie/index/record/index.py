@@ -231,7 +231,7 @@ class RecordIndex(Index):
 
     def key_stage(self, merger: RecordMerger) -> KeyStage:
         """Return how to stage keys: by index file group, with the columns that decide which row of a key counts."""
-        state = record_index(self.view)
+        state = self.view.fact(record_index)
         groups = KeyGroups(len(state.file_groups) if state else self.initial_buckets)
         return KeyStage(groups, merger.batch_ordering)
 

@@ -274,6 +274,10 @@ def has_partitioned_index(view: TableView) -> bool:
     stored = view.config.raw.get(INDEX_TYPE_KEY, "").upper()
     if stored in (GLOBAL_TYPE, PARTITIONED_TYPE):
         return stored == PARTITIONED_TYPE
+    return view.fact(_is_defined_partitioned)
+
+
+def _is_defined_partitioned(view: TableView) -> bool:
     return is_partitioned_record_index(view.store)
 
 

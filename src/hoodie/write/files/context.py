@@ -5,11 +5,12 @@ The facts are frozen and picklable.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from hoodie.config import writes
 from hoodie.files.base_file import ParquetOptions
 from hoodie.files.logs.log_file import LogNames
 from hoodie.files.merged_slice import SliceRead
@@ -28,6 +29,14 @@ class FileSizing:
 
     max_file_bytes: int = 120 * 1024 * 1024
     small_file_bytes: int = 100 * 1024 * 1024
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> FileSizing:
+        """Return the sizes that the effective options set."""
+        return cls(
+            max_file_bytes=writes.MAX_FILE_BYTES.get(properties),
+            small_file_bytes=writes.SMALL_FILE_BYTES.get(properties),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

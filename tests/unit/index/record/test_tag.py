@@ -25,7 +25,8 @@ from hoodie.index.record.tag import TagTask
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.table import Table
 from hoodie.write import indexed
-from hoodie.write.setup import WriteSetup
+from hoodie.write.jobs import tag_request_of
+from hoodie.write.setup import set_up
 from tests.support.index_check import check_index
 from tests.support.steps import once_at
 from tests.support.tables import PLAIN, new_table, plain, values_of
@@ -45,13 +46,13 @@ def tag(
 ) -> tuple[list[Told], LookUpCost | None]:
     """How the table's index tags these rows; nothing is written but staged files, which go."""
     call = Call(state=table._context.state, engine=LocalEngine(), properties=properties or {})
-    setup = WriteSetup.of(call, None if deletes else ArrowDataset(changes))
     operation = WriteOperation.DELETE if deletes else WriteOperation.UPSERT
+    setup = set_up(call, operation, None if deletes else ArrowDataset(changes))
     told: list[Told] = []
     with stage_folder(setup.view.store) as folder:
         key_stage = setup.index.key_stage(setup.merger)
         staged = indexed._stage(setup, ArrowDataset(changes), operation, KeySource.COLUMNS, folder, key_stage)
-        request = setup.tag_request(staged, folder)
+        request = tag_request_of(setup, staged, folder)
         tagged = setup.index.tag(request)
         hits: dict[int, set[tuple[str, Route]]] = {}
         with StageReader(setup.view.store) as reader:

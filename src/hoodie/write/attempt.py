@@ -1,4 +1,4 @@
-"""Write the same rows again after a conflict with another writer.
+"""The attempts of one write: begin each of them, and write the same rows again after a conflict with another writer.
 
 An attempt that meets a conflict is undone, and commits nothing. The next attempt looks up the keys again, in the table
 as it is then, under a new instant. docs/operations/concurrency.md says which conflicts are retried.
@@ -9,18 +9,31 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from hoodie.commit.conflicts import known_schema
+from hoodie.commit.data_commit import REBUILT_NOTE
+from hoodie.commit.write_instant import WriteInstant, write_instant
 from hoodie.config import concurrency
 from hoodie.errors import CommitConflictError
+from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.index import breaks_new_index
+from hoodie.timeline import Action
+from hoodie.view.table_view import TableView
+from hoodie.write.mend import mend
+from hoodie.write.setup import WriteSetup
 
 T = TypeVar("T")
 
 _FIRST_WAIT_MS_MIN: Final = 50
 _FIRST_WAIT_MS_MAX: Final = 1_000
 _WAIT_MS_MAX: Final = 10_000
+_REPLACING: Final = frozenset(
+    {WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION}
+)
 
 
 @dataclass(slots=True)
@@ -80,6 +93,59 @@ class Retries:
             return ()
         times = "once" if len(self.causes) == 1 else f"{len(self.causes)} times"
         return (f"retried {times}: {self.causes[-1]}",)
+
+
+def retries_of(setup: WriteSetup) -> Retries:
+    """Return how often a write is tried again after a conflict; never here if its rows were read before."""
+    return Retries(0) if setup.call.baseline is not None else Retries.of(setup.options)
+
+
+@contextlib.contextmanager
+def begin(
+    setup: WriteSetup, operation: WriteOperation, *, reads: Collection[str] | None = None
+) -> Iterator[WriteInstant]:
+    """Begin an attempt: a new instant, if the table's schema did not change after the setup was made.
+
+    `reads`: as for `begin_write`. If the commit finds that the metadata table is missing, the index is built after it.
+
+    Raises: CommitConflictError if the schema changed, or the index was switched.
+    """
+    call, action, plan = setup.call, Action.COMMIT, b""
+    if operation in _REPLACING:
+        action, plan = Action.REPLACE_COMMIT, RequestedReplaceMetadata().to_bytes()
+    elif setup.is_merge_on_read:
+        action = Action.DELTA_COMMIT
+    with write_instant(
+        call.state,
+        action,
+        operation,
+        plan,
+        index=setup.index,
+        baseline=call.baseline,
+        engine_for=call.engine_for,
+        properties=call.properties,
+        reads=reads,
+    ) as write:
+        _check_same(setup.view, write.view)
+        if call.guard is not None:
+            call.guard(write.view)
+            write.guard = call.guard
+        write.options = setup.options
+        write.notes += setup.notes
+        yield write
+    if REBUILT_NOTE in write.notes[len(setup.notes) :]:
+        write.notes += mend(call, TableView.load(call.state))[1]
+
+
+def _check_same(before: TableView, now: TableView) -> None:
+    """Refuse a table that got other columns or another index. Raises: CommitConflictError."""
+    changed = "another writer changed the schema of {}" if known_schema(now) != known_schema(before) else ""
+    if not changed and breaks_new_index(before.config, now.config):
+        changed = "the index of {} was switched"
+    if changed:
+        raise CommitConflictError(
+            f"{changed.format(now.store.uri(''))} while this write was prepared; nothing was committed, try again"
+        )
 
 
 @contextlib.contextmanager

@@ -1,0 +1,80 @@
+"""Mend a table before a write: what a restore by the JVM, a crash, or a person took away from it.
+
+All of it is derived from the data, so that no row can be lost: the metadata table, its partitions, the record index.
+"""
+
+from __future__ import annotations
+
+from hoodie.commit.call import Call, Wait
+from hoodie.commit.data_commit import REBUILT_NOTE
+from hoodie.commit.metadata_table import lost_partitions
+from hoodie.config import indexes
+from hoodie.errors import MetadataPartitionMissingError, MetadataTableMissingError
+from hoodie.index import RECORD, index_of_view, lost_record_index
+from hoodie.index.record.building.plan import pending_indexing
+from hoodie.index.record.state import record_index
+from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
+from hoodie.timeline import Action
+from hoodie.view.table_view import TableView
+
+_Notes = tuple[str, ...]
+
+
+def mend(call: Call, view: TableView, *, looks_up: bool = False) -> tuple[TableView, _Notes]:
+    """Mend what is broken of the table, and return the table after that, and notes about it.
+
+    That are metadata partitions which a restore by the JVM emptied, a record index that the properties ask for, builds
+    whose process died, and, if the write looks up keys, a metadata table or a record index whose files are missing. The
+    look-up uses what is read here. A write without one finds that the metadata table is missing when it commits: the
+    commit builds it anew, and `mend` is called again after it.
+
+    An index that cannot be built now is no error; the notes say why.
+    """
+    notes: _Notes = ()
+    for step in (_emptied_partitions, _lost_index, *((_missing_files,) if looks_up else ())):
+        done = step(call, view)
+        if done is not None:
+            notes, view = (*notes, *done), TableView.load(call.state)
+    return view, notes
+
+
+def _emptied_partitions(call: Call, view: TableView) -> _Notes | None:
+    """Drop the metadata partitions that a restore by the JVM emptied; None if there are none.
+
+    They are looked for only if the active timeline has a restore.
+    """
+    restored = any(found.action is Action.RESTORE for found in view.timeline.completed())
+    if not restored or not view.config.has_metadata_table:
+        return None
+    try:
+        return give_up_lost(call.state) if lost_partitions(view) else None
+    except MetadataTableMissingError:
+        return None  # the look-up finds that too, else the commit
+
+
+def _lost_index(call: Call, view: TableView) -> _Notes | None:
+    """End dead builds, and build a record index that is missing; None if there is nothing to do."""
+    if lost_record_index(view) is None and not pending_indexing(view):
+        return None
+    return (*finish_dead_build(call.state), *_index_again(call))
+
+
+def _missing_files(call: Call, view: TableView) -> _Notes | None:
+    """Build a metadata table or a record index anew whose files are missing; None if the index can be read."""
+    if index_of_view(view) is not RECORD:
+        return None
+    try:
+        view.fact(record_index)  # `RecordIndex.key_stage` uses it
+        return None
+    except MetadataTableMissingError:
+        done = (*rebuild_listing(call.state), REBUILT_NOTE)
+    except MetadataPartitionMissingError:
+        done = give_up_lost(call.state)
+    return (*done, *_index_again(call))
+
+
+def _index_again(call: Call) -> _Notes:
+    """Build a record index that is missing, if its size allows it; return notes about it."""
+    bytes_max = indexes.INDEX_REBUILD_BYTES_MAX.get(call.properties, call.state.last_config().raw)
+    wanted = Call(state=call.state, engine=call.engine, properties=call.properties, wait=Wait(0.0))
+    return build_lost_index(wanted, bytes_max=bytes_max)
