@@ -6,6 +6,8 @@ import html
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 def size_text(size_bytes: int) -> str:
@@ -50,6 +52,24 @@ def seconds_text(seconds: Mapping[str, float]) -> str:
     """
     phases = [f"{name} {took:.2f}" for name, took in seconds.items() if name != "total" and took >= 0.005]
     return f"{seconds.get('total', 0.0):.2f} s" + (f" ({', '.join(phases)})" if phases else "")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Result:
+    """What a call did: text for people, an HTML table for notebooks, and plain values for JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_facts(self._facts())
+
+    def _facts(self) -> Mapping[str, object]:
+        raise NotImplementedError
 
 
 def html_facts(facts: Mapping[str, object]) -> str:

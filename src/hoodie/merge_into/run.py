@@ -14,7 +14,6 @@ from hoodie.commit.conflicts import conflict, raise_if_deleted_since
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import InvalidConfigError, MissingFileError, SchemaMismatchError, ViewOvertakenError
-from hoodie.format.table.call_options import effective_options
 from hoodie.merge_into.by_condition import UpdatePlan, plan_matching_keys, plan_update
 from hoodie.merge_into.changes import merged_rows
 from hoodie.merge_into.plan import MergePlan
@@ -112,7 +111,7 @@ class ComputedWrite:
             elif session is None:
                 rows = merged_rows(plan, source)
             else:
-                bytes_max = writes.LOCAL_BYTES_MAX.get(effective_options(plan.view.config, self.properties))
+                bytes_max = writes.LOCAL_BYTES_MAX.get(self.properties, plan.view.config.raw)
                 rows = session.merged_rows(plan, source, staged_rows(), bytes_max)
             if not is_upsert and isinstance(rows, pa.Table):
                 rows = ArrowDataset(rows, is_computed=True)

@@ -5,7 +5,7 @@ Tables that this release would read incorrectly are refused here. `explain` coun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.display import html_facts, size_text
+from hoodie.display import Result, size_text
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slice_read import slice_read
@@ -67,7 +67,7 @@ _SKIPPED_BY: Final = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ReadExplained:
+class ReadExplained(Result):
     """The files that a read opens: `file_slices` of the table's `all_file_slices`; others are left out by `skipped`.
 
     `size_bytes`: the files of these slices. Row groups and rows are left out later.
@@ -95,11 +95,8 @@ class ReadExplained:
         size = size_text(self.size_bytes)
         return f"reads {self.file_slices:,} of {self.all_file_slices:,} file slices, {size}{left_out}"
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return an HTML table, for notebooks."""
-        return html_facts({name.replace("_", " "): value for name, value in self.to_dict().items()})
+    def _facts(self) -> Mapping[str, object]:
+        return {name.replace("_", " "): value for name, value in self.to_dict().items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

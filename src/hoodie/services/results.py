@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from hoodie.display import counted, html_facts, seconds_text, size_text
+from hoodie.display import Result, counted, seconds_text, size_text
 
 _VERBS: Final = MappingProxyType(
     {
@@ -29,7 +29,7 @@ _VERBS_OF_OPERATIONS: Final = MappingProxyType({"rollback": "roll back", "restor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ServiceResult:
+class ServiceResult(Result):
     """The outcome of one table service: its counts, bytes written, and seconds by phase (including `total`).
 
     `instant` is None if there was nothing to do. `dry_run`: nothing was changed; the counts are those of a real run.
@@ -43,10 +43,6 @@ class ServiceResult:
     dry_run: bool = False
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return asdict(self)
-
     def __str__(self) -> str:
         when = f" at {self.instant}" if self.instant else ""
         said = self._said() or ("" if self.instant or self.notes else "nothing to do")
@@ -54,11 +50,8 @@ class ServiceResult:
         lines = [f"{self.operation}{when}{': ' if said else ''}{said}", f"  {written} {seconds_text(self.seconds)}"]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return an HTML table, for notebooks."""
-        facts = {
+    def _facts(self) -> Mapping[str, object]:
+        return {
             "operation": self.operation + (" (dry run)" if self.dry_run else ""),
             "instant": self.instant or "",
             **({"result": self._said()} if self.dry_run else dict(_named(self._amounts()))),
@@ -66,7 +59,6 @@ class ServiceResult:
             "took": seconds_text(self.seconds),
             "notes": "\n".join(self.notes),
         }
-        return html_facts(facts)
 
     def _amounts(self) -> Mapping[str, int]:
         """Return the counts that a person reads."""
@@ -138,7 +130,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Report:
+class Report(Result):
     """The outcome of one check.
 
     `problems` and `warnings` count all findings of the two severities by kind; `findings` has at most ten of each kind.
@@ -173,11 +165,8 @@ class Report:
                 lines += [f"  {'  ' if remedy else ''}{finding}" for finding in findings]
         return "\n".join([line for line in lines if line] + [f"  note: {note}" for note in self.notes])
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return HTML, for notebooks."""
-        facts = {
+    def _facts(self) -> Mapping[str, object]:
+        return {
             "subject": self.subject,
             "result": "OK" if self.ok else "problems found",
             **{name.replace("_", " "): count for name, count in self.checked.items()},
@@ -188,7 +177,6 @@ class Report:
             "notes": "\n".join(self.notes),
             "took": f"{self.seconds:.2f} s",
         }
-        return html_facts(facts)
 
     def _verdict(self) -> str:
         wrong = ", ".join(f"{count:,} {kind}" for kind, count in self.problems.items() if count)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hoodie.commit.call import Call
 from hoodie.config import compaction, writes
-from hoodie.engine import Dataset, LocalEngine, TaskContext
+from hoodie.engine import Dataset, TaskContext
 from hoodie.errors import HoodieWarning, InvalidConfigError
 from hoodie.files.table_properties import read_table_config
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -135,11 +135,12 @@ class Save:
         return replace(self, operation="insert_overwrite_table", properties=properties)
 
     def _check(self, store: Store, rows: Dataset) -> None:
-        state = TableState(store).for_call(self.properties)
-        call = Call(state=state, engine=LocalEngine(), properties=self.properties)
-        setup = check_write(call, None if self.operation in _DELETES else rows)
+        setup = check_write(self._call(store), None if self.operation in _DELETES else rows)
         if self.operation != "delete_partition":
             preparation_of(setup)
+
+    def _call(self, store: Store) -> Call:
+        return Call(state=TableState(store).for_call(self.properties), properties=self.properties)
 
     @property
     def all_properties(self) -> dict[str, str]:
@@ -170,15 +171,10 @@ class Save:
 
     def _check_rows(self, rows: Dataset) -> None:
         """Raise the errors of wrong rows, which a write finds when it stages them: keys, partition paths, values."""
-        call = Call(
-            state=TableState(self.table.scratch(rows.schema, self.properties)),
-            engine=LocalEngine(),
-            properties=self.properties,
-        )
-        setup = check_write(call, rows)
+        setup = check_write(self._call(self.table.scratch(rows.schema, self.properties)), rows)
         operation = WriteOperation.UPSERT if self.operation == "upsert" else WriteOperation.INSERT
         preparation = preparation_of(setup, key_source=key_source_of(setup, operation))
-        call.engine.process(rows, preparation, preparation.prepared_schema, _drop)
+        setup.call.engine.process(rows, preparation, preparation.prepared_schema, _drop)
 
     def _delete_partitions(self, table: Table, rows: Any) -> WriteResult | None:
         view = table.view()

@@ -1,7 +1,7 @@
 """The attempts of one write: begin each of them, and write the same rows again after a conflict with another writer.
 
 An attempt that meets a conflict is undone, and commits nothing. The next attempt looks up the keys again, in the table
-as it is then, under a new instant. docs/operations/concurrency.md says which conflicts are retried.
+as it is then, under a new instant. docs/operations/concurrency.md lists the conflicts that are retried.
 """
 
 from __future__ import annotations
@@ -101,9 +101,7 @@ def retries_of(setup: WriteSetup) -> Retries:
 
 
 @contextlib.contextmanager
-def begin(
-    setup: WriteSetup, operation: WriteOperation, *, reads: Collection[str] | None = None
-) -> Iterator[WriteInstant]:
+def begin(setup: WriteSetup, operation: WriteOperation, reads: Collection[str] | None = None) -> Iterator[WriteInstant]:
     """Begin an attempt: a new instant, if the table's schema did not change after the setup was made.
 
     `reads`: as for `begin_write`. If the commit finds that the metadata table is missing, the index is built after it.
@@ -139,13 +137,13 @@ def begin(
 
 def _check_same(before: TableView, now: TableView) -> None:
     """Refuse a table that got other columns or another index. Raises: CommitConflictError."""
-    changed = "another writer changed the schema of {}" if known_schema(now) != known_schema(before) else ""
-    if not changed and breaks_new_index(before.config, now.config):
-        changed = "the index of {} was switched"
-    if changed:
-        raise CommitConflictError(
-            f"{changed.format(now.store.uri(''))} while this write was prepared; nothing was committed, try again"
-        )
+    if known_schema(now) != known_schema(before):
+        change = f"another writer changed the schema of {now.store.uri('')}"
+    elif breaks_new_index(before.config, now.config):
+        change = f"the index of {now.store.uri('')} was switched"
+    else:
+        return
+    raise CommitConflictError(f"{change} while this write was prepared; nothing was committed, try again")
 
 
 @contextlib.contextmanager

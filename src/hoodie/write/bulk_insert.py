@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -72,7 +72,7 @@ def bulk_insert(
     _check_placed(setup, sort, distribution)
     if setup.places_rows:
         return write_rows(setup, operation)
-    return _write_anew(setup, operation, _spread(setup, sort, distribution))
+    return _write_anew(setup, operation, sort, distribution)
 
 
 @asking_ahead()
@@ -95,21 +95,19 @@ def insert_overwrite(
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
     setup = set_up(call, operation, data)
     _check_placed(setup, None, distribution)
-    spread = _spread(setup, None, distribution)
-    return _write_anew(
-        setup, operation, spread, lambda write, filled: _to_replace(write, filled, partitions, whole_table)
-    )
-
-
-_ToReplace = Callable[[WriteInstant, Collection[str]], Sequence[FileSlice]]
-"""Returns the file slices that a write replaces, which writes rows to these partitions."""
+    return _write_anew(setup, operation, None, distribution, {*partitions})
 
 
 def _write_anew(
-    setup: WriteSetup, operation: WriteOperation, spread: _Spread, to_replace: _ToReplace | None = None
+    setup: WriteSetup,
+    operation: WriteOperation,
+    sort: str | Sequence[str] | None,
+    distribution: str,
+    partitions: Set[str] = frozenset(),
 ) -> WriteResult:
-    """Write all rows to new file groups, and commit them together with the file groups that they replace."""
+    """Write all rows to new file groups; an overwrite commits them together with the file groups that they replace."""
     watch = PhaseTimes(*WRITE_PHASES)
+    spread = _spread(setup, sort, distribution)
     source = key_source_of(setup, operation)
     with (
         not_repeated(operation.value.lower()),
@@ -121,22 +119,21 @@ def _write_anew(
         else:
             written = _write(setup, write, folder, spread, source, watch)
         setup = setup.settled(written.nulls)
-        filled = {stat.partition_path or "" for stat in written.stats}
-        replaced = None if to_replace is None else to_replace(write, filled)
+        replaced = None if operation is WriteOperation.BULK_INSERT else _to_replace(write, written, partitions)
         follow_ups = FollowUps(setup, watch)
         index, count = commit_groups(setup, write, written, replaced, folder, watch, follow_ups.under_lock)
     after = follow_ups.run(write.completed_view, stats=written.stats)
     return result_of(setup, write, written, watch, replaced=count, index=index, after=after)
 
 
-def _to_replace(
-    write: WriteInstant, filled: Collection[str], partitions: Collection[str], whole_table: bool
-) -> list[FileSlice]:
+def _to_replace(write: WriteInstant, written: Written, partitions: Set[str]) -> list[FileSlice]:
     """Return the file slices of the partitions with new rows and of `partitions`, or all; add notes to the write."""
-    replaced = list_slices(write.view, None if whole_table else {*filled, *partitions})
+    filled = {stat.partition_path or "" for stat in written.stats}
+    whole_table = write.operation is WriteOperation.INSERT_OVERWRITE_TABLE
+    replaced = list_slices(write.view, None if whole_table else filled | partitions)
     if not (filled or partitions or whole_table):
         write.notes.append("the data has no rows, so it names no partition to replace: no row of the table changed")
-    if missing := sorted({*partitions} - {*filled} - {found.partition_path for found in replaced}):
+    if missing := sorted(partitions - filled - {found.partition_path for found in replaced}):
         write.notes.append(f"the table has no partition {', '.join(missing)}, so nothing of it was replaced")
     return replaced
 
@@ -154,12 +151,13 @@ def _write(
     setup: WriteSetup, write: WriteInstant, folder: str, spread: _Spread, source: KeySource, watch: PhaseTimes
 ) -> Written:
     context = context_of(setup, write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
-    if spread.exchange is None and spread.distribution is not Distribution.NONE:
+    exchange, buckets = spread.exchange, 0
+    if exchange is None and spread.distribution is not Distribution.NONE:
         return _write_together(setup, write, folder, context, spread.distribution, source, watch)
-    exchange = spread.exchange
-    numbers_rows = source is KeySource.AUTOMATIC and exchange is not None
-    preparation = preparation_of(setup, key_source=source, buckets=1 if numbers_rows else 0)
-    exchange = _in_order_of_data(exchange) if numbers_rows and exchange is not None else exchange
+    if exchange is not None and source is KeySource.AUTOMATIC:
+        # A sort without ties: a repeated task numbers the rows as the first one did.
+        exchange, buckets = replace(exchange, sort_by=(*(exchange.sort_by or exchange.range_by), ROW_NUMBER)), 1
+    preparation = preparation_of(setup, key_source=source, buckets=buckets)
     with watch.phase("write"):
         consume = consumer_of(source, BulkWrite(context, spread.threads), write.instant_time)
         parts, nulls = _process(setup, preparation, consume, exchange)
@@ -206,7 +204,7 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
     """Write all rows to new file groups that the index chooses, or that keep the rows of a key together."""
     assert setup.data is not None
     combines = _combines(setup)
-    # Rows of a key can be of several partitions, of which one stays if keys are unique in the whole table.
+    # Rows of a key can be of several partitions; one of them stays if keys are unique in the whole table.
     meets = combines and setup.index.is_global
     with watch.phase("stage"):
         engine, store = setup.call.engine, setup.view.store.spec
@@ -236,11 +234,6 @@ def _combines(setup: WriteSetup) -> bool:
     return not setup.has_automatic_keys and writes.COMBINE_BEFORE_INSERT.get(setup.call.properties)
 
 
-def _in_order_of_data(exchange: Exchange) -> Exchange:
-    """Return the exchange with a sort that has no ties: a repeated task numbers the rows as the first one did."""
-    return replace(exchange, sort_by=(*(exchange.sort_by or exchange.range_by), ROW_NUMBER))
-
-
 def _check_placed(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: str) -> None:
     """Refuse a sort or a distribution if the index decides where rows are. Raises: InvalidConfigError."""
     asked = {"sort": _exchange(setup, sort) is not None, "distribution": Distribution.of(distribution) is not _AUTO}
@@ -268,15 +261,11 @@ def _spread(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: s
         raise InvalidConfigError(
             f"distribution={distribution!r} with sort={sort!r}: the sort decides which rows come together; omit one"
         )
-    if exchange is None and _reads_in_one_task(setup):
-        return _Spread(None, Distribution.NONE, setup.call.engine.parallelism)
+    data, threads = setup.data, setup.call.engine.parallelism
+    if exchange is None and isinstance(data, PartedDataset) and len(data.parts(threads)) == 1:
+        # One thread reads all data: it makes one file for each partition path until it is full.
+        return _Spread(None, Distribution.NONE, threads)
     return _Spread(exchange, asked)
-
-
-def _reads_in_one_task(setup: WriteSetup) -> bool:
-    """Whether one thread of this process reads all data: it makes one file for each partition path until it is full."""
-    data = setup.data
-    return isinstance(data, PartedDataset) and len(data.parts(setup.call.engine.parallelism)) == 1
 
 
 def _exchange(setup: WriteSetup, sort: str | Sequence[str] | None) -> Exchange | None:

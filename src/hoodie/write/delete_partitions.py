@@ -18,7 +18,7 @@ from hoodie.view.table_view import TableView
 from hoodie.write.attempt import retries_of
 from hoodie.write.files.context import Written
 from hoodie.write.outcome import FollowUps, result_of
-from hoodie.write.replace import Removed, remove_partitions
+from hoodie.write.replace import remove_partitions
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import set_up
 
@@ -40,13 +40,11 @@ def delete_partitions(call: Call, partition_paths: Collection[str]) -> WriteResu
     watch = PhaseTimes(*WRITE_PHASES)
     retries = retries_of(setup)
     follow_ups = FollowUps(setup, watch)
-
-    def remove(_number: int) -> Removed:
-        removed = remove_partitions(setup, lambda _view: wanted, watch, follow_ups.under_lock)
-        assert removed is not None, "the partitions do not depend on the view"
-        return removed
-
-    write, count = retries.run(remove)
+    removed = retries.run(
+        lambda _number: remove_partitions(setup, lambda _view: wanted, watch, follow_ups.under_lock)
+    )
+    assert removed is not None, "the partitions do not depend on the view"
+    write, count = removed
     after = follow_ups.run(write.completed_view)
     after = replace(after, notes=(*retries.notes, *after.notes))
     return result_of(setup, write, Written(), watch, replaced=count, after=after)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie.commit.call import Call
 from hoodie.engine import Dataset
 from hoodie.errors import InvalidConfigError
-from hoodie.files.staging.staged import StagedHits, StageReader, stage_folder
+from hoodie.files.staging.staged import StageReader, keys_of_rows, stage_folder
 from hoodie.index import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIMPLE, Index, index_kind, index_of_view
 from hoodie.index.bloom.index import BloomIndex
 from hoodie.index.bucket import BucketRule, bucket_rule, file_ids_by_bucket
@@ -31,7 +31,7 @@ from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 from hoodie.write.jobs import preparation_of, tag_request_of
 from hoodie.write.setup import WriteSetup, check_write
-from hoodie.write.staging import Preparation, Staged, stage
+from hoodie.write.staging import Staged, stage
 
 COMPARABLE = tuple(kind.name for kind in (RECORD, SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, BUCKET))
 
@@ -65,7 +65,8 @@ def compare_batch(call: Call, data: Dataset, names: Sequence[str]) -> Report:
     preparation = replace(preparation_of(setup, keys_only=True), any_partition=True)
     with stage_folder(view.store) as folder:
         setup = replace(setup, view=view)
-        staged = _stage(setup, data, preparation, folder, groups_keys=state is not None)
+        key_stage = None if state is None else RecordIndex(view).key_stage(setup.merger)
+        staged = stage(call.engine, data, preparation, view.store.spec, folder, key_stage=key_stage)
         by_index = {
             name: _located(setup, staged, _index(name, view, state), f"{folder}/{place}")
             for place, name in enumerate((first, second))
@@ -77,11 +78,6 @@ def compare_batch(call: Call, data: Dataset, names: Sequence[str]) -> Report:
         report = _compared(view.store, staged, [by_index[first], by_index[second]], (first, second))
     subject = f"{first} beside {second} in {view.store.uri('')}"
     return replace(report, subject=subject, seconds=time.perf_counter() - started)
-
-
-def _stage(setup: WriteSetup, data: Dataset, preparation: Preparation, folder: str, *, groups_keys: bool) -> Staged:
-    key_stage = RecordIndex(setup.view).key_stage(setup.merger) if groups_keys else None
-    return stage(setup.call.engine, data, preparation, setup.view.store.spec, folder, key_stage=key_stage)
 
 
 def _index(name: str, view: TableView, state: IndexedState | None) -> Index:
@@ -135,19 +131,15 @@ def _located(setup: WriteSetup, staged: Staged, index: Index, folder: str) -> _L
     tagged = index.tag(tag_request_of(setup, staged, folder))
     hits = [hit for hit in tagged.hits if hit.file_id]
     names = tuple(dict.fromkeys((hit.partition_path, hit.file_id) for hit in hits))
-    rows, groups = _rows_of(setup.view.store, hits, {name: place for place, name in enumerate(names)})
-    return _Located(rows, groups, names)
-
-
-def _rows_of(store: Store, hits: Sequence[StagedHits], places: dict[tuple[str, str], int]) -> tuple[Rows, Rows]:
+    places = {name: place for place, name in enumerate(names)}
     rows: list[Rows] = [np.zeros(0, np.int64)]
     groups: list[Rows] = [np.zeros(0, np.int64)]
-    with StageReader(store) as reader:
+    with StageReader(setup.view.store) as reader:
         for hit in hits:
             found = np.asarray(reader.read(hit).column("row"))
             rows.append(found)
             groups.append(np.full(len(found), places[hit.partition_path, hit.file_id]))
-    return np.concatenate(rows), np.concatenate(groups)
+    return _Located(np.concatenate(rows), np.concatenate(groups), names)
 
 
 def _compared(store: Store, staged: Staged, found: Sequence[_Located], names: tuple[str, str]) -> Report:
@@ -166,7 +158,7 @@ def _compared(store: Store, staged: Staged, found: Sequence[_Located], names: tu
         kind = f"rows that only {names[this]} finds there"
         problems[kind] = len(only)
         shown = only[:EXAMPLES_MAX]
-        for key, pair in zip(_keys_of(store, staged, shown // count), shown.tolist(), strict=True):
+        for key, pair in zip(keys_of_rows(store, staged.runs, shown // count), shown.tolist(), strict=True):
             path, file_id = groups[pair % count]
             findings.append(Finding(kind=kind, key=key, found=f"{path}/{file_id}" if path else file_id))
     checked = {
@@ -174,15 +166,3 @@ def _compared(store: Store, staged: Staged, found: Sequence[_Located], names: tu
         **{f"found by {name}": len(np.unique(located.rows)) for name, located in zip(names, found, strict=True)},
     }
     return Report(subject="", checked=checked, problems=problems, findings=tuple(findings))
-
-
-def _keys_of(store: Store, staged: Staged, ordinals: Rows) -> list[str]:
-    """Return the keys of a few staged rows."""
-    keys: dict[int, str] = {}
-    with StageReader(store, [RECORD_KEY]) as reader:
-        for run in staged.runs:
-            mine = ordinals[(ordinals >= run.start) & (ordinals < run.start + run.rows)]
-            if len(mine):
-                found = reader.read(run).column(RECORD_KEY).take(pa.array(mine - run.start))
-                keys.update(zip(mine.tolist(), found.to_pylist(), strict=True))
-    return [keys[ordinal] for ordinal in ordinals.tolist()]

@@ -55,8 +55,7 @@ def update(call: Call, data: Dataset, changed: tuple[str, ...]) -> WriteResult:
     `data` has the key and partition columns, the ordering columns, and the `changed` columns. Rows with unknown keys
     change nothing. Raises: as `upsert`.
     """
-    operation = WriteOperation.UPSERT
-    return write_rows(set_up(call, operation, None, changed=changed), operation, data)
+    return write_rows(set_up(call, WriteOperation.UPSERT, None, changed=changed), WriteOperation.UPSERT, data)
 
 
 @asking_ahead()
@@ -77,8 +76,7 @@ def delete(call: Call, keys: Dataset) -> WriteResult:
     `keys` has the record key columns, and the partition columns unless the index is global. Instead, `keys` may have
     the `_hoodie_record_key` and `_hoodie_partition_path` columns of rows that were read. Raises: as `upsert`.
     """
-    operation = WriteOperation.DELETE
-    return write_rows(set_up(call, operation, None), operation, keys)
+    return write_rows(set_up(call, WriteOperation.DELETE, None), WriteOperation.DELETE, keys)
 
 
 @asking_ahead()
@@ -179,7 +177,7 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
     is_global = setup.index.is_global and is_indexed
     kind = index_kind(setup.index.name).metadata_partition if batch.looks_up else None
     reads = () if kind is None else (kind.name,)
-    with begin(setup, batch.operation, reads=reads) as write:
+    with begin(setup, batch.operation, reads) as write:
         clustered = groups_being_clustered(write.view)
         with watch.phase("tag"):
             tagged = _tag(batch, write, folder)
@@ -245,7 +243,7 @@ def _tag(batch: _Batch, write: WriteInstant, folder: str) -> Tagged:
 
 
 def _tagging(batch: _Batch, tagged: Tagged, known: KnownKeys) -> Tagging:
-    """Return what tagging tells of the rows."""
+    """Return what tagging found out about the rows."""
     counts = RowCounts(ignored=known.ignored, duplicates=batch.staged.duplicates)
     notes = known.notes
     for hit in tagged.hits:

@@ -1,7 +1,7 @@
 """The policy of an insert for rows whose keys the table has: count them, ignore them, or refuse the write.
 
 JVM Hudi has the same option, and stores such rows as further rows by default. With a record index that is worse than
-without: the index has one location for each key. So small inserts are looked up, and the result says what was found.
+without: the index has one location for each key. So small inserts are looked up, and the result reports what was found.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from hoodie.config import writes
 from hoodie.errors import RecordKeyError, UnsupportedError
-from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
+from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, keys_of_rows, write_hits
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import index_kind, index_of
-from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 from hoodie.write.options import wants_look_up
 from hoodie.write.setup import WriteSetup
@@ -33,23 +31,20 @@ def looks_up_keys(setup: WriteSetup, operation: WriteOperation) -> bool:
 
     Raises: UnsupportedError if the policy requires it, and the index does not look up keys.
     """
-    if not wants_look_up(operation, setup.view.config, setup.data, setup.options):
-        return False
+    is_wanted = wants_look_up(operation, setup.view.config, setup.data, setup.options)
+    if not is_wanted or operation is not WriteOperation.INSERT:
+        return is_wanted
     policy = writes.INSERT_DUP_POLICY.get(setup.options)
-    if operation is not WriteOperation.INSERT:
-        return True
-    if policy == "none":
-        return setup.index.indexes_logs and not setup.places_rows
-    if setup.places_rows:
+    if policy != "none" and setup.places_rows:
         raise UnsupportedError(
             f"{writes.INSERT_DUP_POLICY.key}={policy}: the index {setup.index.name!r} does not look up whether the "
             "table has a key; use upsert, which merges the rows"
         )
-    return True
+    return policy != "none" or (setup.index.indexes_logs and not setup.places_rows)
 
 
 def for_look_up(setup: WriteSetup) -> WriteSetup:
-    """Return the setup with an index that decides no moves: an insert only asks whether a key is known."""
+    """Return the setup with an index that decides no moves: an insert only looks whether the table has a key."""
     moves = index_kind(setup.index.name).moves_option
     if moves is None:
         return setup
@@ -110,8 +105,9 @@ def apply_policy(
     if not len(known):
         return KnownKeys()
     if policy == "fail":
+        shown = keys_of_rows(store, runs, known[:_SHOWN])
         raise RecordKeyError(
-            f"{len(known):,} rows have keys that {store.uri('')} has, e.g. {_examples(store, runs, known)}, and "
+            f"{len(known):,} rows have keys that {store.uri('')} has, e.g. {shown}, and "
             f"{option}=fail; use upsert, or {option}=drop to ignore the rows"
         )
     if policy == "drop":
@@ -126,22 +122,10 @@ def known_only(setup: WriteSetup, staged: Staged, hits: Sequence[StagedHits], fo
 
     Memory: 9 bytes for each staged row.
     """
-    is_known = np.zeros(staged.rows, np.bool_)
-    is_known[known_rows(setup.view.store, hits)] = True
+    store, is_known = setup.view.store, np.zeros(staged.rows, np.bool_)
+    is_known[known_rows(store, hits)] = True
     unknown = np.flatnonzero(~is_known)
     if not len(unknown):
         return KnownKeys(hits=tuple(hits))
-    excluded = write_hits(
-        setup.view.store, f"{folder}/unknown.arrow", [("", "", unknown, np.zeros(len(unknown), np.int8))]
-    )
+    excluded = write_hits(store, f"{folder}/unknown.arrow", [("", "", unknown, np.zeros(len(unknown), np.int8))])
     return KnownKeys(hits=(*hits, *excluded))
-
-
-def _examples(store: Store, runs: Sequence[StagedRun], known: npt.NDArray[np.int64]) -> list[str]:
-    keys: list[str] = []
-    with StageReader(store, [RECORD_KEY]) as reader:
-        for run in runs:
-            mine = known[(known >= run.start) & (known < run.start + run.rows)][: _SHOWN - len(keys)]
-            if len(mine):
-                keys += reader.read(run).column(RECORD_KEY).take(pa.array(mine - run.start)).to_pylist()
-    return keys

@@ -119,7 +119,7 @@ def storage_of(setup: WriteSetup, *, is_indexed: bool) -> Storage:
 
 
 def skeletons_of(setup: WriteSetup, slices: Sequence[FileSlice]) -> set[tuple[str, str]]:
-    """Return the file groups with a skeleton file. Inserts stay out of them: its size is not that of its rows."""
+    """Return the file groups with a skeleton file. Inserts stay out of them: its size is not the size of its rows."""
     source = _stored(setup).source
     if source is None:
         return set()

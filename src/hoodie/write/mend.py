@@ -21,14 +21,14 @@ _Notes = tuple[str, ...]
 
 
 def mend(call: Call, view: TableView, *, looks_up: bool = False) -> tuple[TableView, _Notes]:
-    """Mend what is broken of the table, and return the table after that, and notes about it.
+    """Mend what is broken of the table; return the table after that, and notes about it.
 
-    That are metadata partitions which a restore by the JVM emptied, a record index that the properties ask for, builds
-    whose process died, and, if the write looks up keys, a metadata table or a record index whose files are missing. The
-    look-up uses what is read here. A write without one finds that the metadata table is missing when it commits: the
-    commit builds it anew, and `mend` is called again after it.
+    Mended are metadata partitions that a restore by the JVM emptied, a record index that is missing although the
+    properties require one, and builds whose process died. If the write looks up keys, also a metadata table or a record
+    index whose files are missing: the look-up uses the answer that is read here. Other writes notice that when they
+    commit. Their commit builds the metadata table anew, and `mend` is called again after it.
 
-    An index that cannot be built now is no error; the notes say why.
+    An index that cannot be built now is no error: the notes say why, and keys are looked up in the data files.
     """
     notes: _Notes = ()
     for step in (_emptied_partitions, _lost_index, *((_missing_files,) if looks_up else ())):

@@ -35,7 +35,7 @@ from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.wider_columns import check_logs_allow
 
 ROWS_MAX = 10_000
-"""Number of rows up to which an insert into a table with a record index looks up their keys, if nobody asked for it."""
+"""Number of rows up to which an insert into a table with a record index looks up their keys without an option."""
 
 
 def ignored_columns(names: Sequence[str], used: str = "") -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
     """Return the table's schema after a write of the data, and its columns whose nulls are not known yet.
 
     The Avro text changes only if a column is new or wider, or begins to allow nulls. It begins to do so if the data has
-    a null there. Rows in memory tell it; else the column is nullable, and `WriteSetup.settled` decides after the rows.
+    a null there. Rows in memory are searched; else the column is nullable, and `WriteSetup.settled` decides later.
 
     Raises: SchemaMismatchError, naming the field and, where an option permits it, the option; UnsupportedError if the
         new schema exceeds a limit of reads.
@@ -139,7 +139,7 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
     fill_missing = writes.FILL_MISSING.get(properties)
     columns = text_schema(data.schema, config.path_fields)
     if flags_deletes(columns) and IS_DELETED not in current.arrow.names:
-        columns = columns.remove(columns.get_field_index(IS_DELETED))  # it says what to do with a row
+        columns = columns.remove(columns.get_field_index(IS_DELETED))  # it marks rows to delete
     evolved = evolve(current.arrow, columns, key_fields=key_fields, fill_missing=fill_missing)
     allowed = writes.SCHEMA_EVOLUTION.get(properties)
     evolved, loose = _still_required(current.arrow, evolved, data, is_strict=allowed == "never")

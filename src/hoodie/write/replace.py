@@ -97,7 +97,7 @@ def _count(
     """Return the number of records in replaced file groups; None if that requires a merge of log files.
 
     `gone`: the index entries that the write deleted; with a record index, these are the records. Without one, the
-    count reads the footer of each replaced base file, up to `_FOOTERS_MAX`. A note of the write says why files that
+    count reads the footer of each replaced base file, up to `_FOOTERS_MAX`. A note of the write explains why files that
     have no other obstacle are not counted: too many, or damaged, which must not keep a user from replacing them.
     """
     if write.index.stages_deletes:

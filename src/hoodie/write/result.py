@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
-from hoodie.display import html_facts, seconds_text, size_text
+from hoodie.display import Result, seconds_text, size_text
 from hoodie.index.api import LookUpCost
 from hoodie.services.results import ServiceResult
 
@@ -15,7 +15,7 @@ WRITE_PHASES: Final = ("stage", "tag", "write", "index", "commit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class WriteResult:
+class WriteResult(Result):
     """The outcome of one write: records inserted, updated and deleted, files, bytes, and seconds by phase.
 
     `deleted` includes the records of replaced file groups. `ignored` rows changed nothing: they lost against the stored
@@ -52,10 +52,6 @@ class WriteResult:
     services: tuple[ServiceResult, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return asdict(self)
-
     def __str__(self) -> str:
         counts = [("inserted", self.inserted), ("updated", self.updated), ("deleted", self.deleted)]
         counts += [(name, n) for name, n in (("ignored", self.ignored), ("duplicates", self.duplicates)) if n != 0]
@@ -71,16 +67,13 @@ class WriteResult:
         ]
         return "\n".join(lines)
 
-    __repr__ = __str__
-
     def _files(self) -> str:
         logs = f", {self.log_files_appended} log files" if self.log_files_appended else ""
         return f"{self.files_created} new and {self.files_updated} rewritten files{logs}"
 
-    def _repr_html_(self) -> str:
-        """Return an HTML table, for notebooks."""
+    def _facts(self) -> Mapping[str, object]:
         counts = {name: getattr(self, name) for name in ("inserted", "updated", "deleted", "ignored", "duplicates")}
-        facts = {
+        return {
             "operation": self.operation,
             "instant": self.instant,
             **{name: "not counted" if count is None else count for name, count in counts.items()},
@@ -93,11 +86,10 @@ class WriteResult:
             "services": "\n".join(map(str, self.services)),
             "notes": "\n".join(self.notes),
         }
-        return html_facts(facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class AlterResult:
+class AlterResult(Result):
     """The outcome of a change of columns or properties. `changes` describes each of them.
 
     `instant` is None if no commit was needed: nothing changed, or only properties did.
@@ -109,25 +101,17 @@ class AlterResult:
     seconds: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return asdict(self)
-
     def __str__(self) -> str:
         when = f" at {self.instant}" if self.instant else ""
         said = "; ".join(self.changes) or "nothing to do"
         lines = [f"{self.operation}{when}: {said}", f"  in {seconds_text(self.seconds)}"]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return an HTML table, for notebooks."""
-        facts = {
+    def _facts(self) -> Mapping[str, object]:
+        return {
             "operation": self.operation,
             "instant": self.instant or "",
             "changes": "\n".join(self.changes) or "nothing to do",
             "took": seconds_text(self.seconds),
             "notes": "\n".join(self.notes),
         }
-        return html_facts(facts)

@@ -19,7 +19,7 @@ from hoodie.format.schema.evolution import schema_changes
 from hoodie.format.schema.required import Paths, with_required
 from hoodie.format.schema.table_schema import new_table_avro
 from hoodie.format.table.call_options import check_texts, config_of_call
-from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.format.table.table_config import TableType
 from hoodie.index import INDEXES, Index, index_kind, index_of, partition_follows_columns
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.records.keys.key_generator import KeyGenerator
@@ -42,6 +42,8 @@ from hoodie.write.options import (
 
 _LOOK_UP = frozenset({WriteOperation.UPSERT, WriteOperation.DELETE, WriteOperation.INSERT})
 """Operations that can look up keys."""
+_LOOKED_UP = {kind.metadata_partition.name for kind in INDEXES if kind.metadata_partition is not None}
+"""Metadata partitions that are looked up, in tables that have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,7 @@ def set_up(
     if asks_ahead(call.state.store):
         forget_answers()
         # In any order: `key_stage` takes from the index only the number of its file groups.
-        ask_for_view(call.state, _index_partitions(call.state.last_config()) if operation in _LOOK_UP else ())
+        ask_for_view(call.state, _LOOKED_UP if operation in _LOOK_UP else ())
     setup = check_write(call, data, changed=changed)
     looks_up = wants_look_up(operation, setup.view.config, setup.data, setup.options)
     view, mended = mend(call, setup.view, looks_up=looks_up)
@@ -164,9 +166,3 @@ def check_write(call: Call, data: Dataset | None, *, changed: tuple[str, ...] | 
         loose=loose,
         notes=() if data is None else filled_columns(view.schema().arrow, data.schema),
     )
-
-
-def _index_partitions(config: TableConfig) -> set[str]:
-    """Return the metadata partition that keys are looked up in; none for other indexes."""
-    kinds = (kind.metadata_partition for kind in INDEXES)
-    return {kind.name for kind in kinds if kind is not None} & {*config.metadata_partitions}

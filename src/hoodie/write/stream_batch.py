@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from hoodie.commit.call import Call
@@ -26,25 +27,13 @@ _ARCHIVED_READ: Final = 64
 """Archived commits that are read at once."""
 
 
-def _bulk_insert(call: Call, data: Any) -> WriteResult:
-    return bulk_insert(call, data, None, "auto")
-
-
-def _overwrite(call: Call, data: Any) -> WriteResult:
-    return insert_overwrite(call, data, distribution="auto")
-
-
-def _overwrite_table(call: Call, data: Any) -> WriteResult:
-    return insert_overwrite(call, data, whole_table=True, distribution="auto")
-
-
 OPERATIONS: Final[Mapping[str, Callable[[Call, Any], WriteResult]]] = {
     "upsert": upsert,
     "insert": insert,
-    "bulk_insert": _bulk_insert,
+    "bulk_insert": bulk_insert,
     "delete": delete,
-    "insert_overwrite": _overwrite,
-    "insert_overwrite_table": _overwrite_table,
+    "insert_overwrite": insert_overwrite,
+    "insert_overwrite_table": partial(insert_overwrite, whole_table=True),
 }
 """The operations of a stream, by name."""
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.call import Call
 from hoodie.errors import InvalidConfigError, LockTimeoutError
 from hoodie.format.instants.service_metadata import CleanerPlan
+from hoodie.services import registry
+from hoodie.services.cleaning.clean import CLEAN
 from hoodie.services.registry import all_services
 from hoodie.services.runner import ServiceChoice, ServiceRunner, run_round
 from hoodie.services.service import TableService
 from hoodie.table import Table
 from hoodie.timeline import Action
+from hoodie.view.table_state import TableState
 from tests.support.cleaned_tables import check_listing, table_of_versions, version_of
 from tests.support.fault_store import FaultStore
 from tests.support.steps import begin
+from tests.support.tables import trips, trips_store
 
 FEW = {"hoodie.clean.commits.retained": "2", "hoodie.clean.automatic": "true"}
 
@@ -164,3 +170,24 @@ def test_archiving_in_a_round_waits_for_the_lock_as_the_caller_says_and_tells_wh
     (result,) = runner.run_once().results
     assert "the savepoint" in result.notes[0]
     assert runner.run_once().results == (), "told again although nothing changed"
+
+
+@pytest.mark.parametrize("stored", ["true", "false"])
+def test_a_service_gets_the_same_options_after_a_write_and_in_a_round(
+    stored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[dict[str, str]] = []
+
+    def is_on(options: Mapping[str, str]) -> bool:
+        seen.append(dict(options))
+        return False
+
+    store = trips_store({"a": (1, "sf")}, properties={"hoodie.clean.automatic": stored})
+    watcher = replace(CLEAN, is_on=is_on)
+    monkeypatch.setattr(registry, "SERVICES", (watcher,))
+    given = {"hoodie.clean.commits.retained": "3"}
+    Table(store).upsert(trips({"a": (2, "sf")}), properties=given)
+    state = TableState(store)
+    run_round(Call(state=state, properties=given), ServiceChoice(services=[watcher]))
+    after_write, in_round = seen
+    assert after_write == in_round == {**state.read_config().raw, **given}

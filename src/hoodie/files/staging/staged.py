@@ -345,6 +345,18 @@ class StageReader:
         return self._open[path][1].get_batch(batch)
 
 
+def keys_of_rows(store: Store, runs: Sequence[StagedRun], ordinals: npt.NDArray[np.int64]) -> list[str]:
+    """Return the record keys of a few staged rows."""
+    keys: dict[int, str] = {}
+    with StageReader(store, [RECORD_KEY]) as reader:
+        for run in runs:
+            mine = ordinals[(ordinals >= run.start) & (ordinals < run.start + run.rows)]
+            if len(mine):
+                found = reader.read(run).column(RECORD_KEY).take(pa.array(mine - run.start))
+                keys.update(zip(mine.tolist(), found.to_pylist(), strict=True))
+    return [keys[ordinal] for ordinal in ordinals.tolist()]
+
+
 def write_hits(
     store: Store, path: str, found: Iterable[tuple[str, str, npt.NDArray[np.int64], npt.NDArray[np.int8]]]
 ) -> list[StagedHits]:

@@ -84,8 +84,6 @@ class VersionResult(ServiceResult):
         text = ServiceResult.__str__(self).partition("\n")[2]
         return "\n".join([*lines, *([text] if text else [])])
 
-    __repr__ = __str__
-
     def _chapters(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         chapters = {
             "steps": self.steps,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
 
-from hoodie.display import counted, html_facts, size_text
+from hoodie.display import Result, counted, size_text
 from hoodie.write.result import WriteResult
 
 _SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Adoption:
+class Adoption(Result):
     """What an adoption found, and what it wrote.
 
     `refused`: why files or rows cannot be adopted; a call without `dry_run` raises an error if there are any.
@@ -49,23 +49,7 @@ class Adoption:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; columns by name."""
-        return {
-            "source": self.source,
-            "target": self.target,
-            "mode": self.mode if isinstance(self.mode, str) else dict(self.mode),
-            "merges_duplicates": self.merges_duplicates,
-            "dry_run": self.dry_run,
-            "files": self.files,
-            "rows": self.rows,
-            "size_bytes": self.size_bytes,
-            "schema": self._columns,
-            "partitions": dict(self.partitions),
-            "duplicates": self.duplicates,
-            "duplicate_keys": list(self.duplicate_keys),
-            "refused": list(self.refused),
-            "notes": list(self.notes),
-            "write": None if self.write is None else self.write.to_dict(),
-        }
+        return {**asdict(replace(self, schema=None)), "schema": self._columns}
 
     def __str__(self) -> str:
         files = f"{counted(self.files, 'files')}, {counted(self.rows, 'rows')}, {size_text(self.size_bytes)}"
@@ -78,11 +62,8 @@ class Adoption:
         lines += [f"  {line}" for line in self._written.splitlines()]
         return "\n".join(lines)
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return an HTML table, for notebooks."""
-        facts = {
+    def _facts(self) -> Mapping[str, object]:
+        return {
             "source": self.source,
             "target": self.target or "",
             "mode": self._mode,
@@ -96,7 +77,6 @@ class Adoption:
             "notes": "\n".join(self.notes),
             "written": self._written,
         }
-        return html_facts(facts)
 
     @property
     def _mode(self) -> str:
