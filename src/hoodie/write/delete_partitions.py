@@ -40,9 +40,7 @@ def delete_partitions(call: Call, partition_paths: Collection[str]) -> WriteResu
     watch = PhaseTimes(*WRITE_PHASES)
     retries = retries_of(setup)
     follow_ups = FollowUps(setup, watch)
-    removed = retries.run(
-        lambda _number: remove_partitions(setup, lambda _view: wanted, watch, follow_ups.under_lock)
-    )
+    removed = retries.run(lambda _number: remove_partitions(setup, lambda _view: wanted, watch, follow_ups.under_lock))
     assert removed is not None, "the partitions do not depend on the view"
     write, count = removed
     after = follow_ups.run(write.completed_view)

@@ -76,9 +76,7 @@ def commit_groups(
             ids.setdefault(found.partition_path, []).append(found.file_id)
         extra = setup.call.extra_metadata
         given = None if replaced is None else ids
-        write.commit(
-            written.stats, schema=setup.schema.avro, extra_metadata=extra, replaced=given, follow_up=follow_up
-        )
+        write.commit(written.stats, schema=setup.schema.avro, extra_metadata=extra, replaced=given, follow_up=follow_up)
     return index, count
 
 
