@@ -23,7 +23,7 @@ from hoodie.files.table_properties import BACKUP, finish_update
 from hoodie.format.filenames import LogFileName, name_of
 from hoodie.storage import Store, forget_answers
 from hoodie.timeline import HOODIE_FOLDER, Action, TableLock, Timeline, delete_heartbeat, is_live
-from hoodie.view.ahead import ask_for_view
+from hoodie.view.ahead import ask_for_creation, ask_for_view
 from hoodie.view.listing import list_files
 from hoodie.view.slices import with_archived_between
 from hoodie.view.table_state import TableState
@@ -87,6 +87,7 @@ def _remove_markers(view: TableView, timeline: Timeline, instant_time: str) -> N
     """
     if not timeline.contains_or_before_start(instant_time):
         delete_marked_files(view.store, instant_time, keep=_rolled_back_logs(view, instant_time))
+        forget_answers()
     delete_markers(view.store, instant_time)
 
 
@@ -123,13 +124,13 @@ def begin_write(
     inflight: Callable[[TableView], bytes],
     properties: Mapping[str, str] | None = None,
     requested_time: str | None = None,
-    reads: Collection[str] | None = None,
+    reads: Collection[str] = (),
 ) -> StartedWrite:
     """Roll back dead writes, then create the requested file (`plan`), the heartbeat and the inflight file.
 
     The table's lock is acquired once; `properties` are the options of the call. `requested_time`: as for
-    `PendingInstant.start`. `reads`: the metadata partitions that the write reads next, besides those that list files:
-    they are asked for ahead; None if it reads none. If an error is raised, the new instant is undone.
+    `PendingInstant.start`. `reads`: the metadata partitions that the write reads next, each once: they are asked for
+    ahead. If an error is raised, the new instant is undone.
 
     Raises: CommitConflictError; UnsupportedError if an exclusive service is pending; LockTimeoutError.
     """
@@ -154,7 +155,7 @@ def prepare_table(
     state: TableState,
     lock: TableLock,
     properties: Mapping[str, str] | None = None,
-    reads: Collection[str] | None = None,
+    reads: Collection[str] = (),
 ) -> tuple[TableView, tuple[RolledBack, ...]]:
     """Clean up after dead writers, and prepare the metadata table for a write. Call it under the table's lock.
 
@@ -163,7 +164,8 @@ def prepare_table(
     """
     abandoned = AbandonedFiles.find(state.store)
     # Not earlier: what was abandoned is listed before the timeline.
-    ask_for_view(state, reads or (), lists=reads is not None)
+    ask_for_view(state, reads)
+    ask_for_creation(state)
     view = TableView.load(state, lock)
     check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))
@@ -171,4 +173,4 @@ def prepare_table(
         forget_answers()
         view = view.refreshed()
     abandoned.remove(view)
-    return ensure_metadata_partitions(view, properties), rolled_back
+    return ensure_metadata_partitions(view, properties, reads), rolled_back

@@ -13,6 +13,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperatio
 from hoodie.format.instants.write_stat import by_partition
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table import table_keys as keys
+from hoodie.format.table.table_config import TableConfig
 from hoodie.index import PARTITIONED_RECORD, RECORD, stored_index, wants_record_index
 from hoodie.index.selection import partitions_to_add
 from hoodie.metadata.changes import MetadataChanges
@@ -23,6 +24,7 @@ from hoodie.metadata.kinds.registry import KINDS, Collect
 from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.slices import slices_of
 from hoodie.metadata.table import MetadataTable
+from hoodie.storage import forget_answers
 from hoodie.view.ahead import ask_for_view
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
@@ -94,10 +96,13 @@ def _sizes(metadata: CommitMetadata) -> dict[str, dict[str, int]]:
     return added
 
 
-def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | None = None) -> TableView:
+def ensure_metadata_partitions(
+    view: TableView, properties: Mapping[str, str] | None = None, reads: Collection[str] = ()
+) -> TableView:
     """Add missing metadata partitions and drop unmaintained ones; call it under the table's lock, before a write.
 
     `properties` are the options of the call, which can ask for column statistics with the first write of a table.
+    `reads` as for `begin_write`.
 
     This release drops the metadata partitions of other writers that it does not maintain: readers that used an outdated
     partition would miss rows. The next JVM writer builds them again. Returns the view after these changes.
@@ -113,10 +118,12 @@ def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | 
     wanted = {kind.name for kind in KINDS.required} | kept.keys() | added.keys()
     if wanted == set(config.metadata_partitions) and not config.metadata_partitions_inflight:
         return view
-    metadata_table = MetadataTable(view.store, config) if config.has_metadata_table else _create(view)
-    for kind in added.values():
-        metadata_table.add_partition(kind, table)
-    _name_partitions(view, wanted)
+    if config.has_metadata_table:
+        metadata_table = MetadataTable(view.store, config)
+        metadata_table.add_partitions(tuple(added.values()), table)
+    else:
+        metadata_table = MetadataTable.create(table, tuple(added.values()))
+    changed = _name_partitions(view, wanted, has_completed=bool(added) or not config.has_metadata_table)
     gone = {*config.metadata_partitions, *config.metadata_partitions_inflight} - wanted
     if foreign := gone.intersection(config.metadata_partitions).difference(outdated):
         view.state.warn(
@@ -125,7 +132,7 @@ def ensure_metadata_partitions(view: TableView, properties: Mapping[str, str] | 
         )
     if gone:
         metadata_table.drop_partitions(gone)
-    return _reloaded(view)
+    return _reloaded(view, changed, reads)
 
 
 def _dropped_note(view: TableView, outdated: Collection[str]) -> str:
@@ -154,8 +161,8 @@ def ensure_metadata_table(view: TableView) -> TableView:
         except MetadataTableMissingError:
             return build_metadata_table_anew(view)
         return view
-    _create(view)
-    _name_partitions(view, {kind.name for kind in KINDS.required})
+    MetadataTable.create(data_table(view))
+    _name_partitions(view, {kind.name for kind in KINDS.required}, has_completed=True)
     return _reloaded(view)
 
 
@@ -249,12 +256,11 @@ def _has_global_index(view: TableView) -> bool:
     return stored_index(view.config) is not PARTITIONED_RECORD and not is_partitioned_record_index(view.store)
 
 
-def _create(view: TableView) -> MetadataTable:
-    return MetadataTable.create(data_table(view))
+def _name_partitions(view: TableView, names: AbstractSet[str], *, has_completed: bool) -> TableConfig:
+    """Store the names of the metadata partitions that readers may use; return the properties.
 
-
-def _name_partitions(view: TableView, names: AbstractSet[str]) -> None:
-    """Store the names of the metadata partitions that readers may use."""
+    `has_completed`: an instant of the metadata table was completed under the lock since the view was loaded.
+    """
     changes: dict[str, str | None] = {
         keys.METADATA_PARTITIONS: ",".join(sorted(names)),
         keys.METADATA_PARTITIONS_INFLIGHT: "",
@@ -262,10 +268,12 @@ def _name_partitions(view: TableView, names: AbstractSet[str]) -> None:
     is_defined = any(kind.readers_need_definition for kind in KINDS.maintained(names).values())
     if is_defined and view.config.index_definitions_path is None:
         changes[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
-    update_table_config(view.store, changes)
+    return update_table_config(view.store, changes, view.config if has_completed else None)
 
 
-def _reloaded(view: TableView) -> TableView:
+def _reloaded(view: TableView, config: TableConfig | None = None, reads: Collection[str] = ()) -> TableView:
+    """Load the view again. `config` are the properties as they are now; `reads` as for `begin_write`."""
     view.state.metadata_table = None
-    ask_for_view(view.state)
+    forget_answers()
+    ask_for_view(view.state, reads, config=config)
     return view.refreshed()

@@ -183,7 +183,7 @@ def write_instant(
     engine_for: EngineFor = local_engine,
     properties: Mapping[str, str] | None = None,
     requested_time: str | None = None,
-    reads: Collection[str] | None = None,
+    reads: Collection[str] = (),
 ) -> Iterator[WriteInstant]:
     """Begin a write; the body writes its files and commits it. The write uses `index`; None if it looks up no keys.
 

@@ -121,20 +121,25 @@ def _newest_instant(store: Store, version: TableVersion) -> str:
     return max((instant.requested_time for instant in found if instant is not None), default="")
 
 
-def update_table_config(store: Store, changes: dict[str, str | None]) -> TableConfig:
+def update_table_config(
+    store: Store, changes: dict[str, str | None], current: TableConfig | None = None
+) -> TableConfig:
     """Change properties (None removes one) and return the new ones. Call it under the table's lock.
 
-    The backup file exists until the new file is whole, so that readers find a valid file at all times, also after a
-    crash at any step.
+    On a disk the backup file exists until the new file is whole, so that readers find a valid file at all times, also
+    after a crash at any step. An object is replaced in one step. `current` are the properties, if the caller has read
+    them under this lock, and has completed an instant since.
     """
-    current = read_table_config(store)
+    current = current or read_table_config(store)
     changed = current.with_changes(**changes)
     if dict(changed.raw) == dict(current.raw):
         return current
     now = datetime.now(UTC)
-    store.replace(BACKUP, current.to_bytes(now))
+    if not store.spec.is_remote:
+        store.replace(BACKUP, current.to_bytes(now))
     store.replace(PROPERTIES, changed.to_bytes(now))
-    store.delete(BACKUP)
+    if not store.spec.is_remote:
+        store.delete(BACKUP)
     return changed
 
 

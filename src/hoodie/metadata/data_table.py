@@ -33,7 +33,9 @@ class DataTable:
     create_last: CreateFile
     """Creates a completed file; fails if the caller lost the table's lock (`TableLock.create_last`)."""
     prepare: Callable[[bytes], None] = lambda content: None
-    """Prepares the content of a later `create_last` (`TableLock.prepare`)."""
+    """Prepares the content of one later `create_last` (`TableLock.prepare`)."""
+    ask_if_held: Callable[[bytes], None] = lambda content: None
+    """Asks for the look at the lock that `create_last` needs, if the content is prepared (`TableLock.ask_if_held`)."""
     ensure_held: Callable[[], None]
     """Raises CommitConflictError if the caller lost the lock: call it before the files to delete are listed."""
     columns: Callable[[], pa.Schema]

@@ -32,10 +32,16 @@ def write_definition(store: Store, partition: str, definition: Mapping[str, Any]
 
     Raises: CorruptFileError if the definitions do not parse.
     """
+    write_definitions(store, {partition: definition})
+
+
+def write_definitions(store: Store, new: Mapping[str, Mapping[str, Any]]) -> None:
+    """Add or replace the definitions of these metadata partitions. Raises: as `write_definition`."""
     content = _read(store)
     definitions = _definitions(content, store)
-    if definitions.get(partition) != definition:
-        _write(store, {**content, _DEFINITIONS: {**definitions, partition: definition}})
+    changed = {**definitions, **new}
+    if changed != definitions:
+        _write(store, {**content, _DEFINITIONS: changed})
 
 
 def drop_definitions(store: Store, names: Collection[str]) -> None:

@@ -174,11 +174,26 @@ def write_base(
     again: bool = False,
 ) -> WriteStat:
     """Write the base file of one file group; `keys` ascend. `again`: an older file of this name is replaced."""
+    stat, write = base_to_write(store, partition, file_id, keys, values, instant_time, again=again)
+    write()
+    return stat
+
+
+def base_to_write(
+    store: Store,
+    partition: str,
+    file_id: str,
+    keys: pa.Array,
+    values: pa.Array,
+    instant_time: str,
+    *,
+    again: bool = False,
+) -> tuple[WriteStat, Callable[[], None]]:
+    """Encode the base file of `write_base`; return its write statistic, and the call that writes it."""
     data = base_file_to_bytes(keys, values)
     name = base_name(file_id, instant_time)
-    write = store.replace if again else store.create
-    write(f"{partition_folder(partition)}/{name}", data)
-    return WriteStat(
+    write = partial(store.replace if again else store.create, f"{partition_folder(partition)}/{name}", data)
+    stat = WriteStat(
         file_id=file_id,
         path=f"{partition}/{name}",
         num_writes=len(keys),
@@ -188,6 +203,7 @@ def write_base(
         partition_path=partition,
         runtime_stats=RuntimeStats(),
     )
+    return stat, write
 
 
 def write_log(

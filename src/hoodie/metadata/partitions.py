@@ -7,6 +7,7 @@ the build's instant. Readers do not see them, until the files become the partiti
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
@@ -17,52 +18,104 @@ from hoodie.format.table.properties import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import new_metadata_table_config
 from hoodie.metadata.data_table import DataTable
-from hoodie.metadata.definitions import drop_definitions, write_definition
-from hoodie.metadata.delta_commit import initial_log_to_bytes, write_base
+from hoodie.metadata.definitions import drop_definitions, write_definition, write_definitions
+from hoodie.metadata.delta_commit import base_to_write, initial_log_to_bytes
 from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
 from hoodie.metadata.instants import FIRST_FILL_CODE, build_time
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KindRegistry
-from hoodie.metadata.paths import METADATA_FOLDER, METADATA_PROPERTIES, file_id_of, partition_folder
-from hoodie.storage import Sending, Store
-from hoodie.timeline import Action, InstantClock, State, Timeline
+from hoodie.metadata.paths import (
+    INDEX_DEFINITIONS,
+    METADATA_FOLDER,
+    METADATA_PROPERTIES,
+    file_id_of,
+    partition_folder,
+)
+from hoodie.storage import Store, ask, together
+from hoodie.timeline import Action, Instant, InstantClock, State, Timeline
 
 _FIRST_INITIAL_TIME = 0
 _INSTANT_DIGITS = 17
 _INITIAL_PREFIX = "0" * 14
 
 
-def create_metadata_table(store: Store, config: TableConfig) -> None:
-    """Create the metadata table without partitions. All files in its folder are deleted first."""
-    store.delete_folder(METADATA_FOLDER)
+def clear_metadata_table(table: DataTable) -> None:
+    """Delete all files in the folder of the metadata table, which nobody uses."""
+    if table.store.list(METADATA_FOLDER, recursive=True):
+        table.ensure_held()
+        table.store.delete_folder(METADATA_FOLDER)
+
+
+def create_metadata_properties(store: Store, config: TableConfig) -> None:
+    """Create the properties of the metadata table. `config` is of the data table."""
     store.create(METADATA_PROPERTIES, new_metadata_table_config(config).to_bytes(datetime.now(UTC)))
 
 
-def fill_partition(folder: MetadataFolder, kind: PartitionKind, table: DataTable) -> None:
-    """Create a partition with its file groups and its first rows, in a separate instant.
+def fill_partitions(
+    folder: MetadataFolder,
+    kinds: Sequence[PartitionKind],
+    table: DataTable,
+    timeline: Timeline,
+    *first: Callable[[], None],
+) -> None:
+    """Create partitions with their file groups and their first rows, each in a separate instant.
 
-    The partition has no folder yet. If its kind has an index definition, it is stored last.
+    The partitions have no folder yet. `timeline` is that of the metadata table. `first` are calls that none of the
+    files needs: they run with them.
     """
-    timeline = folder.timeline()
-    if folder.names_base_instants:
-        requested_time = initial_time_by_code(timeline, table.timeline)
-    else:
-        requested_time = initial_time(timeline, clock=table.clock, data_timeline=table.timeline)
-    numbers = range(kind.file_groups(table.config.raw))
-    file_ids = [file_id_of(kind.file_id_prefix, number) for number in numbers]
-    # Readers do not look at the partition yet, so the files appear in any order.
-    with Sending(folder.store) as sending:
-        for create in file_group_files(folder, kind.name, file_ids, requested_time, now=datetime.now(UTC)):
-            sending.send(create)
-        sending.send(partial(folder.request, requested_time, Action.DELTA_COMMIT))
-    with Sending(folder.store) as sending:
-        sending.send(partial(folder.begin, requested_time, Action.DELTA_COMMIT))
-        for rows in kind.initialise(table, file_ids):
-            write = partial(write_base, folder.store, kind.name, rows.file_id, rows.keys, rows.values, requested_time)
-            sending.send(write)
-    complete_filling(folder, requested_time, sending.results[1:], timeline, table)
-    if kind.definition is not None:
-        write_definition(folder.store, kind.name, kind.definition)
+    # Readers do not look at the partitions yet, so the files appear in any order.
+    store, times = folder.store, _fill_times(folder, len(kinds), table, timeline)
+    fillings = [_Filling.of(folder, kind, table, time) for kind, time in zip(kinds, times, strict=True)]
+    definitions = {kind.name: kind.definition for kind in kinds if kind.definition is not None}
+    define: list[Callable[[], None]] = []
+    if definitions:
+        define.append(partial(write_definitions, store, definitions))
+        ask(store, ("read", INDEX_DEFINITIONS))
+    for filling in fillings:
+        table.prepare(filling.content)
+    together(store, *first, *(create for filling in fillings for create in filling.first))
+    for filling in fillings:
+        table.ask_if_held(filling.content)
+    together(store, *define, *(create for filling in fillings for create in filling.then))
+    for filling in fillings:
+        complete_filling(folder, filling.requested_time, filling.content, timeline, table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """The instant that fills a new partition: two groups of calls that create files, and its completed content."""
+
+    requested_time: str
+    first: Sequence[Callable[[], None]]
+    then: Sequence[Callable[[], None]]
+    content: bytes
+
+    @classmethod
+    def of(cls, folder: MetadataFolder, kind: PartitionKind, table: DataTable, requested_time: str) -> _Filling:
+        file_ids = [file_id_of(kind.file_id_prefix, number) for number in range(kind.file_groups(table.config.raw))]
+        create_folder, *logs = file_group_files(folder, kind.name, file_ids, requested_time, now=datetime.now(UTC))
+        bases = [
+            base_to_write(folder.store, kind.name, rows.file_id, rows.keys, rows.values, requested_time)
+            for rows in kind.initialise(table, file_ids)
+        ]
+        request = partial(folder.request, requested_time, Action.DELTA_COMMIT)
+        begin = partial(folder.begin, requested_time, Action.DELTA_COMMIT)
+        first: list[Callable[[], None]] = [create_folder, request, *(create for _, create in bases)]
+        return cls(requested_time, first, [begin, *logs], _filled(folder, [stat for stat, _ in bases]))
+
+
+def _fill_times(folder: MetadataFolder, count: int, table: DataTable, timeline: Timeline) -> list[str]:
+    """Return the instants that fill new partitions."""
+    times: list[str] = []
+    known = timeline
+    while len(times) < count:
+        if folder.names_base_instants:
+            times.append(initial_time_by_code(known, table.timeline))
+        else:
+            times.append(initial_time(known, clock=table.clock, data_timeline=table.timeline))
+        pending = Instant(requested_time=times[-1], action=Action.DELTA_COMMIT, state=State.REQUESTED)
+        known = Timeline.of((*known, pending))
+    return times
 
 
 def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timeline: Timeline) -> str:
@@ -122,14 +175,19 @@ def drop_partitions(store: Store, names: Collection[str], kinds: KindRegistry) -
     drop_definitions(store, names)
 
 
+def _filled(folder: MetadataFolder, stats: Sequence[WriteStat]) -> bytes:
+    """Return the content of the completed instant that fills a partition with the base files of `stats`."""
+    return commit_metadata(WriteOperation.BULK_INSERT_PREPPED, stats).to_bytes(folder.config.version)
+
+
 def complete_filling(
-    folder: MetadataFolder, requested_time: str, stats: Sequence[WriteStat], timeline: Timeline, table: DataTable
+    folder: MetadataFolder, requested_time: str, content: bytes, timeline: Timeline, table: DataTable
 ) -> None:
-    """Complete the instant that fills a partition with the base files of `stats`; `timeline`: the metadata table's."""
+    """Complete the instant that fills a partition; `timeline`: the metadata table's."""
     folder.complete(
         requested_time,
         Action.DELTA_COMMIT,
-        commit_metadata(WriteOperation.BULK_INSERT_PREPPED, stats).to_bytes(folder.config.version),
+        content,
         completion_time=time_after(table.clock, table.timeline, timeline),
         create_last=table.create_last,
     )
@@ -176,7 +234,7 @@ def commit_build(
         folder.forget(built_at, Action.DELTA_COMMIT, *_ALL_STATES)
     folder.request(built_at, Action.DELTA_COMMIT)
     folder.begin(built_at, Action.DELTA_COMMIT)
-    complete_filling(folder, built_at, stats, timeline, table)
+    complete_filling(folder, built_at, _filled(folder, stats), timeline, table)
 
 
 def has_build(folder: MetadataFolder, built_at: str) -> bool:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 from hoodie.errors import CommitConflictError, MetadataTableMissingError
@@ -25,10 +26,11 @@ from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
 from hoodie.metadata.partitions import (
     check_no_service_pending,
+    clear_metadata_table,
     commit_build,
-    create_metadata_table,
+    create_metadata_properties,
     drop_partitions,
-    fill_partition,
+    fill_partitions,
     has_build,
     undo_build,
 )
@@ -38,7 +40,7 @@ from hoodie.metadata.services.archiving import archive_if_due
 from hoodie.metadata.services.cleaning import clean_if_due, finish_clean
 from hoodie.metadata.services.compaction import compact_if_due, finish_compaction
 from hoodie.metadata.services.context import ServiceContext, ServiceLimits
-from hoodie.storage import Store
+from hoodie.storage import Store, together
 from hoodie.storage.waves import forget_answers, forget_unordered, taking_unordered
 from hoodie.timeline import Action, Timeline
 
@@ -96,19 +98,21 @@ class MetadataTable:
         return cls(store, config)
 
     @classmethod
-    def create(cls, table: DataTable, *, kinds: KindRegistry = KINDS) -> MetadataTable:
-        """Create the metadata table with the required partitions. Its folder is deleted first.
+    def create(
+        cls, table: DataTable, added: Sequence[PartitionKind] = (), *, kinds: KindRegistry = KINDS
+    ) -> MetadataTable:
+        """Create the metadata table with the required partitions and those of `added`. Its folder is deleted first.
 
         Readers ignore the result until the caller has added the partitions to `hoodie.table.metadata.partitions`. If
         the process stops before that, call it again.
         """
         # Before anything is deleted: a listing that fails leaves the table as it is.
         files = table.list_files()
-        table.ensure_held()
-        create_metadata_table(table.store, table.config)
+        clear_metadata_table(table)
         created = cls(table.store, table.config, kinds=kinds)
-        for kind in kinds.required:
-            fill_partition(created._folder, kind, replace(table, list_files=lambda: files))
+        properties = partial(create_metadata_properties, table.store, table.config)
+        listed = replace(table, list_files=lambda: files)
+        fill_partitions(created._folder, (*kinds.required, *added), listed, Timeline(), properties)
         return created
 
     def listing(self, data_timeline: Timeline, partitions: WantedPartitions | None = None) -> dict[str, dict[str, int]]:
@@ -237,14 +241,15 @@ class MetadataTable:
         """Delete the log files of an instant that has no delta commit; no reader saw them."""
         discard(self._folder, instant_time)
 
-    def add_partition(self, kind: PartitionKind, table: DataTable) -> None:
-        """Add a partition with its first rows, under the table's lock. Its folder is deleted first.
+    def add_partitions(self, kinds: Sequence[PartitionKind], table: DataTable) -> None:
+        """Add partitions with their first rows, under the table's lock. Their folders are deleted first.
 
-        Readers ignore the result until the caller has added the partition to `hoodie.table.metadata.partitions`. If the
-        process stops before that, call it again.
+        Readers ignore the result until the caller has added the partitions to `hoodie.table.metadata.partitions`. If
+        the process stops before that, call it again.
         """
-        self.clear_partition(kind)
-        fill_partition(self._folder, kind, table)
+        if kinds:
+            together(self._folder.store, *(partial(self.clear_partition, kind) for kind in kinds))
+            fill_partitions(self._folder, kinds, table, self._folder.timeline())
 
     def clear_partition(self, kind: PartitionKind) -> None:
         """Delete the folder of a partition that is not in use, before it is built."""

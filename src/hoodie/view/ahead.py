@@ -9,31 +9,46 @@ from hoodie.format.schema.column_ids import SCHEMA_FOLDER
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.registry import KINDS
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, metadata_layout, partition_folder
+from hoodie.metadata.paths import METADATA_FOLDER, METADATA_HOODIE_FOLDER, metadata_layout, partition_folder
 from hoodie.storage import ask, asks_ahead, forget_answers
 from hoodie.storage.waves import UNORDERED
 from hoodie.timeline import layout_for, layout_of
 from hoodie.view.table_state import TableState
-from hoodie.view.table_view import TableView
+from hoodie.view.table_view import TableView, archive_folder
 
-_LISTING = tuple(kind.name for kind in KINDS.required)
+LISTING = tuple(kind.name for kind in KINDS.required)
+"""The metadata partitions that list the files of the table."""
+LOGGED = tuple(kind.name for kind in KINDS.named if kind.logs_before_commit)
+"""The metadata partitions to which the tasks of a write add log files."""
 
 
 def ask_for_view(
-    state: TableState, partitions: Collection[str] = (), *, lists: bool = False, metadata_timelines: int = 0
+    state: TableState,
+    partitions: Collection[str] = (),
+    *,
+    metadata_timelines: int = 0,
+    config: TableConfig | None = None,
 ) -> None:
     """Ask for the properties and the timeline, and for what is read next of the metadata table.
 
-    `partitions`: the metadata partitions that are read, each with the timeline of the metadata table; with `lists` also
-    those that list the files. `metadata_timelines` are further uses of this timeline. A read that must see all rows
-    asks under the lock: else a listing may be older than the timeline by which it is read. The properties that were
-    read last choose what is asked for: if they changed, the rest is asked for where it is needed. See `storage.ask`.
+    `partitions`: the metadata partitions that are read, each with the timeline of the metadata table.
+    `metadata_timelines` are further uses of this timeline. A read that must see all rows asks under the lock: else a
+    listing may be older than the timeline by which it is read. The properties `config`, by default those that were read
+    last, choose what is asked for: if they changed, the rest is asked for where it is needed. See `storage.ask`.
     """
     if asks_ahead(state.store):
-        config = state.last_config()
-        read = (*partitions, *_LISTING) if lists else partitions
-        requests = _of_metadata_table(config, read, metadata_timelines)
+        config = config or state.last_config()
+        requests = _of_metadata_table(config, partitions, metadata_timelines)
+        if state.is_new:
+            requests.append(("list", archive_folder(config)))
         ask(state.store, ("read", PROPERTIES), ("list", layout_of(config).instant_folder()), *requests)
+
+
+def ask_for_creation(state: TableState) -> None:
+    """Ask under the lock for what a write reads before it creates the metadata table, if the table has none."""
+    if asks_ahead(state.store) and not state.last_config().has_metadata_table:
+        folders = [("folders", "")] if state.last_config().partition_fields else []
+        ask(state.store, ("list", ""), *folders, ("list_all", METADATA_FOLDER))
 
 
 def ask_for_files(state: TableState) -> None:
@@ -48,7 +63,7 @@ def ask_for_files(state: TableState) -> None:
     config = state.last_config()
     requests = [("read", PROPERTIES), ("list", layout_of(config).instant_folder())]
     if config.version.has_completion_time_in_name:
-        requests += [(f"{UNORDERED}{kind}", path) for kind, path in _of_metadata_table(config, _LISTING, 0)]
+        requests += [(f"{UNORDERED}{kind}", path) for kind, path in _of_metadata_table(config, LISTING, 0)]
     ask(state.store, *requests)
 
 
@@ -65,7 +80,7 @@ def ask_for_columns(view: TableView, *, lists: bool = False, metadata_timelines:
     """
     if asks_ahead(view.store):
         columns = [("list", SCHEMA_FOLDER)] if view.state.columns is None else []
-        ask(view.store, *columns, *_of_metadata_table(view.config, _LISTING if lists else (), metadata_timelines))
+        ask(view.store, *columns, *_of_metadata_table(view.config, LISTING if lists else (), metadata_timelines))
 
 
 def _of_metadata_table(config: TableConfig, partitions: Collection[str], timelines: int) -> list[tuple[str, str]]:

@@ -32,6 +32,7 @@ def data_table(view: TableView, engine_for: EngineFor = local_engine) -> DataTab
         clock=view.clock,
         create_last=lambda path, content: view.held_lock.create_last(path, content),
         prepare=lambda content: view.held_lock.prepare(content),
+        ask_if_held=lambda content: view.held_lock.ask_if_held(content),
         ensure_held=lambda: view.held_lock.ensure_held(),
         columns=lambda: view.schema().arrow,
         has_archived_instants=view.has_archived_instants,

@@ -65,6 +65,8 @@ class TableState:
     """Why a write could not build a record index that another writer had dropped: it is tried once by each handle."""
     has_archive: bool = False
     """Whether a view found archived instants: they stay."""
+    is_new: bool = False
+    """Whether the last timeline had no completed write, and no view found archived instants."""
     expiry: tuple[Hashable, str] | None = None
     """The rule of time to live that this process applied last, and the oldest time of a partition at that time."""
     archived_times: dict[str, str] = field(default_factory=dict)
@@ -146,6 +148,8 @@ class TableState:
             self._is_known_empty = False
         timeline = reader.load()
         self.has_archive = self.has_archive and bool(timeline.instants)  # without instants the table may be a new one
+        is_written = any(instant.is_completed and instant.action.writes_data for instant in timeline.instants)
+        self.is_new = not is_written and not self.has_archive
         if timeline.instants:
             self._is_known_empty = False
         elif not self._is_known_empty:

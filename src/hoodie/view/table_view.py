@@ -20,7 +20,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.storage import Store
+from hoodie.storage import Store, asks_ahead
 from hoodie.timeline import (
     Action,
     ArchivedTimeline,
@@ -83,7 +83,10 @@ class TableView:
         """
         config = state.read_config()
         layout = layout_of(config)
-        return cls(state, config, layout, state.load_timeline(config, layout), lock=lock)
+        view = cls(state, config, layout, state.load_timeline(config, layout), lock=lock)
+        if state.is_new and asks_ahead(state.store):
+            view.has_archived_instants()  # `ask_for_view` has asked for it
+        return view
 
     def refreshed(self, lock: TableLock | None = None) -> TableView:
         """Load the same table as it is now, also from a view of the past. Arguments, cost and errors as `load`.
@@ -360,6 +363,10 @@ class TableView:
         return gone
 
 
+def archive_folder(config: TableConfig) -> str:
+    """Return the folder of the archived timeline."""
+    return f"{layout_of(config).instant_folder()}/{config.archive_name}"
+
+
 def _has_archive(view: TableView) -> bool:
-    folder = f"{view.layout.instant_folder()}/{view.config.archive_name}"
-    return any(info.name != KEEP_FOLDER for info in view.store.list(folder))
+    return any(info.name != KEEP_FOLDER for info in view.store.list(archive_folder(view.config)))

@@ -101,7 +101,7 @@ def retries_of(setup: WriteSetup) -> Retries:
 
 
 @contextlib.contextmanager
-def begin(setup: WriteSetup, operation: WriteOperation, reads: Collection[str] | None = None) -> Iterator[WriteInstant]:
+def begin(setup: WriteSetup, operation: WriteOperation, reads: Collection[str] = ()) -> Iterator[WriteInstant]:
     """Begin an attempt: a new instant, if the table's schema did not change after the setup was made.
 
     `reads`: as for `begin_write`. If the commit finds that the metadata table is missing, the index is built after it.

@@ -23,6 +23,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource, consumer_of
 from hoodie.storage import asking_ahead
+from hoodie.view.ahead import LOGGED
 from hoodie.view.slices import list_slices
 from hoodie.write.attempt import begin, not_repeated
 from hoodie.write.distribution import TASKS_PER_CORE, Distribution, PiecePlanner, tasks_of
@@ -112,7 +113,7 @@ def _write_anew(
     with (
         not_repeated(operation.value.lower()),
         stage_folder(setup.view.store, in_process=setup.call.is_in_process) as folder,
-        begin(setup, operation) as write,
+        begin(setup, operation, LOGGED if operation is WriteOperation.BULK_INSERT else ()) as write,
     ):
         if setup.places_rows or _combines(setup):
             written = _write_in_place(setup, write, folder, watch)

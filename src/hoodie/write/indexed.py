@@ -21,6 +21,7 @@ from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.storage import asking_ahead, forget_answers
+from hoodie.view.ahead import LISTING
 from hoodie.view.pending_plans import groups_being_clustered
 from hoodie.view.slices import list_slices
 from hoodie.write.attempt import begin, retries_of
@@ -176,7 +177,7 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
     setup, staged, watch, is_indexed = batch.setup, batch.staged, batch.watch, batch.is_indexed
     is_global = setup.index.is_global and is_indexed
     kind = index_kind(setup.index.name).metadata_partition if batch.looks_up else None
-    reads = () if kind is None else (kind.name,)
+    reads = LISTING if kind is None else (*LISTING, kind.name)
     with begin(setup, batch.operation, reads) as write:
         clustered = groups_being_clustered(write.view)
         with watch.phase("tag"):

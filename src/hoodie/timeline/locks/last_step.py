@@ -29,29 +29,33 @@ class LastStep:
     store: Store
     locks: str
     token: str
-    _ahead: dict[bytes, tuple[str, Future[None]]] = field(default_factory=dict)
-    """What is prepared ahead: content -> path of the file, and its request."""
+    _ahead: dict[bytes, list[tuple[str, Future[None]]]] = field(default_factory=dict)
+    """What is prepared ahead: content -> path of each file, and its request."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     """Each prepared object has a name of its own: that of the last one is deleted beside other work."""
 
     def prepare(self, content: bytes) -> None:
-        """Write the file of a later `create` now, in an object store beside other work; elsewhere do nothing."""
-        if self.store.spec.is_remote and content not in self._ahead:
+        """Write the file of a later `create` now, in an object store beside other work; elsewhere do nothing.
+
+        Each call is for one `create`: two of the same content need two files.
+        """
+        if self.store.spec.is_remote:
             prepared = self._new_path()
-            self._ahead[content] = prepared, send(partial(self.store.replace, prepared, content))
+            sent = send(partial(self.store.replace, prepared, content))
+            self._ahead.setdefault(content, []).append((prepared, sent))
 
     def _new_path(self) -> str:
         number = f"{next(self._numbers)}-" if self.store.spec.is_remote else ""
         return f"{self.locks}/{_PREFIX}{number}{self.token}"
 
     def is_prepared(self, content: bytes) -> bool:
-        """Return whether the content was prepared ahead; wait until it is."""
-        found = self._ahead.get(content)
-        return found is not None and found[1].exception() is None
+        """Return whether the content was prepared ahead, for each `prepare`; wait until it is."""
+        found = self._ahead.get(content, [])
+        return bool(found) and all(sent.exception() is None for _, sent in found)
 
     def clear(self) -> None:
         """Delete the files that were prepared ahead and not used."""
-        for prepared, sent in self._ahead.values():
+        for prepared, sent in itertools.chain.from_iterable(self._ahead.values()):
             with suppress(Exception):
                 sent.result()
             with suppress(Exception):
@@ -60,8 +64,8 @@ class LastStep:
 
     def create(self, path: str, content: bytes, ensure_held: Callable[[], None]) -> None:
         """Prepare the file, check the lock, move the file to `path`. Errors as `TableLock.create_last`."""
-        prepared, sent = self._ahead.pop(content, ("", None))
-        prepared = prepared or self._new_path()
+        ahead = self._ahead.get(content)
+        prepared, sent = ahead.pop(0) if ahead else (self._new_path(), None)
         try:
             if sent is None:
                 self.store.replace(prepared, content)

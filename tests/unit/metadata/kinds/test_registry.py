@@ -100,7 +100,7 @@ def test_the_metadata_table_asks_every_kind_of_its_partitions(table: FakeTable) 
     ours = MetadataTable(table.store, table.config, kinds=REGISTRY)
     kinds = [NameIndexKind("name_index_parquet"), NameIndexKind("name_index_log")]
     for kind in kinds:
-        ours.add_partition(kind, table.locked)
+        ours.add_partitions((kind,), table.locked)
     update_table_config(table.store, {keys.METADATA_PARTITIONS: "files,name_index_log,name_index_parquet"})
     at_first = {name for names in table.storage_listing().values() for name in names}
     assert keys_of(table, kinds[0]) == at_first
@@ -125,7 +125,7 @@ def test_the_metadata_table_asks_every_kind_of_its_partitions(table: FakeTable) 
 
 def test_the_caller_may_have_made_the_rows(table: FakeTable) -> None:
     ours, kind = table.metadata_table(), RecordIndexKind()
-    ours.add_partition(kind, table.locked)
+    ours.add_partitions((kind,), table.locked)
     update_table_config(table.store, {keys.METADATA_PARTITIONS: "files,record_index"})
     row = pa.array(["key"]), pa.array([b"location"], pa.binary()), pa.array([], pa.string())
     delta = FileGroupDelta("record_index", file_id_of(kind.file_id_prefix, 3), *row)
@@ -147,7 +147,7 @@ def test_a_partition_that_is_added_again_begins_anew(table: FakeTable) -> None:
     kind = NameIndexKind("name_index_log")
     table.store.create(f"{partition_folder(kind.name)}/leftover", datetime.now(UTC).isoformat().encode())
     for _ in range(2):
-        ours.add_partition(kind, table.locked)
+        ours.add_partitions((kind,), table.locked)
     names = [info.name for info in table.store.list(partition_folder(kind.name))]
     assert "leftover" not in names
     assert len([name for name in names if name.startswith(".name-index-")]) == 2
