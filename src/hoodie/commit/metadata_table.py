@@ -25,7 +25,7 @@ from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.slices import slices_of
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import forget_answers
-from hoodie.view.ahead import ask_for_view
+from hoodie.view.ahead import ask_for_partitions, ask_for_view
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
 
@@ -132,7 +132,11 @@ def ensure_metadata_partitions(
         )
     if gone:
         metadata_table.drop_partitions(gone)
-    return _reloaded(view, changed, reads)
+    view.state.metadata_table = None
+    forget_answers()
+    now = view.with_stored(changed)
+    ask_for_partitions(now, reads)
+    return now
 
 
 def _dropped_note(view: TableView, outdated: Collection[str]) -> str:
@@ -271,9 +275,7 @@ def _name_partitions(view: TableView, names: AbstractSet[str], *, has_completed:
     return update_table_config(view.store, changes, view.config if has_completed else None)
 
 
-def _reloaded(view: TableView, config: TableConfig | None = None, reads: Collection[str] = ()) -> TableView:
-    """Load the view again. `config` are the properties as they are now; `reads` as for `begin_write`."""
+def _reloaded(view: TableView) -> TableView:
     view.state.metadata_table = None
-    forget_answers()
-    ask_for_view(view.state, reads, config=config)
+    ask_for_view(view.state)
     return view.refreshed()

@@ -183,7 +183,7 @@ class LocalEngine:
         return [result for results in self.run(work_on_table, exchanged) for result in results]
 
 
-_WAITING_THREADS: Final = 8
+_WAITING_THREADS: Final = 16
 _WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
 """More bytes keep the cores busy, and each thread holds some of them in memory."""
 

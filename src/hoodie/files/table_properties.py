@@ -53,7 +53,8 @@ class TablePropertiesReader:
     def __init__(self, store: Store) -> None:
         """Reads nothing until the first `read`."""
         self._store = store
-        self._last: tuple[bytes, TableConfig] | None = None
+        self._last: tuple[bytes | None, TableConfig] | None = None
+        """The bytes of the last read, None if they are not known, and what they say."""
 
     def read(self) -> TableConfig:
         """Read the current properties, usually with one read. While a JVM writer replaces them, read its backup.
@@ -89,6 +90,10 @@ class TablePropertiesReader:
         """Return the properties of the last `read`; read them if there was no `read` yet. Raises: as `read`."""
         last = self._last
         return self.read() if last is None else last[1]
+
+    def note(self, config: TableConfig) -> None:
+        """Note the properties that the holder of the table's lock has just stored: they count as read."""
+        self._last = (None, config)
 
     def _parsed(self, data: bytes, path: str) -> TableConfig:
         last = self._last

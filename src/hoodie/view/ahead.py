@@ -22,22 +22,16 @@ LOGGED = tuple(kind.name for kind in KINDS.named if kind.logs_before_commit)
 """The metadata partitions to which the tasks of a write add log files."""
 
 
-def ask_for_view(
-    state: TableState,
-    partitions: Collection[str] = (),
-    *,
-    metadata_timelines: int = 0,
-    config: TableConfig | None = None,
-) -> None:
+def ask_for_view(state: TableState, partitions: Collection[str] = (), *, metadata_timelines: int = 0) -> None:
     """Ask for the properties and the timeline, and for what is read next of the metadata table.
 
     `partitions`: the metadata partitions that are read, each with the timeline of the metadata table.
     `metadata_timelines` are further uses of this timeline. A read that must see all rows asks under the lock: else a
-    listing may be older than the timeline by which it is read. The properties `config`, by default those that were read
-    last, choose what is asked for: if they changed, the rest is asked for where it is needed. See `storage.ask`.
+    listing may be older than the timeline by which it is read. The properties that were read last choose what is
+    asked for: if they changed, the rest is asked for where it is needed. See `storage.ask`.
     """
     if asks_ahead(state.store):
-        config = config or state.last_config()
+        config = state.last_config()
         requests = _of_metadata_table(config, partitions, metadata_timelines)
         if state.is_new:
             requests.append(("list", archive_folder(config)))
@@ -73,14 +67,17 @@ def ask_for_new_handle(state: TableState) -> None:
     ask(state.store, ("read", PROPERTIES), ("list", layout_for(TableVersion.NINE).instant_folder()))
 
 
-def ask_for_columns(view: TableView, *, lists: bool = False, metadata_timelines: int = 0) -> None:
-    """Ask for the history of the columns, and for parts of the metadata table, after the view was loaded.
+def ask_for_partitions(view: TableView, partitions: Collection[str]) -> None:
+    """Ask for what is read next of the metadata table, as `ask_for_view`, after the view was loaded."""
+    if asks_ahead(view.store):
+        ask(view.store, *_of_metadata_table(view.config, partitions, 0))
 
-    `lists` and `metadata_timelines` as for `ask_for_view`.
-    """
+
+def ask_for_columns(view: TableView, *, metadata_timelines: int = 0) -> None:
+    """Ask for the history of the columns, and for the timeline of the metadata table, after the view was loaded."""
     if asks_ahead(view.store):
         columns = [("list", SCHEMA_FOLDER)] if view.state.columns is None else []
-        ask(view.store, *columns, *_of_metadata_table(view.config, LISTING if lists else (), metadata_timelines))
+        ask(view.store, *columns, *_of_metadata_table(view.config, (), metadata_timelines))
 
 
 def _of_metadata_table(config: TableConfig, partitions: Collection[str], timelines: int) -> list[tuple[str, str]]:

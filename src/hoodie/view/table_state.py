@@ -108,6 +108,10 @@ class TableState:
         """
         return self._properties.last_read()
 
+    def note_config(self, config: TableConfig) -> None:
+        """Note the properties that the holder of the table's lock has just stored."""
+        self._properties.note(config)
+
     def for_call(self, properties: Mapping[str, str] | None) -> TableState:
         """Return the state for a call with these options: every part of the call takes the lock that they name.
 

@@ -81,10 +81,11 @@ class TableView:
 
         Raises: TableNotFoundError, CorruptFileError.
         """
+        was_new = state.is_new
         config = state.read_config()
         layout = layout_of(config)
         view = cls(state, config, layout, state.load_timeline(config, layout), lock=lock)
-        if state.is_new and asks_ahead(state.store):
+        if was_new and state.is_new and asks_ahead(state.store):
             view.has_archived_instants()  # `ask_for_view` has asked for it
         return view
 
@@ -110,6 +111,14 @@ class TableView:
         after = Timeline.of((*self.timeline, instant))
         start = self.timeline.start or after.start
         return replace(self, timeline=replace(self.timeline, instants=after.instants, start=start))
+
+    def with_stored(self, config: TableConfig) -> TableView:
+        """Return the view with the properties that the holder of its lock has just stored; nothing is loaded again."""
+        self.state.note_config(config)
+        changed = replace(self, config=config)
+        if _has_archive in self._facts:
+            changed._facts[_has_archive] = self._facts[_has_archive]
+        return changed
 
     @property
     def held_lock(self) -> TableLock:

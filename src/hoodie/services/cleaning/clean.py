@@ -46,7 +46,7 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.timeline.owner import Owner
-from hoodie.view.ahead import ask_for_columns, ask_for_view
+from hoodie.view.ahead import LISTING, ask_for_partitions, ask_for_view
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import last_clean, oldest_readable_instant, readable_savepoints, stable_since
 from hoodie.view.table_view import TableView
@@ -255,7 +255,7 @@ def clean_under_lock(call: Call, view: TableView) -> tuple[CleanResult, TableVie
     if examined.partitions is None or len(examined.partitions) > _PARTITIONS_UNDER_LOCK_MAX:
         return None
     with times.phase("plan"):
-        ask_for_columns(view, lists=True)
+        ask_for_partitions(view, LISTING)
         view.held_lock.ask()
         view.held_lock.ensure_held()
         planned = plan_clean(view, options, examined)
