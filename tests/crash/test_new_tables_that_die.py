@@ -8,17 +8,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie.errors import HoodieError
 from hoodie.files.table_properties import table_exists
 from hoodie.storage import MemoryStore, Store
+from hoodie.table import Table
+from hoodie.timeline import forget_all
 from hoodie.write.adopting.adoption import METADATA_ONLY, REWRITE, AdoptOptions, adopt
 from hoodie.write.adopting.result import Adoption
 from hoodie.write.adopting.source_files import find_in_folder
 from hoodie.write.create import CreateOptions
+from tests.support.cloud_store import CloudStore
 from tests.support.deaths import check_recovery, check_tidy, deaths
 from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.recoveries import noted
-from tests.support.tables import Rows, create_in, rows_of, trips
+from tests.support.samples import sample_of
+from tests.support.tables import Rows, copy_of, create_in, rows_of, trips
 
+STATISTICS = dict.fromkeys(
+    (f"hoodie.metadata.index.{name}.enable" for name in ("column.stats", "partition.stats", "bloom.filter")), "true"
+)
 ROWS: Rows = {"a": (1, "sf"), "b": (2, "sf"), "c": (3, "nyc")}
 
 
@@ -38,6 +46,31 @@ def test_a_first_write_that_dies() -> None:
     for death in deaths(store, lambda table: table.upsert(trips(ROWS)), keep=5):
         with noted(death):
             check_recovery(death.store, {}, ROWS)
+
+
+@pytest.mark.parametrize("options", [{}, STATISTICS], ids=["index", "index and statistics"])
+def test_a_first_write_that_dies_in_an_object_store(options: Mapping[str, str]) -> None:
+    start = MemoryStore()
+    create_in(start)
+
+    def write(store: CloudStore) -> None:
+        store.register()
+        try:
+            Table(store).bulk_insert(trips(ROWS), properties=options)
+        except (CrashError, HoodieError):  # of the release of a lock that dies in another thread
+            assert store.crashed
+        finally:
+            store.unregister()
+
+    write(whole := CloudStore(copy_of(start), seed="first"))
+    assert rows_of(whole.inner) == ROWS
+    assert Table(whole.inner).verify(full=True).ok
+    for number in sample_of(range(1, len(whole.calls) + 1), 8, f"first write with {options}"):
+        store = copy_of(start)
+        write(CloudStore(store, number, seed=f"first {number}"))
+        forget_all()
+        with noted(f"death at request {number}"):
+            check_recovery(store, {}, ROWS)
 
 
 def run(files: MemoryStore, target: Store, mode: str | Mapping[str, str]) -> Adoption:

@@ -165,10 +165,10 @@ def ask(store: Store, *requests: tuple[str, str]) -> None:
             store.ask(kind, path)
 
 
-def forget_answers() -> None:
-    """Forget the answers of this thread that were not taken: what follows must see later states."""
+def forget_answers(folder: str = "") -> None:
+    """Forget the answers of this thread about a folder that were not taken: what follows must see later states."""
     if _local.answers is not None:
-        _local.answers.forget()
+        _local.answers.changed(folder)
 
 
 def forget_unordered() -> None:

@@ -22,19 +22,24 @@ LOGGED = tuple(kind.name for kind in KINDS.named if kind.logs_before_commit)
 """The metadata partitions to which the tasks of a write add log files."""
 
 
-def ask_for_view(state: TableState, partitions: Collection[str] = (), *, metadata_timelines: int = 0) -> None:
+def ask_for_view(
+    state: TableState, partitions: Collection[str] = (), *, metadata_timelines: int = 0, columns: bool = False
+) -> None:
     """Ask for the properties and the timeline, and for what is read next of the metadata table.
 
     `partitions`: the metadata partitions that are read, each with the timeline of the metadata table.
-    `metadata_timelines` are further uses of this timeline. A read that must see all rows asks under the lock: else a
-    listing may be older than the timeline by which it is read. The properties that were read last choose what is
-    asked for: if they changed, the rest is asked for where it is needed. See `storage.ask`.
+    `metadata_timelines` are further uses of this timeline. `columns`: `ask_for_columns` is called next. A read that
+    must see all rows asks under the lock: else a listing may be older than the timeline by which it is read. The
+    properties that were read last choose what is asked for: if they changed, the rest is asked for where it is needed.
+    See `storage.ask`.
     """
     if asks_ahead(state.store):
         config = state.last_config()
         requests = _of_metadata_table(config, partitions, metadata_timelines)
         if state.is_new:
             requests.append(("list", archive_folder(config)))
+            if columns and state.columns is None:
+                requests.append(("list", SCHEMA_FOLDER))
         ask(state.store, ("read", PROPERTIES), ("list", layout_of(config).instant_folder()), *requests)
 
 
@@ -74,9 +79,14 @@ def ask_for_partitions(view: TableView, partitions: Collection[str]) -> None:
 
 
 def ask_for_columns(view: TableView, *, metadata_timelines: int = 0) -> None:
-    """Ask for the history of the columns, and for the timeline of the metadata table, after the view was loaded."""
+    """Ask for the history of the columns, and for the timeline of the metadata table, after the view was loaded.
+
+    Without a completed write there is no history: the answer may be older, and `ask_for_view` has asked for it.
+    """
     if asks_ahead(view.store):
-        columns = [("list", SCHEMA_FOLDER)] if view.state.columns is None else []
+        if not view.state.is_new:
+            forget_answers(SCHEMA_FOLDER)
+        columns = [("list", SCHEMA_FOLDER)] if view.state.columns is None and not view.state.is_new else []
         ask(view.store, *columns, *_of_metadata_table(view.config, (), metadata_timelines))
 
 

@@ -118,7 +118,7 @@ def set_up(
     if asks_ahead(call.state.store):
         forget_answers()
         # In any order: `key_stage` takes from the index only the number of its file groups.
-        ask_for_view(call.state, _LOOKED_UP if operation in _LOOK_UP else ())
+        ask_for_view(call.state, _LOOKED_UP if operation in _LOOK_UP else (), columns=True)
     setup = check_write(call, data, changed=changed)
     looks_up = wants_look_up(operation, setup.view.config, setup.data, setup.options)
     view, mended = mend(call, setup.view, looks_up=looks_up)
