@@ -84,9 +84,10 @@ def ask_for_columns(view: TableView, *, metadata_timelines: int = 0) -> None:
     Without a completed write there is no history: the answer may be older, and `ask_for_view` has asked for it.
     """
     if asks_ahead(view.store):
-        if not view.state.is_new:
+        columns: list[tuple[str, str]] = []
+        if view.state.has_archive or view.timeline.writes().completed().instants:
             forget_answers(SCHEMA_FOLDER)
-        columns = [("list", SCHEMA_FOLDER)] if view.state.columns is None and not view.state.is_new else []
+            columns += [("list", SCHEMA_FOLDER)] if view.state.columns is None else []
         ask(view.store, *columns, *_of_metadata_table(view.config, (), metadata_timelines))
 
 
