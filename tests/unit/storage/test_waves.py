@@ -6,11 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import wait
+from contextlib import nullcontext
 from functools import partial
 
 import pytest
 
-from hoodie.errors import StorageError
+from hoodie.errors import CommitConflictError, StorageError
 from hoodie.storage import (
     MemoryStore,
     Sending,
@@ -165,6 +166,26 @@ def test_answers_from_before_the_lock_are_not_used_under_it() -> None:
         with TableLock(store):
             pass
     assert store.inner.head(".hoodie/lock") is None, "released in the background, and waited for"
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_two_last_steps_of_the_same_content_have_two_looks_at_the_lock(is_lost: bool) -> None:
+    store = cloud()
+    with asking_ahead(), TableLock(store) as lock:
+        for _ in range(2):
+            lock.prepare(b"same")
+        lock.ask_if_held(b"same")
+        prepared = store.inner.list(".hoodie/.locks")
+        assert len(prepared) == 2
+        lock.ask_if_held(b"same")
+        wait_for_answers()
+        if is_lost:  # the next holder deletes what was prepared, after both looks
+            store.inner.delete(".hoodie/lock")
+            store.inner.delete_all([info.path for info in prepared])
+        for path in ("a", "b"):
+            with pytest.raises(CommitConflictError, match="took over") if is_lost else nullcontext():
+                lock.create_last(path, b"same")
+    assert [info.path for info in store.inner.list("", recursive=True)] == ([] if is_lost else ["a", "b"])
 
 
 def test_later_is_done_at_the_end_of_the_operation() -> None:
