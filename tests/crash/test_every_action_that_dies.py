@@ -11,7 +11,8 @@ from functools import partial
 
 import pytest
 
-from hoodie.timeline import forget_all
+from hoodie.table import Table
+from hoodie.timeline import Action, forget_all
 from tests.support.actions import CELLS, Cell, one_kind_each
 from tests.support.deaths import run_until
 from tests.support.recoveries import check_deaths, check_recovery, noted, numbers_of_calls, prepared, recover
@@ -82,3 +83,17 @@ def test_a_rollback_of_version_6_dies_before_it_deletes_the_markers() -> None:
     assert run_until(start, come, place).crashed
     forget_all()
     check_recovery(cell, start, place)
+
+
+@pytest.mark.parametrize("kind", ["copy_on_write, simple", "merge_on_read, global_bloom, version 6"])
+def test_a_rollback_by_name_completes_the_rollback_that_was_begun(kind: str) -> None:
+    """Found by a seed: a second rollback of the instant left a log file of the first one that no listing names."""
+    cell = next(one for one in CELLS if str(one) == f"rollback of a dead write, {kind}")
+    start = prepared(cell)
+    calls = run_until(copy_of(start), cell.action.act, None).calls
+    assert run_until(
+        start, cell.action.act, max(n for n, call in enumerate(calls, 1) if call.operation == "move")
+    ).crashed
+    forget_all()
+    cell.action.take_up(Table(start))
+    assert len([found for found in Table(start).timeline if found.action is Action.ROLLBACK]) == 1

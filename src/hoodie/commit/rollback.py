@@ -7,7 +7,7 @@ JVM, can resume a rollback whose process died.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hoodie.commit.column_ids import delete_column_history
@@ -116,16 +116,21 @@ def check_no_running_rollback(view: TableView, instant: Instant) -> None:
 
     Raises: CommitConflictError.
     """
-    for found in view.timeline.pending():
-        if found.action is not Action.ROLLBACK or not is_live(view.store, found.requested_time):
-            continue
-        plan = stored_rollback_plan(view, found)
-        if plan is not None and _target(plan, found.requested_time).commit_time == instant.requested_time:
+    for rollback, _ in _pending_rollbacks(view, instant):
+        if is_live(view.store, rollback.requested_time):
             raise CommitConflictError(
-                f"{instant} of {view.store.uri('')} is being rolled back by another process, as {found}: wait until "
+                f"{instant} of {view.store.uri('')} is being rolled back by another process, as {rollback}: wait until "
                 "that rollback completes. If its process has died, try again when its heartbeat has expired, "
                 f"{INTERVAL_MS * TOLERABLE_MISSES // 1000} s after its last sign of life by default"
             )
+
+
+def _pending_rollbacks(view: TableView, instant: Instant) -> Iterator[tuple[Instant, RollbackPlan]]:
+    """Yield the pending rollbacks of an instant, each with its plan."""
+    for found in view.timeline.pending():
+        plan = stored_rollback_plan(view, found) if found.action is Action.ROLLBACK else None
+        if plan is not None and _target(plan, found.requested_time).commit_time == instant.requested_time:
+            yield found, plan
 
 
 def _is_refused(view: TableView, target: InstantInfo) -> bool:
@@ -141,11 +146,13 @@ def _is_refused(view: TableView, target: InstantInfo) -> bool:
 
 
 def roll_back(view: TableView, instant: Instant) -> RolledBack:
-    """Roll back one write, pending or completed, under a new rollback instant.
+    """Roll back one write, pending or completed, under a new rollback instant, or the one that was begun for it.
 
-    The caller has checked that no later instant depends on the files of a completed write. The plan of a table service
-    is deleted too.
+    The caller has checked that no later instant depends on the files of a completed write, and that no process executes
+    a rollback of it. The plan of a table service is deleted too.
     """
+    for rollback, plan in _pending_rollbacks(view, instant):
+        return _execute(view, rollback, plan)
     plan = plan_rollback(view, instant)
     return _execute(view, request(view, Action.ROLLBACK, plan.to_bytes()), plan)
 
