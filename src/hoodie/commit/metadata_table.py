@@ -25,7 +25,7 @@ from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.slices import slices_of
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import forget_answers
-from hoodie.view.ahead import ask_for_partitions, ask_for_view
+from hoodie.view.ahead import ask_for_partitions
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
 
@@ -277,5 +277,4 @@ def _name_partitions(view: TableView, names: AbstractSet[str], *, has_completed:
 
 def _reloaded(view: TableView) -> TableView:
     view.state.metadata_table = None
-    ask_for_view(view.state)
     return view.refreshed()

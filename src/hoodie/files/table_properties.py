@@ -86,6 +86,11 @@ class TablePropertiesReader:
             "hoodie.create(...)"
         )
 
+    @property
+    def was_read(self) -> bool:
+        """Whether there was a `read`."""
+        return self._last is not None
+
     def last_read(self) -> TableConfig:
         """Return the properties of the last `read`; read them if there was no `read` yet. Raises: as `read`."""
         last = self._last

@@ -32,7 +32,6 @@ from hoodie.services.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.services.ttl import EXPIRE
 from hoodie.timeline import Action
-from hoodie.view.ahead import ask_for_view
 from hoodie.view.table_view import TableView
 
 SERVICES: Final[tuple[TableService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, ARCHIVE)
@@ -78,7 +77,6 @@ def run_after_write(call: Call, watch: PhaseTimes, view: TableView | None = None
             if not service.is_on(effective_options(call.state.last_config(), call.properties)):
                 continue
             if view is None:
-                ask_for_view(call.state)
                 view = TableView.load(call.state)
             if not service.is_due(call, view):
                 continue

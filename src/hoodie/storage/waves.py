@@ -40,6 +40,10 @@ class Answers:
         found = self._asked.get(key)
         return found.pop(0)[1] if found else None
 
+    def has(self, key: tuple[AsksAhead, str, str]) -> bool:
+        """Return whether there is an answer of the key."""
+        return bool(self._asked.get(key))
+
     def changed(self, path: str) -> None:
         """Forget the answers that a change of the file or folder makes out of date."""
         for asked in self._asked.values():
@@ -163,6 +167,11 @@ def ask(store: Store, *requests: tuple[str, str]) -> None:
     if _local.answers is not None and isinstance(store, AsksAhead):
         for kind, path in requests:
             store.ask(kind, path)
+
+
+def is_asked(store: Store, kind: str, path: str) -> bool:
+    """Return whether this thread has an answer to the request that was not taken."""
+    return _local.answers is not None and isinstance(store, AsksAhead) and _local.answers.has((store, kind, path))
 
 
 def forget_answers(folder: str = "") -> None:

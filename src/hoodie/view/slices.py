@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from hoodie.engine import EngineFor, local_engine
+from hoodie.errors import HistoryLostError
 from hoodie.files.logs.log_scan import logs_of_instant
 from hoodie.files.slices import FileSlice, Listing, latest_slices, logs_in_doubt
 from hoodie.format.filenames import instant_of_data_file
@@ -103,7 +104,11 @@ def _check_no_instant_is_lost(
     gone = {found.requested_time: found.recorded_at or found.requested_time for found in lost}
     timeline = view.timeline.filter(lambda instant: instant.requested_time not in gone)
     mended = replace(view, timeline=replace(timeline, archived={**timeline.archived, **gone}))
-    needed = list_slices(mended, partitions, as_of=as_of)
+    try:
+        needed = list_slices(mended, partitions, as_of=as_of)
+    except HistoryLostError:
+        # A clean counted the instant as the oldest one to keep.
+        raise max(lost, key=lambda one: one.requested_time).error(view) from None
     has = {path for found in slices for path in found.paths}
     missing = {path for found in needed for path in found.paths} - has
     logs = [log for found in needed for log in found.log_files]

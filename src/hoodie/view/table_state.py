@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from hoodie.config.writes import DURABLE
 from hoodie.errors import CorruptFileError, HoodieWarning
-from hoodie.files.table_properties import TablePropertiesReader
+from hoodie.files.table_properties import PROPERTIES, TablePropertiesReader
 from hoodie.format.filenames import name_of
 from hoodie.format.schema.column_ids import IdSchema
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.table import MetadataTable
-from hoodie.storage import Store
+from hoodie.storage import Store, ask, asks_ahead, is_asked
 from hoodie.timeline import (
     HOODIE_FOLDER,
     ArchivedTimeline,
@@ -29,6 +29,7 @@ from hoodie.timeline import (
     TimelineReader,
     archive_of,
     is_lock_option,
+    layout_of,
 )
 from hoodie.view.commit_cache import CommitCache
 
@@ -88,6 +89,11 @@ class TableState:
         if message not in self._warned:
             self._warned.add(message)
             warnings.warn(message, HoodieWarning, stacklevel=2)
+
+    def ask(self) -> None:
+        """Ask an object store for the properties and the timeline together, unless that was done (`storage.ask`)."""
+        if asks_ahead(self.store) and self._properties.was_read and not is_asked(self.store, "read", PROPERTIES):
+            ask(self.store, ("read", PROPERTIES), ("list", layout_of(self.last_config()).instant_folder()))
 
     def read_config(self) -> TableConfig:
         """Read the properties; bytes that equal the last read are not parsed again.

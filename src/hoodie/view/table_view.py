@@ -82,6 +82,7 @@ class TableView:
         Raises: TableNotFoundError, CorruptFileError.
         """
         was_new = state.is_new
+        state.ask()
         config = state.read_config()
         layout = layout_of(config)
         view = cls(state, config, layout, state.load_timeline(config, layout), lock=lock)

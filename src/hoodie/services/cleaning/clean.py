@@ -46,7 +46,7 @@ from hoodie.timeline import (
     read_instant,
 )
 from hoodie.timeline.owner import Owner
-from hoodie.view.ahead import LISTING, ask_for_partitions, ask_for_view
+from hoodie.view.ahead import LISTING, ask_for_partitions
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import last_clean, oldest_readable_instant, readable_savepoints, stable_since
 from hoodie.view.table_view import TableView
@@ -368,7 +368,6 @@ def _claimed(call: Call, view: TableView, plan: CleanerPlan) -> PendingInstant:
 def _prepared(call: Call, lock: TableLock) -> TableView:
     """Return the table under its lock, ready for a change."""
     finish_update(call.state.store)
-    ask_for_view(call.state)
     view = TableView.load(call.state, lock)
     check_no_exclusive_service(view)
     return ensure_metadata_partitions(view)
