@@ -184,6 +184,10 @@ SHOW PARTITIONS dml_null;
 -- table: dml_parts
 INSERT OVERWRITE TABLE dml_parts PARTITION (p = 'z', q = 1) SELECT 21, 'over', 5;
 
+-- step: insert overwrite of a static partition with no row
+INSERT INTO dml_parts VALUES (40, 'gone', 5, 'empty', 1), (41, 'stays', 5, 'empty', 2);
+INSERT OVERWRITE TABLE dml_parts PARTITION (p = 'empty', q = 1) SELECT id, v, ts FROM dml_view WHERE id > 99;
+
 -- step: insert overwrite of dynamic partitions
 INSERT OVERWRITE dml_parts PARTITION (p, q) SELECT 22, 'over', 5, 'x', 2 UNION ALL SELECT 20, 'over', 5, 'y', 2;
 
@@ -218,6 +222,12 @@ INSERT OVERWRITE TABLE dml_keyless VALUES (1, 'a', 5), (1, 'a', 5), (2, 'b', 6);
 -- step: insert overwrite of a merge-on-read table
 -- table: dml_mor
 INSERT OVERWRITE TABLE dml_mor VALUES (1, 'a', 5), (2, 'b', 5), (3, 'c', 5);
+
+-- step: insert overwrite with no row and the overwrite mode dynamic of Spark
+-- table: dml_parts
+SET spark.sql.sources.partitionOverwriteMode = dynamic;
+INSERT OVERWRITE TABLE dml_parts SELECT id, v, ts, 'x' AS p, 1 AS q FROM dml_view WHERE id > 99;
+RESET spark.sql.sources.partitionOverwriteMode;
 
 -- step: insert overwrite with no row
 -- table: dml_whole
