@@ -5,9 +5,11 @@ docs/format/metadata.md §2, §3.4 to §3.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
+from typing import Final
 
 import pyarrow as pa
 
@@ -19,10 +21,11 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, RuntimeStats,
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.metadata_table.metadata_record import metadata_schema
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
 from hoodie.metadata.paths import partition_folder
 from hoodie.storage import Sending, Store
-from hoodie.timeline import Action, CreateFile, InstantClock, Timeline
+from hoodie.timeline import Action, Timeline
 
 
 def log_to_bytes(instant_time: str, keys: pa.Array, values: pa.Array, deleted_keys: pa.Array, partition: str) -> bytes:
@@ -77,23 +80,25 @@ class FileGroupDelta:
         return not len(self.keys) and not len(self.deleted_keys)
 
 
+_Log = tuple[WriteStat, Callable[[], None] | None]
+"""A log file's write statistic, and the call that writes it; None if it is in its place."""
+_ENCODED_MAX: Final = 64
+"""Log files that are encoded before the first one is written, in an object store."""
+
+
 def write_delta_commit(
     folder: MetadataFolder,
     requested_time: str,
     deltas: Iterable[FileGroupDelta],
+    table: DataTable,
     *,
     written: Collection[WriteStat] = (),
-    clock: InstantClock,
-    create_last: CreateFile,
-    prepare: Callable[[bytes], None] = lambda content: None,
-    data_timeline: Timeline,
     metadata_timeline: Timeline,
 ) -> None:
     """Write a delta commit: requested, inflight, a log file for each delta with rows or deletes, completed.
 
-    `deltas` may be an iterator: one delta is in memory at a time, and a few for an object store. `prepare` as
-    `DataTable.prepare`. `written` are the write statistics of log files that
-    `write_log` or `stage_log` wrote for this instant before.
+    `deltas` may be an iterator: one delta is in memory at a time, and up to `_ENCODED_MAX` for an object store.
+    `written` are the write statistics of log files that `write_log` or `stage_log` wrote for this instant before.
 
     Raises:
         CommitConflictError: another process writes the same instant.
@@ -101,31 +106,50 @@ def write_delta_commit(
     version = folder.config.version
     folder.request(requested_time, Action.DELTA_COMMIT)
     planned = CommitMetadata(operation_type=WriteOperation.UPSERT_PREPPED.value)
-    names = _LogNames(folder, requested_time, metadata_timeline)
-    stats = []
+    logs = _logs(folder, deltas, written, _LogNames(folder, requested_time, metadata_timeline))
+    encoded = list(islice(logs, _ENCODED_MAX)) if folder.store.spec.is_remote else []
+    is_all = 0 < len(encoded) < _ENCODED_MAX
+    stats = [stat for stat, _ in encoded]
+    content = commit_metadata(WriteOperation.UPSERT_PREPPED, stats).to_bytes(version)
+    if is_all:
+        table.prepare(content)
     folder.begin(requested_time, Action.DELTA_COMMIT, planned.to_bytes(version))
+    if is_all:
+        table.ask_if_held(content)  # beside the log files
     with Sending(folder.store) as sending:
-        for delta in deltas:
-            if not delta.is_empty:
-                name = names.next_name(delta.partition, delta.file_id)
-                stat, write = _log_to_write(folder.store, requested_time, delta, name)
-                stats.append(stat)
+        for _, write in encoded:
+            if write is not None:
                 sending.send(write)
-        for stat in written:
-            if is_staged_log(stat):
-                name = names.next_name(stat.partition_path or "", stat.file_id)
-                sending.send(partial(_take_up, folder.store, stat, name))
-                stat = _taken_up(stat, name)
+        for stat, write in logs:
             stats.append(stat)
-        content = commit_metadata(WriteOperation.UPSERT_PREPPED, stats).to_bytes(version)
-        prepare(content)
+            if write is not None:
+                sending.send(write)
+        if not is_all:
+            content = commit_metadata(WriteOperation.UPSERT_PREPPED, stats).to_bytes(version)
+            table.prepare(content)
     folder.complete(
         requested_time,
         Action.DELTA_COMMIT,
         content,
-        completion_time=time_after(clock, data_timeline, metadata_timeline),
-        create_last=create_last,
+        completion_time=time_after(table.clock, table.timeline, metadata_timeline),
+        create_last=table.create_last,
     )
+
+
+def _logs(
+    folder: MetadataFolder, deltas: Iterable[FileGroupDelta], written: Iterable[WriteStat], names: _LogNames
+) -> Iterator[_Log]:
+    """Yield the log files of a delta commit; a delta is encoded when it is yielded."""
+    for delta in deltas:
+        if not delta.is_empty:
+            name = names.next_name(delta.partition, delta.file_id)
+            yield _log_to_write(folder.store, names.requested_time, delta, name)
+    for stat in written:
+        if is_staged_log(stat):
+            name = names.next_name(stat.partition_path or "", stat.file_id)
+            yield _taken_up(stat, name), partial(_take_up, folder.store, stat, name)
+        else:
+            yield stat, None
 
 
 @dataclass(slots=True)

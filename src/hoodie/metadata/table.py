@@ -203,11 +203,8 @@ class MetadataTable:
             self._folder,
             instant_time,
             chain.from_iterable(rows),
+            table,
             written=changes.written_logs,
-            clock=table.clock,
-            create_last=table.create_last,
-            prepare=table.prepare,
-            data_timeline=table.timeline,
             metadata_timeline=timeline,
         )
 

@@ -24,7 +24,7 @@ from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, METADATA_VERSION, partition_folder
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.metadata.slices import SliceReader, check_recorded_logs, slices_of
-from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.storage import Store, StoreSpec, ask, open_store
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 _CODE = "001"
@@ -162,6 +162,7 @@ def _plan(folder: MetadataFolder, kinds: Mapping[str, PartitionKind], timeline: 
     Raises: as `check_recorded_logs`.
     """
     version = folder.config.version
+    ask(folder.store, *(("list", partition_folder(name)) for name in kinds))
     slices = {name: slices_of(folder.store, kind, timeline, version=version) for name, kind in sorted(kinds.items())}
     if not folder.names_base_instants:
         # A compaction makes the loss of a log file final, so all of them must be there.
