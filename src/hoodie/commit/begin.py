@@ -165,7 +165,7 @@ def prepare_table(
     abandoned = AbandonedFiles.find(state.store)
     # Not earlier: what was abandoned is listed before the timeline.
     ask_for_view(state, reads)
-    ask_for_creation(state)
+    ask_for_creation(state, lock)
     view = TableView.load(state, lock)
     check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))

@@ -117,7 +117,7 @@ class PendingInstant:
     is_in_metadata_table: bool = False
     """Whether the metadata table may have the instant. Then only a rollback can remove it."""
     completed_view: TableView | None = None
-    """The table with the completed instant, as `finish` left it; without the lock."""
+    """The table with the completed instant, as `finish` left it, without the lock; after `finish_under` with it."""
     _has_ended: bool = False
     _asked_at: float = 0.0
     """When `finish` asked for the look at the lock before the metadata table changes; monotonic seconds."""

@@ -6,6 +6,7 @@ JVM, can resume a rollback whose process died.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from hoodie.commit.column_ids import delete_column_history
 from hoodie.commit.metadata_table import drop_metadata_table
 from hoodie.commit.pending import PendingInstant, request
 from hoodie.commit.rolled_back_logs import append_rollback_blocks, logs_of_write, slices_of_plan
-from hoodie.errors import CommitConflictError, CorruptFileError
+from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.files.markers import delete_markers, files_of_instant, read_markers
 from hoodie.files.named_paths import named_data_file
 from hoodie.format.filenames import IoType, LogFileName, instant_of_data_file, name_of
@@ -126,11 +127,13 @@ def check_no_running_rollback(view: TableView, instant: Instant) -> None:
 
 
 def _pending_rollbacks(view: TableView, instant: Instant) -> Iterator[tuple[Instant, RollbackPlan]]:
-    """Yield the pending rollbacks of an instant, each with its plan."""
+    """Yield the pending rollbacks of an instant, each with its plan. A rollback without a whole plan is left out."""
     for found in view.timeline.pending():
-        plan = stored_rollback_plan(view, found) if found.action is Action.ROLLBACK else None
-        if plan is not None and _target(plan, found.requested_time).commit_time == instant.requested_time:
-            yield found, plan
+        if found.action is Action.ROLLBACK:
+            with contextlib.suppress(CorruptFileError, InstantNotFoundError):
+                plan = stored_rollback_plan(view, found)
+                if plan is not None and _target(plan, found.requested_time).commit_time == instant.requested_time:
+                    yield found, plan
 
 
 def _is_refused(view: TableView, target: InstantInfo) -> bool:
@@ -146,15 +149,22 @@ def _is_refused(view: TableView, target: InstantInfo) -> bool:
 
 
 def roll_back(view: TableView, instant: Instant) -> RolledBack:
-    """Roll back one write, pending or completed, under a new rollback instant, or the one that was begun for it.
+    """Roll back one write, pending or completed, under a new rollback instant.
 
-    The caller has checked that no later instant depends on the files of a completed write, and that no process executes
-    a rollback of it. The plan of a table service is deleted too.
+    The caller has checked that no later instant depends on the files of a completed write. The plan of a table service
+    is deleted too.
     """
-    for rollback, plan in _pending_rollbacks(view, instant):
-        return _execute(view, rollback, plan)
     plan = plan_rollback(view, instant)
     return _execute(view, request(view, Action.ROLLBACK, plan.to_bytes()), plan)
+
+
+def roll_back_pending(view: TableView, instant: Instant) -> RolledBack:
+    """Roll back one pending write by the rollback that was begun for it, else as `roll_back`.
+
+    The caller has checked that no process executes a rollback of it.
+    """
+    begun = next(_pending_rollbacks(view, instant), None)
+    return roll_back(view, instant) if begun is None else _execute(view, *begun)
 
 
 def roll_back_unpublished(view: TableView, instant: Instant) -> RolledBack:

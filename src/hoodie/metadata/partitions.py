@@ -42,8 +42,9 @@ _INITIAL_PREFIX = "0" * 14
 def clear_metadata_table(table: DataTable) -> None:
     """Delete all files in the folder of the metadata table, which nobody uses.
 
-    In an object store an answer that was asked for ahead may say that there are none.
+    In an object store, answers that were asked for ahead may say that the lock is held and that there are no files.
     """
+    table.ensure_held()
     if not table.store.spec.is_remote or table.store.list(METADATA_FOLDER, recursive=True):
         table.ensure_held()
         table.store.delete_folder(METADATA_FOLDER)

@@ -15,12 +15,13 @@ from typing import Final
 
 from hoodie.commit.call import Call, Occasion
 from hoodie.config import compaction
+from hoodie.errors import CommitConflictError
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.table_config import TableType
 from hoodie.progress import PhaseTimes
 from hoodie.services.archiving import ARCHIVE
-from hoodie.services.cleaning.clean import CLEAN, clean_under_lock
+from hoodie.services.cleaning.clean import CLEAN, DISK_FULL, clean_under_lock
 from hoodie.services.clustering.clustering import CLUSTERING, INLINE_CLUSTERING, cluster_if_due
 from hoodie.services.clustering.plan import Trigger as ClusteringTrigger
 from hoodie.services.compaction.compaction import compact_once, is_inline_due
@@ -38,41 +39,52 @@ SERVICES: Final[tuple[TableService, ...]] = (INLINE_CLUSTERING, EXPIRE, CLEAN, A
 """The services in the order in which they run. Compaction runs before them: see `write/outcome.py`."""
 
 
-def clean_with_write(call: Call, watch: PhaseTimes, view: TableView) -> tuple[TableView, list[ServiceResult]]:
+def clean_with_write(call: Call, watch: PhaseTimes, view: TableView) -> tuple[TableView, list[ServiceResult] | None]:
     """Run the clean that is due, if it is small, under the lock of the write that has just completed.
 
-    `view` is the table with the write, under that lock; returned is the table after the clean. The clean is left to
-    `run_after_write` if a service before it is due. Never raises an error: it becomes a note.
+    `view` is the table with the write, under that lock; returned is the table after the clean, and its results. None
+    instead of results leaves the clean to `run_after_write`: a service before it is due, or it cannot run under this
+    lock. Never raises an error: it becomes a note.
     """
     call = replace(call, occasion=Occasion.AFTER_WRITE)
     earlier = takewhile(lambda service: service.name != CLEAN.name, SERVICES)
     try:
         options = effective_options(view.config, call.properties)
         if not CLEAN.is_on(options) or not CLEAN.is_due(call, view):
-            return view, []
+            return view, None
         if any(service.is_on(options) and service.is_due(call, view) for service in earlier):
-            return view, []
+            return view, None
         if view.config.table_type is TableType.MERGE_ON_READ and is_inline_due(call, view):
-            return view, []
+            return view, None
+    except Exception:
+        return view, None  # `run_after_write` notes what failed
+    try:
         with watch.phase(CLEAN.name):
             cleaned = clean_under_lock(call, view)
+    except CommitConflictError:
+        return view, None  # the lock was lost
     except Exception as error:
-        return view, [_failed(CLEAN, error)]
+        is_full = isinstance(error, OSError) and error.errno in DISK_FULL
+        return view, None if is_full else [_failed(CLEAN, error)]
     if cleaned is None:
-        return view, []
+        return view, None
     result, view = cleaned
     return view, [result] if result.instant is not None or result.notes else []
 
 
-def run_after_write(call: Call, watch: PhaseTimes, view: TableView | None = None) -> list[ServiceResult]:
+def run_after_write(
+    call: Call, watch: PhaseTimes, view: TableView | None = None, *, is_cleaned: bool = False
+) -> list[ServiceResult]:
     """Run each service that is on and due, by the table's properties and the options of the write.
 
-    `view`: the table after the write, by default loaded here; it is loaded again after a service that changed the
-    table. Each service that runs is a phase.
+    `is_cleaned`: `clean_with_write` has run the clean. `view`: the table after the write, by default loaded here; it is
+    loaded again after a service that changed the table. Each service that runs is a phase.
     """
     call = replace(call, occasion=Occasion.AFTER_WRITE)
     results: list[ServiceResult] = []
     for service in SERVICES:
+        if is_cleaned and service.name == CLEAN.name:
+            continue
         try:
             if not service.is_on(effective_options(call.state.last_config(), call.properties)):
                 continue

@@ -12,7 +12,7 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import METADATA_FOLDER, METADATA_HOODIE_FOLDER, metadata_layout, partition_folder
 from hoodie.storage import ask, asks_ahead, forget_answers
 from hoodie.storage.waves import UNORDERED
-from hoodie.timeline import layout_for, layout_of
+from hoodie.timeline import TableLock, layout_for, layout_of
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView, archive_folder
 
@@ -43,11 +43,12 @@ def ask_for_view(
         ask(state.store, ("read", PROPERTIES), ("list", layout_of(config).instant_folder()), *requests)
 
 
-def ask_for_creation(state: TableState) -> None:
+def ask_for_creation(state: TableState, lock: TableLock) -> None:
     """Ask under the lock for what a write reads before it creates the metadata table, if the table has none."""
     if asks_ahead(state.store) and not state.last_config().has_metadata_table:
         folders = [("folders", "")] if state.last_config().partition_fields else []
         ask(state.store, ("list", ""), *folders, ("list_all", METADATA_FOLDER))
+        lock.ask()
 
 
 def ask_for_files(state: TableState) -> None:

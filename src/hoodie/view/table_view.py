@@ -20,7 +20,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
 from hoodie.records.merging.merge import RecordMerger
-from hoodie.storage import Store, asks_ahead
+from hoodie.storage import Store, asks_ahead, forget_answers
 from hoodie.timeline import (
     Action,
     ArchivedTimeline,
@@ -86,8 +86,11 @@ class TableView:
         config = state.read_config()
         layout = layout_of(config)
         view = cls(state, config, layout, state.load_timeline(config, layout), lock=lock)
-        if was_new and state.is_new and asks_ahead(state.store):
-            view.has_archived_instants()  # `ask_for_view` has asked for it
+        if was_new and asks_ahead(state.store):
+            if state.is_new:
+                view.has_archived_instants()  # `ask_for_view` has asked for it
+            else:
+                forget_answers(archive_folder(config))
         return view
 
     def refreshed(self, lock: TableLock | None = None) -> TableView:

@@ -50,7 +50,7 @@ class FollowUps:
         """Store the write; each service that runs is a phase of `watch`."""
         self._setup = setup
         self._watch = watch
-        self._cleaned: list[ServiceResult] = []
+        self._cleaned: list[ServiceResult] | None = None
 
     @property
     def _call(self) -> Call:
@@ -77,7 +77,8 @@ class FollowUps:
         """
         after = _compact(self._call, self._setup, slices, stats, self._watch, view)
         view = view if after.compaction is None else None
-        return replace(after, services=(*self._cleaned, *run_after_write(self._call, self._watch, view)))
+        others = run_after_write(self._call, self._watch, view, is_cleaned=self._cleaned is not None)
+        return replace(after, services=(*(self._cleaned or ()), *others))
 
 
 def _compact(

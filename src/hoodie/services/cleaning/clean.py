@@ -166,7 +166,7 @@ def clean(call: Call, *, dry_run: bool = False) -> CleanResult:
     try:
         return _cleaned(call, dry_run=dry_run)
     except OSError as error:
-        if error.errno not in _DISK_FULL:
+        if error.errno not in DISK_FULL:
             raise
         full = error
     # Staged rows of dead writers are deleted without the lock: nobody reads them, and the lock needs space.
@@ -178,14 +178,15 @@ def clean(call: Call, *, dry_run: bool = False) -> CleanResult:
             raise full
         result = _cleaned(call, dry_run=dry_run)
     except OSError as error:
-        if error.errno not in _DISK_FULL:
+        if error.errno not in DISK_FULL:
             raise
         raise _disk_full(call, error) from error
     note = f"the disk was full: staged rows of dead writers were deleted first, {size_text(freed)}"
     return replace(result, notes=(note, *result.notes))
 
 
-_DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The numbers of errors of a full disk."""
 _ROOM_BYTES: Final = 64 * 1024
 """Enough for the lock, the heartbeat, and the files by which a clean begins; each file of the plan needs more."""
 _PLAN_BYTES_PER_FILE: Final = 300
@@ -245,7 +246,8 @@ def clean_under_lock(call: Call, view: TableView) -> tuple[CleanResult, TableVie
     A clean is due. None, and nothing is changed, if it is not small, or if another one is pending: `clean` does it
     without that lock. Returns the result, and the table after the clean.
 
-    Raises: as `clean`; CommitConflictError if the lock was lost. The write stays committed.
+    Raises: as `clean`, but it frees nothing of a full disk; CommitConflictError if the lock was lost. The write stays
+    committed.
     """
     if pending_cleans(view):
         return None
@@ -257,7 +259,8 @@ def clean_under_lock(call: Call, view: TableView) -> tuple[CleanResult, TableVie
     with times.phase("plan"):
         ask_for_partitions(view, LISTING)
         view.held_lock.ask()
-        view.held_lock.ensure_held()
+        if not view.held_lock.is_held:
+            return None
         planned = plan_clean(view, options, examined)
         if planned.files > _FILES_UNDER_LOCK_MAX:
             return None

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
-from hoodie.commit.rollback import RolledBack, check_no_running_rollback, committed_files, plan_rollback, roll_back
+from hoodie.commit.rollback import (
+    RolledBack,
+    check_no_running_rollback,
+    committed_files,
+    plan_rollback,
+    roll_back,
+    roll_back_pending,
+)
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
 from hoodie.metadata.kinds.registry import KINDS
@@ -68,7 +75,7 @@ def _roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = 
             if is_live(state.store, instant_time):
                 raise CommitConflictError(f"the writer of {instant} is running: stop it first, or wait until it ends")
             check_no_running_rollback(view, instant)
-            done = roll_back(view, instant)
+            done = roll_back_pending(view, instant)
     counts = {"instants": 1, "files_deleted": done.files_deleted}
     return ServiceResult(operation=OPERATION, instant=done.instant_time, counts=counts, seconds=times.seconds())
 
@@ -121,7 +128,11 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
         return what_goes(view, OPERATION, instants)
     times = PhaseTimes()
     with times.phase("rollback"), call.state.table_lock(call.properties) as lock:
-        view, _ = prepare_table(call.state, lock)
+        view, finished = prepare_table(call.state, lock)
+        begun = next((one for one in finished if one.instant_time == instant_time), None)
+        if begun is not None:  # a rollback of it had begun, and is complete now
+            counts = {"instants": 1, "files_deleted": begun.files_deleted}
+            return ServiceResult(operation=OPERATION, instant=instant_time, counts=counts, notes=(begun.note,))
         instants = plan_chain(view, _instant(view, instant_time), chain=options.chain)
         counts = dict(what_goes(view, OPERATION, instants).counts)
         done = []

@@ -111,6 +111,7 @@ class TableLock:
 
     def release(self) -> bool:
         """Release the lock; return whether it was held until now. If that fails, the lock ends as of a dead writer."""
+        forget_answers()  # an older look at the lock must not decide whether it is deleted
         owner, self._owner = self._owner, None
         return owner is not None and self._release(owner)
 

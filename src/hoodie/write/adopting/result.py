@@ -49,7 +49,8 @@ class Adoption(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; columns by name."""
-        return {**asdict(replace(self, schema=None)), "schema": self._columns}
+        plain = replace(self, schema=None, mode=self.mode if isinstance(self.mode, str) else dict(self.mode))
+        return {**asdict(plain), "schema": self._columns}
 
     def __str__(self) -> str:
         files = f"{counted(self.files, 'files')}, {counted(self.rows, 'rows')}, {size_text(self.size_bytes)}"

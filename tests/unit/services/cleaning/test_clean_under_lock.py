@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 
-from hoodie.errors import StorageError
-from hoodie.services.cleaning import clean
+from hoodie.commit.pending import PendingInstant
+from hoodie.engine import EngineFor
+from hoodie.errors import CommitConflictError, StorageError
+from hoodie.services.cleaning import clean, execution
+from hoodie.services.cleaning.execution import FilesByPartition
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from hoodie.write import outcome
+from tests.support.cloud_store import CloudStore
 from tests.support.fault_store import FaultStore
 from tests.support.tables import rows_of, trips, trips_store
 
@@ -84,3 +92,35 @@ def test_a_clean_that_fails_is_a_note_and_the_next_one_finishes_it(operation: st
     Table(store).clean(properties=CLEANS)
     assert not Table(store).timeline.pending().instants
     assert Table(store).verify(full=True).ok
+
+
+def test_a_lock_that_was_taken_over_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_with_old_slices()
+    delete, lock = execution.delete_files, ".hoodie/lock"
+
+    def stopped(pending: PendingInstant, files: FilesByPartition, engine_for: EngineFor) -> None:
+        """The process is stopped after its last request, for longer than its lease and its heartbeat."""
+        delete(pending, files, engine_for)
+        time.sleep(0.05)  # the look at the lock that was asked for ahead is answered
+        store.replace(lock, re.sub(rb"[0-9a-f]{32}", b"0" * 32, store.read(lock)))
+        assert pending.heartbeat is not None
+        monkeypatch.setattr(pending.heartbeat, "ensure_fresh", lost)
+
+    def lost() -> None:
+        raise CommitConflictError("the heartbeat is old")
+
+    monkeypatch.setattr(clean, "delete_files", stopped)
+    cloud = CloudStore(store, seed="overtaken")
+    cloud.register()
+    monkeypatch.setattr(outcome, "run_after_write", lambda *_, **__: [])
+    done = Table(cloud).upsert(NEW, properties=CLEANS)
+    cloud.unregister()
+    assert (done.services, store.head(lock) is not None) == ((), True)
+
+
+def test_a_service_that_fails_before_the_clean_is_named_once() -> None:
+    store = store_with_old_slices()
+    expires = {"hoodie.partition.ttl.inline": "true", "hoodie.partition.ttl.strategy.days.retain": "999999999"}
+    done = Table(store).upsert(NEW, properties={**CLEANS, **expires})
+    assert [service.operation for service in done.services] == ["ttl", "clean"]
+    assert str(done).count("failed after this write") == 1

@@ -1,0 +1,41 @@
+"""A pending rollback without a whole plan, or that must not be executed, stops neither writes nor rollbacks by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.commit.rollback import plan_rollback
+from hoodie.storage import MemoryStore
+from hoodie.table import Table
+from hoodie.timeline import Action
+from tests.support.deaths import die
+from tests.support.fault_store import CrashPoint
+from tests.support.tables import rows_of, trips, trips_store
+
+REQUESTED = ".hoodie/timeline/20991201000000000.rollback.requested"
+START = {"a": (2, "sf")}
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """Two commits, and a write that died."""
+    store = trips_store({"a": (1, "sf")}, START)
+    die(store, lambda table: table.upsert(trips({"b": (1, "sf")})), ".inflight", "create", CrashPoint.AFTER)
+    return store
+
+
+@pytest.mark.parametrize("plan", ["none", "refused"])
+def test_the_next_write_deletes_it(store: MemoryStore, plan: str) -> None:
+    view = Table(store).view()
+    older = plan_rollback(view, view.timeline.completed().instants[0]).to_bytes()
+    store.create(REQUESTED, b"" if plan == "none" else older)
+    Table(store).upsert(trips({"c": (1, "sf")}))
+    assert rows_of(store) == {**START, "c": (1, "sf")}
+    assert not Table(store).timeline.pending().instants
+
+
+def test_a_rollback_by_name_does_not_read_it(store: MemoryStore) -> None:
+    store.create(REQUESTED, b"no plan")
+    (dead,) = (found for found in Table(store).timeline.pending() if found.action is Action.COMMIT)
+    assert Table(store).rollback(dead.requested_time).counts["instants"] == 1
+    assert rows_of(store) == START
