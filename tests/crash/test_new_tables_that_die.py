@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import HoodieError
-from hoodie.files.table_properties import table_exists
+from hoodie.files.table_properties import read_table_config, table_exists
+from hoodie.metadata.folder import MetadataFolder
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import forget_all
@@ -18,7 +19,7 @@ from hoodie.write.adopting.result import Adoption
 from hoodie.write.adopting.source_files import find_in_folder
 from hoodie.write.create import CreateOptions
 from tests.support.cloud_store import CloudStore
-from tests.support.deaths import check_recovery, check_tidy, deaths
+from tests.support.deaths import check_recovery, check_tidy, deaths, die
 from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.recoveries import noted
 from tests.support.samples import sample_of
@@ -71,6 +72,20 @@ def test_a_first_write_that_dies_in_an_object_store(options: Mapping[str, str]) 
         forget_all()
         with noted(f"death at request {number}"):
             check_recovery(store, {}, ROWS)
+
+
+def test_statistics_that_die_while_they_are_added_leave_no_pending_instant() -> None:
+    """It would keep all later instants of the metadata table out of the archive."""
+    store = MemoryStore()
+    create_in(store)
+    Table(store).upsert(trips(ROWS))
+    new = trips({"d": (4, "sf")})
+    die(store, lambda table: table.upsert(new, properties=STATISTICS), "2.deltacommit.inflight", point=CrashPoint.AFTER)
+    config = read_table_config(store)
+    assert [found.requested_time for found in MetadataFolder(store, config).timeline().pending()]
+    Table(store).upsert(new, properties=STATISTICS)
+    assert not MetadataFolder(store, config).timeline().pending().instants
+    check_tidy(store)
 
 
 def run(files: MemoryStore, target: Store, mode: str | Mapping[str, str]) -> Adoption:

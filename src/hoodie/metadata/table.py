@@ -20,7 +20,7 @@ from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import write_delta_commit
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.instants import is_of_data_table, visible_instants
+from hoodie.metadata.instants import fills_a_partition, is_build, is_of_data_table, visible_instants
 from hoodie.metadata.kinds.files import FilesListing, WantedPartitions
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
@@ -42,7 +42,7 @@ from hoodie.metadata.services.compaction import compact_if_due, finish_compactio
 from hoodie.metadata.services.context import ServiceContext, ServiceLimits
 from hoodie.storage import Store, together
 from hoodie.storage.waves import forget_answers, forget_unordered, taking_unordered
-from hoodie.timeline import Action, Timeline
+from hoodie.timeline import Action, State, Timeline
 
 _Service = Callable[[ServiceContext], bool]
 _TO_FINISH: tuple[_Service, ...] = (finish_compaction, finish_clean)
@@ -246,7 +246,14 @@ class MetadataTable:
         """
         if kinds:
             together(self._folder.store, *(partial(self.clear_partition, kind) for kind in kinds))
-            fill_partitions(self._folder, kinds, table, self._folder.timeline())
+            timeline = self._folder.timeline()
+            times = {found.requested_time for found in timeline.pending()}
+            # A process died while it filled partitions. The instants would keep later ones out of the archive.
+            dead = {time for time in times if fills_a_partition(time) and not is_build(time)}
+            for time in dead:
+                self._folder.forget(time, Action.DELTA_COMMIT, State.INFLIGHT, State.REQUESTED)
+            timeline = timeline.filter(lambda instant: instant.requested_time not in dead)
+            fill_partitions(self._folder, kinds, table, timeline)
 
     def clear_partition(self, kind: PartitionKind) -> None:
         """Delete the folder of a partition that is not in use, before it is built."""
