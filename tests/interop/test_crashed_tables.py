@@ -20,7 +20,7 @@ from tests.support.deaths import check_tidy, die_at, run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.rows import assert_same_rows
 from tests.support.samples import draw, sample_of
-from tests.support.tables import SCHEMA, Rows, create_in, rows_of, trips
+from tests.support.tables import SCHEMA, Rows, create_in, create_with_metadata_table, rows_of, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
 CHANGE: Rows = {"a": (2, "sf"), "c": (2, "nyc"), "x": (1, "la")}
@@ -79,6 +79,24 @@ _STATISTICS = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.partition.stats.enable": "true",
 }
+
+
+def test_the_jvm_takes_over_from_a_writer_that_died_while_it_filled_metadata_partitions(
+    jvm: Jvm, tmp_path: Path
+) -> None:
+    path = tmp_path / "trips"
+    create_with_metadata_table(LocalStore(str(path)))
+
+    def write(table: Table) -> object:
+        return table.upsert(trips(START), properties=_STATISTICS)
+
+    die_at(path, write, "create", "00003.deltacommit.inflight", CrashPoint.AFTER, tmp_path / "copy")
+    after_jvm = {"b": (5, "sf"), "y": (1, "la")}
+    jvm_upsert(jvm, path, trips(after_jvm))
+    assert_all_read(jvm, path, trips(after_jvm), spark=None)
+    hoodie.open(path).upsert(trips({"c": (7, "nyc")}), properties=_STATISTICS)
+    assert_all_read(jvm, path, trips({**after_jvm, "c": (7, "nyc")}), spark=None)
+    check_tidy(LocalStore(str(path)))
 
 
 def assert_jvm_reads(jvm: Jvm, path: Path, rows: Rows) -> None:

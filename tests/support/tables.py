@@ -18,8 +18,11 @@ from typing import Any, ParamSpec, TypeVar, cast
 import pyarrow as pa
 
 import hoodie
+from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.storage import LocalStore, MemoryStore, Store
 from hoodie.table import Table
+from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 from hoodie.write.create import CreateOptions, create_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string()), ("_hoodie_is_deleted", pa.bool_())])
@@ -169,6 +172,14 @@ def trips_store(*writes: Rows | pa.Table, **options: Any) -> MemoryStore:
     for data in writes:
         Table(store).upsert(data if isinstance(data, pa.Table) else trips(data))
     return store
+
+
+def create_with_metadata_table(store: Store) -> None:
+    """Create a table whose metadata table lists no file yet, as a service leaves it."""
+    create_in(store)
+    state = TableState(store)
+    with state.table_lock() as lock:
+        ensure_metadata_table(TableView.load(state, lock))
 
 
 def contents(store: Store) -> dict[str, bytes]:
