@@ -7,10 +7,10 @@ _MESSAGE_MAX = 2000
 
 
 class HoodieWarning(UserWarning):
-    """A read goes on, but not as the caller may expect; the message says what to do.
+    """A read goes on, but not as the caller may expect; the message names the remedy.
 
-    A part of the table is missing and the read is slower, or a time reads less than it seems to. Python shows it once;
-    `warnings.simplefilter("error", HoodieWarning)` turns it into an error.
+    A part of the table is missing and the read is slower, or `as_of` includes fewer commits than its value suggests.
+    Python shows it once; `warnings.simplefilter("error", HoodieWarning)` turns it into an error.
     """
 
 
@@ -62,7 +62,7 @@ class CorruptFileError(HoodieError):
         super().__init__(f"{where}: {message}")
 
     def with_remedy(self, remedy: str) -> CorruptFileError:
-        """Return the same error with a sentence that says what to do."""
+        """Return the same error with a sentence on the remedy."""
         return _rebuild_corrupt_file_error(type(self), f"{self}; {remedy}", self.path, self.offset)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -102,8 +102,8 @@ class MetadataPartitionMissingError(CorruptFileError):
 class CommitConflictError(HoodieError):
     """Another writer changed, or is changing, the same file groups; nothing is committed.
 
-    `retry_cause` says what the other writer did, if the same rows can be written again to the table as it is now. It is
-    None for every other conflict, also if the outcome of the write is not known.
+    `retry_cause` is the other writer's action, if the same rows can be written again to the table as it is now. It is
+    None for every other conflict, even if the outcome of the write is not known.
     """
 
     def __init__(self, message: str, *, retry_cause: str | None = None) -> None:
@@ -154,7 +154,7 @@ class WorkerEnvironmentError(HoodieError):
 
 
 class HistoryLostError(UnsupportedError):
-    """The table no longer has the past state or the changes that a read asks for: they were cleaned or taken back.
+    """The table no longer has the past state or the changes that a read requests: they were cleaned or taken back.
 
     `oldest_instant` is the requested time of the oldest instant as of which, and since which, the table can be read.
     """

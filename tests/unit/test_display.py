@@ -56,7 +56,7 @@ def test_a_card_names_dead_writes_and_rows_in_logs() -> None:
     assert "  rows           2; without the changes in log files; t.count() counts all" in repr(made).splitlines()
     store.create(".hoodie/timeline/20200101000000000.deltacommit.requested", b"")
     assert "write-dead: 20200101000000000: a write is pending" in repr(made)
-    assert f"t.verify() or `hoodie verify {store.uri('')}` says more" in repr(made)
+    assert f"t.verify() or `hoodie verify {store.uri('')}` has details" in repr(made)
 
 
 def test_a_card_names_a_damaged_commit_once() -> None:

@@ -31,7 +31,7 @@ from hoodie.view.table_view import TableView
 
 _HEARTBEAT_FOLDER = f"{HOODIE_FOLDER}/.heartbeat"
 _WAVE = (("head", BACKUP), ("list", _HEARTBEAT_FOLDER), ("folders", TEMP_FOLDER))
-"""What `AbandonedFiles.find` asks for."""
+"""Requests of `AbandonedFiles.find`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def begin_write(
     """Roll back dead writes, then create the requested file (`plan`), the heartbeat and the inflight file.
 
     The table's lock is acquired once; `properties` are the options of the call. `requested_time`: as for
-    `PendingInstant.start`. `reads`: the metadata partitions that the write reads next, each once: they are asked for
+    `PendingInstant.start`. `reads`: the metadata partitions that the write reads next, each once; they are requested
     ahead. If an error is raised, the new instant is undone.
 
     Raises: CommitConflictError; UnsupportedError if an exclusive service is pending; LockTimeoutError.

@@ -94,8 +94,8 @@ def raise_if_deleted_since(view: TableView, error: MissingFileError) -> None:
 def refuse_clustered(view: TableView, touched: AbstractSet[FileGroup], clustered: Mapping[FileGroup, Instant]) -> None:
     """Raise CommitConflictError if the write touches file groups that are being clustered.
 
-    A clustering that runs, or ended since `view`, lets a retry succeed. Nobody may ever execute one that is only
-    planned, or whose process is dead; the timeline is loaded again to judge that.
+    A clustering that runs, or ended since `view`, lets a retry succeed. A clustering that is only planned, or whose
+    process is dead, may never end; the timeline is loaded again to judge that.
     """
     shared = sorted(touched & clustered.keys())
     if not shared:
@@ -157,7 +157,7 @@ def check_conflicts(baseline: TableView, now: TableView, own: OwnWrite) -> None:
 def refuse_changed(baseline: TableView, now: TableView, planned: Mapping[FileGroup, bool]) -> None:
     """Refuse a write whose planned file groups another write changed after `baseline`.
 
-    `planned` tells of each file group whether the write only appends to its log files. Raises: CommitConflictError.
+    `planned` maps each file group to whether the write only appends to its log files. Raises: CommitConflictError.
     """
     for instant in completed_since(baseline, now):
         theirs = now.commit_metadata(instant)
@@ -361,10 +361,9 @@ def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
 def policy_metadata(operation: WriteOperation, policy: str) -> dict[str, str]:
     """Return the extra metadata of an insert whose policy ignores or refuses known keys; nothing for other writes.
 
-    Only the option tells such an insert from one that looks up no keys, and other writers do not know the option.
+    Only the option distinguishes such an insert from an insert without look-ups, and other writers do not see options.
     """
-    is_told = operation is WriteOperation.INSERT and policy != "none"
-    return {INSERT_DUP_POLICY.key: policy} if is_told else {}
+    return {INSERT_DUP_POLICY.key: policy} if operation is WriteOperation.INSERT and policy != "none" else {}
 
 
 def _looked_up_inserts(metadata: CommitMetadata) -> bool:

@@ -174,7 +174,7 @@ def build_metadata_table_anew(view: TableView) -> TableView:
     """Delete the metadata table and create it with the required partitions; call it under the table's lock.
 
     Nothing is lost: the metadata table is derived from the data table. From the first step on readers list the storage,
-    also if the process dies; then the next write creates the metadata table. A record index is not built here. The
+    even if the process dies; then the next write creates the metadata table. A record index is not built here. The
     properties that ask for it are stored, so that the next write, or an index build, builds it.
     """
     return ensure_metadata_table(drop_metadata_table(view))

@@ -61,7 +61,7 @@ def executor_content(action: Action, text: bytes, version: TableVersion) -> byte
 
 
 def executor_text(content: bytes) -> bytes:
-    """Return the text that names the executor; empty if the content names none, as that of a JVM.
+    """Return the text that names the executor; empty if the content names none, as content of a JVM.
 
     Earlier releases stored the text of compactions as it is. In version 6 the metadata is JSON.
     """
@@ -78,7 +78,7 @@ def executor_text(content: bytes) -> bytes:
 _FRESH_SECONDS: Final = 1.0
 """An older look at the lock is not used before the metadata table changes."""
 _CLEAR_WAIT_MS = 5_000
-"""How long a writer that lost its instant waits for the lock to delete its files; nobody needs that at once."""
+"""How long a writer that lost its instant waits for the lock to delete its files; this is not urgent."""
 
 
 class Completion(Protocol):
@@ -120,7 +120,7 @@ class PendingInstant:
     """The table with the completed instant, as `finish` left it, without the lock; after `finish_under` with it."""
     _has_ended: bool = False
     _asked_at: float = 0.0
-    """When `finish` asked for the look at the lock before the metadata table changes; monotonic seconds."""
+    """When `finish` requested the check of the lock before the metadata table changes; monotonic seconds."""
 
     @classmethod
     def start(
@@ -209,8 +209,7 @@ class PendingInstant:
         what it did. It raises no error.
 
         Raises: CommitConflictError if another process owns the instant or `completion` finds a conflict. After this and
-            every other error, the instant is not completed; only if the message says that the outcome is not known, it
-            may be.
+            every other error, the instant is not completed, unless the message calls the outcome unknown.
         """
         store, state = self.view.store, self.view.state
         inflight = ("read", self._inflight_path(self.view))
@@ -327,7 +326,7 @@ class PendingInstant:
             found = now.timeline.get(self.instant_time)
             if found is not None and not found.is_completed and self._owns(now, found):
                 self._delete_attempt(State.INFLIGHT)
-                # Under the lock: later the heartbeat file may be that of the next owner.
+                # Under the lock: later the heartbeat file may belong to the next owner.
                 self.end()
 
     def _clear_if_rolled_back(self) -> None:

@@ -144,7 +144,7 @@ def _of_stats(metadata: CommitMetadata) -> Iterator[tuple[LoggedSlice, set[str]]
 
 
 def _of_markers(markers: Iterable[Marker]) -> Iterator[tuple[LoggedSlice, set[str]]]:
-    """The marker of an append names the log file; should it name a base file, that too tells the slice."""
+    """The marker of an append names the log file; should it name a base file, that too identifies the slice."""
     for marker in markers:
         parsed = parse_data_file(marker.path)
         if marker.io_type is IoType.APPEND and parsed is not None:

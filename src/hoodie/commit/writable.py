@@ -23,7 +23,7 @@ _SEARCHED = frozenset({SIMPLE.name, GLOBAL_SIMPLE.name})
 
 
 def check_writable(view: TableView, verb: str = "write", *, reads_skeletons: bool = False) -> None:
-    """Refuse a table whose features this release does not write. `verb` is what was asked for: `write`, `compact`, ….
+    """Refuse a table whose features this release does not write. `verb` names the caller's action: `write`, `compact`.
 
     `reads_skeletons`: the rows of a skeleton slice are merged into ordinary files.
 

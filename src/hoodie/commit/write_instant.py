@@ -196,7 +196,7 @@ def write_instant(
     """
 
     def inflight(view: TableView) -> bytes:
-        # The JVM parses that of a replace commit as such when it rolls it back by listing, and needs the replaced ids.
+        # The JVM parses a replace commit's inflight file when it rolls it back by listing, and needs the replaced ids.
         replaced: dict[str, tuple[str, ...]] | None = {} if action is Action.REPLACE_COMMIT else None
         metadata = CommitMetadata(operation_type=operation.value, partition_to_replace_file_ids=replaced)
         return metadata.to_bytes(view.config.version)
@@ -218,7 +218,9 @@ def write_instant(
     except BaseException as error:
         write.undo()
         _raise_if_index_is_gone(write, error)
-        _raise_if_files_were_cleaned(write, error)
+        # A clean deletes the file slices that newer ones replaced: other writes changed the same file groups.
+        if not write.pending.is_in_metadata_table and isinstance(error, MissingFileError):
+            raise_if_deleted_since(write.view, error)
         raise
     finally:
         pending.end()
@@ -240,14 +242,3 @@ def _raise_if_index_is_gone(write: WriteInstant, error: BaseException) -> None:
             f"the record index of {write.view.store.uri('')} was rebuilt or dropped while this write ran; nothing was "
             f"committed, try again ({error})"
         ) from error
-
-
-def _raise_if_files_were_cleaned(write: WriteInstant, error: BaseException) -> None:
-    """Raise a conflict if a file that the write reads is missing, and other writes completed since the write began.
-
-    A clean deletes the file slices that newer ones replaced, so the other writes changed the same file groups.
-
-    Raises: CommitConflictError instead of `error`.
-    """
-    if not write.pending.is_in_metadata_table and isinstance(error, MissingFileError):
-        raise_if_deleted_since(write.view, error)

@@ -35,7 +35,7 @@ class TableAlter:
     are named by paths. The columns of the record key, the partition path and the ordering keep their names and types.
 
     Files are read by the names of columns until a column is renamed or dropped, or gets a type that data would not give
-    it. That change gives all columns ids; JVM Hudi then needs `hoodie.schema.on.read.enable=true`, as a note says.
+    it. That change gives all columns ids; JVM Hudi then needs `hoodie.schema.on.read.enable=true`, and a note names it.
     """
 
     def __init__(self, context: TableContext) -> None:
@@ -104,7 +104,7 @@ class TableAlter:
     def change_type(self, name: str, type: Any, *, properties: Text | None = None) -> AlterResult:
         """Change the type of a column, a field, the items of a list (`l.element`) or the values of a map (`m.value`).
 
-        `type`: as for `add_column`. Stored values are converted when they are read. A note says which may be rounded.
+        `type`: as for `add_column`. Stored values are converted when they are read. A note lists lossy conversions.
 
         Raises: SchemaMismatchError for types that the values do not fit; as `alter`.
 
@@ -194,7 +194,7 @@ class TableAlter:
         return store_options(self._context.state, dict(properties))
 
     def unset_property(self, key: str) -> AlterResult:
-        """Remove an option that the table stores; a note says if it stores none. Raises: as `set_property`.
+        """Remove an option that the table stores; without one, add a note. Raises: as `set_property`.
 
         >>> import hoodie
         >>> t = hoodie.create("memory://doc-unset-property", {"id": ["a"]}, record_key="id")

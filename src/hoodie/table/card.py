@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hoodie.display import command_text, counted, size_text
@@ -22,7 +22,7 @@ def card_of(view: TableView) -> dict[str, str]:
     """Return name, type, keys, partition columns, rows, size, newest commit, findings and columns.
 
     No data file is opened, and no folder of data is listed: rows and size are left out without a metadata table. Rows
-    are those of base files whose commits are on the active timeline. What cannot be read is said in `findings`.
+    are those of base files whose commits are on the active timeline. `findings` has the errors of reads.
     """
     config = view.config
     completed = view.timeline.completed()
@@ -44,11 +44,11 @@ def card_of(view: TableView) -> dict[str, str]:
         findings.append(str(error))
     try:
         facts["columns"] = ", ".join(f"{field.name} {field.type}" for field in view.schema().arrow)
-        findings += _findings(view)
+        findings += (f"{found.kind.name}: {found.key}: {found.kind.meaning}" for found in pending_problems(view))
     except (HoodieError, OSError) as error:
         findings.append(str(error))
     verify = f"t.verify() or `{command_text('hoodie verify TABLE', view.store.uri(''))}`"
-    advice = f"{verify} says more" if findings else f"none on the timeline; {verify} checks the files"
+    advice = f"{verify} has details" if findings else f"none on the timeline; {verify} checks the files"
     return {**facts, "findings": "\n".join([*dict.fromkeys(findings), advice])}
 
 
@@ -97,9 +97,3 @@ def _size(slices: Sequence[FileSlice]) -> str:
     partitions = len({found.partition_path for found in slices})
     size = size_text(sum(found.size_bytes for found in slices))
     return f"{size} in {counted(files, 'files')} of {counted(partitions, 'partitions')}"
-
-
-def _findings(view: TableView) -> Iterator[str]:
-    """Yield what the timeline shows of dead writers and of services that did not end."""
-    for problem in pending_problems(view):
-        yield f"{problem.kind.name}: {problem.key}: {problem.kind.meaning}"

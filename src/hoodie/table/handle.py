@@ -60,7 +60,7 @@ class Table(TableReads, TableFrames, TableWrites, TableStreams, TableServices):
         try:
             return card_of(self.view())
         except Exception as error:
-            # A debugger or a log asks for the text: an error would hide what it shows.
+            # Debuggers and logs request the text: an error would hide what they show.
             return {"error": str(error) or type(error).__name__}
 
     @property

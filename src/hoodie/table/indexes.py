@@ -139,7 +139,7 @@ class TableIndex:
         return switch_index(call, wish)
 
     def rebuild(self, *, wait_seconds: float = 600.0) -> ServiceResult:
-        """Delete the metadata table and build it anew, with the record index if the table has or asks for one.
+        """Delete the metadata table and build it anew, with the record index if the table has or requires one.
 
         Call it if the metadata table is damaged. Nothing is lost: it is derived from the data. Writers can run
         meanwhile; readers list the storage until it is built. `wait_seconds`: as for `build`.

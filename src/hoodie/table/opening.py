@@ -142,9 +142,9 @@ def rebuild_properties(
     dry_run: bool = True,
     storage_options: Text | None = None,
 ) -> RebuiltProperties:
-    """Write a lost `hoodie.properties` from what the table's files tell; by default only say what would be written.
+    """Rebuild a lost `hoodie.properties` from the table's files; by default only return its new content.
 
-    The notes of the result say what was found where, what is a guess, and what must be given. Arguments are as for
+    The notes of the result list what was found where, what is a guess, and what must be given. Arguments are as for
     `create`: None for what is not known, an empty list for no such columns. `properties` win over what is found. See
     `hoodie.write.lost_properties`.
 

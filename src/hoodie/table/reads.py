@@ -41,13 +41,13 @@ class TableReads:
         The DataFrame is lazy, but small log files are merged now, in this process, and kept for later reads; see
         docs/merge-on-read/README.md.
 
-        Raises: as `to_arrow`; InvalidConfigError also if there is no Spark session.
+        Raises: as `to_arrow`; InvalidConfigError without a Spark session too.
 
         For example `t.read(["id", "fare"], where="fare > 6").show()`.
         """
         from hoodie.table.sessions import spark_room
 
-        room = spark_room()  # first: without PySpark it says what to install
+        room = spark_room()  # first: without PySpark its error names what to install
         session = self._context.needed_session()
         plan = self._context.scan(columns, where, as_of, view, session)
         frame: DataFrame = room.read_scan(session, plan)
@@ -245,7 +245,7 @@ class TableReads:
         """Read as `changes`, and return the place from which the consumer goes on: `until`, the next `since`.
 
         Without `since` the rows are the whole table (`is_snapshot`). `fallback="snapshot"` returns the whole table too,
-        with a warning, if the changes cannot be told any more. `columns` and `where` as for `changes`.
+        with a warning, if the changes are no longer known. `columns` and `where` as for `changes`.
 
         Raises: as `changes`.
 
@@ -341,7 +341,7 @@ class TableReads:
         the keys, or a DataFrame for a DataFrame. The location of an unknown key is null. `as_of` (inclusive) as for
         `to_arrow`. See `hoodie.read.lookup`.
 
-        Raises: as `read_keys`; UnsupportedError also if the record index does not tell the locations as of that time.
+        Raises: as `read_keys`; UnsupportedError too if the record index lacks the locations as of that time.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"]})

@@ -129,8 +129,8 @@ class TableServices:
         `layout`: `linear` (default), `zorder` or `hilbert`, which keep rows close that are close in all columns.
         Pending plans are executed first; with an `instant` only that plan. See `services.clustering.clustering`.
 
-        Raises: as `schedule_clustering` and `compact`; CommitConflictError also if a writer changed a file group that
-            is rewritten.
+        Raises: as `schedule_clustering` and `compact`; CommitConflictError too if a writer changed a rewritten file
+            group.
 
         >>> import hoodie
         >>> rows = {"id": ["b", "a"], "x": [1, 2]}
@@ -248,7 +248,7 @@ class TableServices:
         Raises:
             InstantNotFoundError: the timeline has no such instant.
             CommitConflictError: a writer or a service is running.
-            UnsupportedError: the instant cannot be rolled back; the message says why.
+            UnsupportedError: the instant cannot be rolled back; the message names the cause.
 
         >>> import hoodie
         >>> rows = {"id": ["a"], "x": [1]}
@@ -429,7 +429,7 @@ class TableServices:
     def expire_partitions(self, dry_run: bool = False, *, properties: Text | None = None) -> ExpiredResult:
         """Delete the partitions whose time to live is over, in one commit; see `services.ttl`.
 
-        `hoodie.partition.ttl.strategy.days.retain` says after how many days. `dry_run`: only return them.
+        `hoodie.partition.ttl.strategy.days.retain` is the time to live in days. `dry_run`: only return them.
 
         Raises: InvalidConfigError for a wrong option; CommitConflictError if another writer changed an expired
             partition meanwhile. Nothing is deleted then.

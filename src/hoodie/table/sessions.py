@@ -88,7 +88,7 @@ def spark_room() -> SparkRoom:
         if (error.name or "").partition(".")[0] != "pyspark":
             raise
         raise UnsupportedError(
-            "Spark was asked for, and PySpark is not installed: pip install 'hoodie[spark]'; without Spark, "
+            "the call requires Spark, and PySpark is not installed: pip install 'hoodie[spark]'; without Spark, "
             "t.to_arrow() returns the rows as an Arrow table"
         ) from error
 

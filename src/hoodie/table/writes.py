@@ -42,12 +42,12 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
+        Raises: all are `HoodieError`; nothing is committed, unless the message calls the outcome unknown.
             SchemaMismatchError: columns or values that do not fit the table.
             RecordKeyError: null, empty or missing record keys.
             PartitionPathError: partition values that cannot be a folder.
             UnsupportedError: data of another type, a table that this release does not write, or an option's value.
-            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
+            InvalidConfigError: an unknown option, or an option that is fixed when the table is created.
             CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
             LockTimeoutError: another process holds the table's lock.
             CorruptFileError, MissingFileError: a file of the table is damaged or missing.
@@ -101,16 +101,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
-            SchemaMismatchError: columns or values that do not fit the table.
-            RecordKeyError: null, empty or missing record keys.
-            PartitionPathError: partition values that cannot be a folder.
-            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
-            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
-            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
-            LockTimeoutError: another process holds the table's lock.
-            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
-            StorageError: the storage refused a call.
+        Raises: as `upsert`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
@@ -150,16 +141,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
-            SchemaMismatchError: columns or values that do not fit the table.
-            RecordKeyError: null, empty or missing record keys.
-            PartitionPathError: partition values that cannot be a folder.
-            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
-            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
-            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
-            LockTimeoutError: another process holds the table's lock.
-            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
-            StorageError: the storage refused a call.
+        Raises: as `upsert`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
@@ -184,16 +166,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
-            SchemaMismatchError: columns or values that do not fit the table.
-            RecordKeyError: null, empty or missing record keys.
-            PartitionPathError: partition values that cannot be a folder.
-            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
-            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
-            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
-            LockTimeoutError: another process holds the table's lock.
-            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
-            StorageError: the storage refused a call.
+        Raises: as `upsert`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
@@ -223,15 +196,10 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
+        Raises: as `upsert`, and
             SchemaMismatchError: a condition on unknown columns, or that compares values of other types.
-            UnsupportedError: a condition that this process cannot evaluate, or a table that is not written.
-            InvalidConfigError: a condition that is no SQL, an unknown option, or one that is fixed when the table is
-                created.
-            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
-            LockTimeoutError: another process holds the table's lock.
-            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
-            StorageError: the storage refused a call.
+            UnsupportedError: a condition that this process cannot evaluate.
+            InvalidConfigError: a condition that is no SQL.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
@@ -256,14 +224,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
-            UnsupportedError: a table that this release does not write.
-            InvalidConfigError: an empty list, partitions that the table does not have, an unknown option, or one
-                that is fixed when the table is created.
-            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
-            LockTimeoutError: another process holds the table's lock.
-            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
-            StorageError: the storage refused a call.
+        Raises: as `upsert`; InvalidConfigError for an empty list or partitions that the table does not have too.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
@@ -305,16 +266,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
-            SchemaMismatchError: columns or values that do not fit the table.
-            RecordKeyError: null, empty or missing record keys.
-            PartitionPathError: partition values that cannot be a folder.
-            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
-            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
-            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
-            LockTimeoutError: another process holds the table's lock.
-            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
-            StorageError: the storage refused a call.
+        Raises: as `upsert`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
@@ -352,16 +304,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
-            SchemaMismatchError: columns or values that do not fit the table.
-            RecordKeyError: null, empty or missing record keys.
-            PartitionPathError: partition values that cannot be a folder.
-            UnsupportedError: data of another type, a table that this release does not write, or an option's value.
-            InvalidConfigError: an unknown option, or one that is fixed when the table is created.
-            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
-            LockTimeoutError: another process holds the table's lock.
-            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
-            StorageError: the storage refused a call.
+        Raises: as `upsert`.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
@@ -398,14 +341,9 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: all are `HoodieError`; nothing is committed, unless the message says that the outcome is not known.
-            SchemaMismatchError: unknown columns, or values that do not fit.
-            UnsupportedError: expressions that this process cannot evaluate, or a table that is not written.
-            InvalidConfigError: columns of the record key or the partition path, text that is no SQL, an unknown option.
-            CommitConflictError: another writer changed the same file groups, or rolled this write back: try again.
-            LockTimeoutError: another process holds the table's lock.
-            CorruptFileError, MissingFileError: a file of the table is damaged or missing.
-            StorageError: the storage refused a call.
+        Raises: as `upsert`, and
+            UnsupportedError: expressions that this process cannot evaluate.
+            InvalidConfigError: columns of the record key or the partition path, or text that is no SQL.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})
@@ -434,8 +372,8 @@ class TableWrites:
 
         The changed rows are written as an upsert writes them: with event-time ordering a row with a lower ordering
         value than the stored row changes nothing, and deletes apply regardless of ordering values. Without a Spark
-        DataFrame the source and the stored rows that it matches are held in memory, and the index or the keys of the
-        files tell which files to read. With a DataFrame Spark joins it with the table, unless the merge updates and
+        DataFrame the source and the stored rows that it matches are held in memory, and the index or the keys in the
+        files determine the files to read. With a DataFrame Spark joins it with the table, unless the merge updates and
         inserts all rows: that is an upsert.
 
         Args:

@@ -112,7 +112,8 @@ class TimelineArchive:
             return
         ordered = sorted(instants, key=lambda instant: (instant.requested_time, instant.action))
         known = self.snapshot()
-        overlapping = _overlapping(known.manifest.files, ordered[0].requested_time, ordered[-1].requested_time)
+        first, last = ordered[0].requested_time, ordered[-1].requested_time
+        overlapping = [file for parts, file in _by_name(known.manifest.files) if parts.may_have(first, last)]
         # A writer that stopped between archiving instants and deleting their files leaves the deletion to the next
         # writer, which archives the same instants again.
         there = {key for file in overlapping for key in self._completions_in(file)}
@@ -159,8 +160,8 @@ class TimelineArchive:
     def give_up_damaged(self, fence: Fence | None = None) -> list[str]:
         """Publish a snapshot of the files that can be read; return the names of the others, or of a damaged manifest.
 
-        Without a manifest that can be read, the files in the folder count; a file of which a higher layer has all
-        instants does not. Reads every file.
+        Without a manifest that can be read, the files in the folder count, except files whose instants are all in a
+        higher layer. Reads every file.
         """
         damaged = []
         try:
@@ -352,7 +353,3 @@ def _to_merge(files: Iterable[ArchiveFile], layer: int, limits: ArchiveLimits) -
                 break
             batch, total_bytes = [], 0
     return batch if len(batch) > 1 else []
-
-
-def _overlapping(files: Iterable[ArchiveFile], first_time: str, last_time: str) -> list[ArchiveFile]:
-    return [file for parts, file in _by_name(files) if parts.may_have(first_time, last_time)]

@@ -139,7 +139,7 @@ class ArchiveReader:
         return sorted(self._retried(in_files), key=lambda instant: (instant.requested_time, instant.action))
 
     def oldest_time(self) -> str:
-        """As `ArchivedTimeline.oldest_time`; the names of nearly all files tell it."""
+        """As `ArchivedTimeline.oldest_time`; the names of nearly all files contain it."""
 
         def in_files(files: list[tuple[ArchiveFileName, ArchiveFile]]) -> str:
             named = (parts.first_time for parts, _ in files if parts.tells_range)
@@ -343,7 +343,7 @@ class ArchiveLogs:
             yield from self._parsed(file)
 
     def _files(self) -> list[FileInfo]:
-        """Return the archive files, newest first, without one that a merge has not finished."""
+        """Return the archive files, newest first, without the file of an unfinished merge."""
         infos = self.store.list(self.folder)
         unfinished = ""
         for info in infos:

@@ -24,7 +24,7 @@ class Action(StrEnum):
     SAVEPOINT = "savepoint"
     INDEXING = "indexing"
 
-    # Attributes, not properties: every load of a timeline asks each instant for them.
+    # Attributes, not properties: every load of a timeline reads them of each instant.
     completed_as: Action
     """The action in the name of the completed file; for example, a compaction completes as `commit`."""
     writes_data: bool

@@ -245,7 +245,7 @@ class TimelineReader:
         return {info: known[info] if info in known else self._parsed(info) for info in infos}
 
     def _parsed(self, info: FileInfo) -> Instant | None:
-        """Return the instant of a file. A pending clustering has the name of a replace commit: its plan tells."""
+        """Return the instant of a file. A pending clustering has the name of a replace commit, but another plan."""
         instant = self.layout.parse(info)
         if instant is None or instant.is_completed or instant.action is not Action.REPLACE_COMMIT:
             return instant

@@ -29,8 +29,8 @@ def ask_for_view(
 
     `partitions`: the metadata partitions that are read, each with the timeline of the metadata table.
     `metadata_timelines` are further uses of this timeline. `columns`: `ask_for_columns` is called next. A read that
-    must see all rows asks under the lock: else a listing may be older than the timeline by which it is read. The
-    properties that were read last choose what is asked for: if they changed, the rest is asked for where it is needed.
+    must see all rows sends these requests under the lock: else a listing may be older than the timeline by which it is
+    read. The properties that were read last choose the requests; changed ones cause more where the answers are needed.
     See `storage.ask`.
     """
     if asks_ahead(state.store):
@@ -55,7 +55,7 @@ def ask_for_files(state: TableState) -> None:
     """Ask for what a read needs to know its files, without the lock: properties, timeline, metadata table.
 
     The answers come in any order. `MetadataTable.listing` alone takes those about the metadata table: it sees whether
-    they are older than the timeline, and asks again then. It could not see that in version 6.
+    they are older than the timeline, and repeats the request then. It could not see that in version 6.
     """
     if not asks_ahead(state.store):
         return
@@ -68,7 +68,7 @@ def ask_for_files(state: TableState) -> None:
 
 
 def ask_for_new_handle(state: TableState) -> None:
-    """Ask for the properties and the timeline of a table of which nothing is known: it is in its usual folder."""
+    """Ask for the properties and the timeline of an unknown table: the timeline is in its usual folder."""
     forget_answers()
     ask(state.store, ("read", PROPERTIES), ("list", layout_for(TableVersion.NINE).instant_folder()))
 
@@ -82,7 +82,7 @@ def ask_for_partitions(view: TableView, partitions: Collection[str]) -> None:
 def ask_for_columns(view: TableView, *, metadata_timelines: int = 0) -> None:
     """Ask for the history of the columns, and for the timeline of the metadata table, after the view was loaded.
 
-    Without a completed write there is no history: the answer may be older, and `ask_for_view` has asked for it.
+    Without a completed write there is no history: the answer may be older, and `ask_for_view` has requested it.
     """
     if asks_ahead(view.store):
         columns: list[tuple[str, str]] = []

@@ -103,7 +103,7 @@ class CleanFacts:
 
     @property
     def bound(self) -> str:
-        """Requested time of the oldest snapshot of which the clean deleted no file.
+        """Requested time of the oldest snapshot that still has all files after the clean.
 
         A clean that keeps file versions may have deleted any file slice that only snapshots before its last completed
         commit need.
@@ -155,7 +155,7 @@ class CommitCache:
     of a clean to its facts; `nothing_to_clean` are the facts of the last clean that this process planned and did not
     execute, because there was nothing to delete. `archiving_hold` is what held the last archiving back, if it archived
     nothing. `savepoints` are parsed savepoints by their instants (see `view.history`). `file_schemas` maps an
-    instant whose commit is archived to the schema stored in its files. `written` are the sums that writes asked for.
+    instant whose commit is archived to the schema stored in its files. `written` are the sums that writes computed.
     """
 
     def __init__(self) -> None:

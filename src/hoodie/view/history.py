@@ -33,7 +33,7 @@ def oldest_readable_instant(view: TableView) -> str:
         cleans = [found for found in view.archive().completed() if found.action is Action.CLEAN][-1:]
     oldest = ""
     for found in reversed(cleans):
-        # A clean knows only instants from before its own completion: an older clean than the bound cannot raise it.
+        # A clean sees only instants from before its own completion: an older clean than the bound cannot raise it.
         if found.completion_time is None or found.completion_time > oldest:
             oldest = max(oldest, _bound(view, found))
     return oldest
@@ -53,7 +53,7 @@ def stable_since(view: TableView, earliest: str) -> str:
 def oldest_to_ask_for(view: TableView, as_of: str | None, earliest: str | None = None) -> str:
     """Return the oldest instant that a read can ask for by the same rule: by requested time with `as_of`.
 
-    `earliest`: `oldest_readable_instant`, if the caller knows it.
+    `earliest`: `oldest_readable_instant`, if the caller has read it.
     """
     earliest = oldest_readable_instant(view) if earliest is None else earliest
     return earliest if as_of is not None else stable_since(view, earliest)
@@ -62,8 +62,8 @@ def oldest_to_ask_for(view: TableView, as_of: str | None, earliest: str | None =
 def may_delete_before(view: TableView, clean: Instant, superseding: str) -> bool:
     """Return whether the clean may delete files that the write requested at `superseding` replaced.
 
-    A clean that keeps commits deletes what writes before the earliest one replaced; one that keeps file versions, what
-    all writes up to its last completed commit replaced. Raises: CorruptFileError if the clean does not parse.
+    A clean that keeps commits deletes files replaced by writes before the earliest one; a clean that keeps versions,
+    files replaced by any write up to its last completed commit. Raises: CorruptFileError if the clean does not parse.
     """
     facts = _facts(view, clean)
     return superseding < facts.earliest if facts.earliest else superseding <= facts.last_completed

@@ -11,10 +11,10 @@ from hoodie.view.table_view import TableView
 def last_writes(view: TableView, slices: Iterable[FileSlice]) -> dict[str, str]:
     """Return the newest instant that wrote a file of each partition, of its newest file slices.
 
-    In version 6 the name of a log file has the instant of its file slice, not that of the write
+    In version 6 the name of a log file has the instant of its file slice, not the write's instant
     (docs/format/table.md §4.1); a table that was upgraded can still have such files. There the commits since the oldest
     slice with log files are read, archived ones too. Archived commits may be newer than the start of the timeline, so
-    the archive is always asked: its files are read once in a process. Memory: the partitions, the archived instants,
+    the archive is always read: each file once in a process. Memory: the partitions, the archived instants,
     and one commit.
 
     Raises: CorruptFileError if a commit that is read is damaged.

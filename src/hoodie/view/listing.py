@@ -21,7 +21,7 @@ def list_files(view: TableView, partitions: WantedPartitions | None = None) -> M
 
     `partitions` are paths, or a function that chooses them among the paths of all partitions.
 
-    A metadata table that is missing is no error, as it holds derived data: a warning says so.
+    A missing metadata table causes a warning, not an error, as it holds derived data.
 
     Raises: CorruptFileError if the metadata table is damaged.
     """
@@ -91,9 +91,9 @@ def _data_files(config: TableConfig, infos: Iterable[FileInfo]) -> Iterator[tupl
 def committed_times(timeline: Timeline, archive: ArchivedTimeline, times: Collection[str]) -> set[str]:
     """Return those of the times, of instants in names of files, whose files are committed.
 
-    The archive is asked for the instants that are not on the timeline and older than its newest one. Those before the
-    first archived instant count as committed if they are before the timeline's start: of a copy without history, or
-    with a part of it, nothing tells.
+    The archive is searched for the instants that are not on the timeline and older than its newest one. A copied table
+    may lack its archive or a part of it; instants before both the first archived one and the timeline's start count as
+    committed.
 
     Raises: CorruptFileError if the archive is damaged.
     """

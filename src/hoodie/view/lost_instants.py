@@ -62,7 +62,7 @@ class LostInstant:
 def recorded_commits(view: TableView) -> dict[str, str]:
     """Return the completed delta commits of the metadata table: requested time -> order time.
 
-    One listing of the metadata table's timeline; none if the table has no metadata table that this release knows.
+    One listing of the metadata table's timeline; none if the table has no metadata table that this release reads.
     """
     if not view.lists_by_partition:
         return {}

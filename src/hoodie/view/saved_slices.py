@@ -1,8 +1,8 @@
 """Snapshots behind a clean: commits whose files a savepoint keeps (docs/operations/savepoints.md).
 
-A savepoint names the files of one commit. Where writers overlapped, these can differ from the snapshot that a read asks
-for: JVM Hudi names the files of the writes that were requested before the commit, this library those of the writes that
-completed before it. So the slices that exist are compared with the names, and a snapshot that is not whole is refused.
+A savepoint names the files of one commit. Where writers overlapped, these can differ from the snapshot that a read
+requests: JVM Hudi names the files of the writes that were requested before the commit, this library the files of the
+writes that completed before it. So the existing slices are compared with the names; an incomplete snapshot is refused.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SavedSnapshot:
     def _find(cls, view: TableView, as_of: str | None) -> SavedSnapshot | None:
         """Return the snapshot; None if its last commit has no savepoint. Reads the archive if there is a savepoint.
 
-        The last commit is the one that completed last; with `as_of` (inclusive) the one that was requested last.
+        The last commit is the commit completed last; with `as_of` (inclusive) the commit requested last.
 
         Raises: CorruptFileError if the archive is damaged.
         """
@@ -90,7 +90,7 @@ class SavedSnapshot:
             if (partitions is None or group[0] in partitions) and not self._is_whole(
                 found.get(group), named.get(group, ())
             ):
-                raise self._refused(group, "is not the one that the savepoint names")
+                raise self._refused(group, "is not as the savepoint names it")
         replaced = self.view.replaced_file_ids(self.as_of)
         for instant, group, path in self._written_beside():
             is_asked = (partitions is None or group[0] in partitions) and group[1] not in replaced.get(group[0], ())
@@ -121,7 +121,7 @@ class SavedSnapshot:
     def _written_beside(self) -> Iterator[tuple[Instant, _Group, str]]:
         """Yield what commits of the snapshot wrote that overlapped with its last one: instant, file group, path.
 
-        Version 6 does not tell which commits overlapped: there all active ones are looked at.
+        Version 6 does not record which commits overlapped: there all active ones are examined.
         """
         every = not self.view.config.version.has_completion_time_in_name
         for instant in self.view.completed_writes():

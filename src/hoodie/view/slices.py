@@ -17,7 +17,7 @@ from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.table.table_config import TableType
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.kinds.files import WantedPartitions
-from hoodie.timeline import Instant, Timeline
+from hoodie.timeline import Timeline
 from hoodie.view.listing import list_files, list_from_storage, missing_between
 from hoodie.view.lost_instants import REPLACING, LostInstant, gone_instants, lost_and_recorded, recorded_by_last_listing
 from hoodie.view.saved_slices import SavedSnapshot
@@ -148,9 +148,10 @@ def with_archived_logs(view: TableView, listing: Listing) -> Timeline:
     in_doubt = {time for time in in_doubt if whole.get(time) is None}
     unknown = in_doubt - known.keys()
     if unknown:
-        found = {instant.requested_time: instant for instant in view.archive().find(unknown) if _is_write(instant)}
+        found = (instant for instant in view.archive().find(unknown) if instant.action.writes_data)
+        archived = {instant.requested_time: instant.completion_time or instant.requested_time for instant in found}
         # An instant that is not archived never completed; its completion time is not looked up again.
-        known.update({time: _completion_time(found, time) for time in unknown})
+        known.update(dict.fromkeys(unknown, "") | archived)
     archived = {time: known[time] for time in in_doubt if known[time]}
     return replace(timeline, archived={**timeline.archived, **archived}) if archived else timeline
 
@@ -171,12 +172,3 @@ def with_archived_between(view: TableView, timeline: Timeline, times: Collection
         known.update({instant.requested_time: instant.completion_time or instant.requested_time for instant in found})
     archived = {time: known[time] for time in missing if known.get(time)}
     return replace(timeline, archived={**timeline.archived, **archived}) if archived else timeline
-
-
-def _is_write(instant: Instant) -> bool:
-    return instant.action.writes_data
-
-
-def _completion_time(found: Mapping[str, Instant], requested_time: str) -> str:
-    instant = found.get(requested_time)
-    return "" if instant is None else instant.completion_time or requested_time

@@ -81,7 +81,7 @@ def check_files_stay(view: TableView, as_of: str | None = None) -> None:
 def _may_be_overtaken(view: TableView) -> bool:
     """Return whether the last listing may have seen commits that this view has not. Takes no request.
 
-    The metadata table tells: it has a delta commit for each commit. Without one the answer is True.
+    The metadata table has a delta commit for each commit. Without a metadata table the answer is True.
     """
     table = view.state.metadata_table
     return table is None or table.is_newer_than(view.whole_timeline())

@@ -1,4 +1,4 @@
-"""The key generator of a table whose properties do not tell how its keys or paths are written: stored rows do.
+"""Detect from stored rows how keys and paths are written, where the table's properties do not define it.
 
 On-disk format: docs/format/table.md §3.3 (COMPLEX keys of one field before table version 9), §1.2 (options of paths).
 """

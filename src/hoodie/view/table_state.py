@@ -98,7 +98,7 @@ class TableState:
     def read_config(self) -> TableConfig:
         """Read the properties; bytes that equal the last read are not parsed again.
 
-        A table that asks for it (`hoodie.python.durable`) is written durably from then on.
+        A table with `hoodie.python.durable` is written durably from then on.
 
         Raises: TableNotFoundError, CorruptFileError.
         """
@@ -197,10 +197,10 @@ def _check_timeline_folder(store: Store, config: TableConfig, layout: Layout) ->
     if {f"{config.history_path}{suffix}" for suffix in _MARKER_SUFFIXES} & set(store.names(folder)):
         return
     names = ", ".join(name_of(path) for path in store.folders(HOODIE_FOLDER))
-    told = f"{keys.TIMELINE_PATH}={config.timeline_path} and {keys.HISTORY_PATH}={config.history_path}"
+    paths = f"{keys.TIMELINE_PATH}={config.timeline_path} and {keys.HISTORY_PATH}={config.history_path}"
     raise CorruptFileError(
         f"expected the folder of the timeline with instants, or with the folder {config.history_path} of a new table; "
-        f"found neither. hoodie.properties has {told}, and {HOODIE_FOLDER} has these folders: {names or 'none'}. "
+        f"found neither. hoodie.properties has {paths}, and {HOODIE_FOLDER} has these folders: {names or 'none'}. "
         f"Restore the folder from a complete copy of the table, or correct the property; nothing was read or changed. "
         f"{_mend_empty_table(store, f'{folder}/{config.history_path}')}",
         path=store.uri(folder),

@@ -38,7 +38,7 @@ from hoodie.view.table_state import TableState
 _SCHEMA_BATCH = 16
 """Commits whose contents are read at once in search of a schema; nearly every commit stores one."""
 _WHOLE_BYTES_MAX = 64 * 1024
-"""Of larger commit metadata, of about 300 files, only the facts are decoded if only they are asked for."""
+"""Of larger commit metadata, of about 300 files, only the facts are decoded if the caller needs no more."""
 
 
 _Fact = TypeVar("_Fact")
@@ -88,7 +88,7 @@ class TableView:
         view = cls(state, config, layout, state.load_timeline(config, layout), lock=lock)
         if was_new and asks_ahead(state.store):
             if state.is_new:
-                view.has_archived_instants()  # `ask_for_view` has asked for it
+                view.has_archived_instants()  # `ask_for_view` has requested it
             else:
                 forget_answers(archive_folder(config))
         return view

@@ -167,7 +167,7 @@ def test_a_file_of_the_savepoint_that_is_gone_is_noticed(table_type: str) -> Non
     path, name = next((path, name) for path, names in saved.files.items() for name in names)
     store.delete(f"{path}/{name}")
     store.delete_folder(".hoodie/metadata")
-    with pytest.warns(HoodieWarning), pytest.raises(HistoryLostError, match="not the one that the savepoint names"):
+    with pytest.warns(HoodieWarning), pytest.raises(HistoryLostError, match="not as the savepoint names it"):
         rows_as_of(table, instants[3])
 
 

@@ -128,7 +128,7 @@ class FileSystemLock:
         return True
 
     def _take_over(self, owner: Owner, holder: Holder) -> bool:
-        """Replace the file of a dead holder by that of `owner`; return whether `owner` holds the lock now.
+        """Replace the file of a dead holder by the file of `owner`; return whether `owner` holds the lock now.
 
         The replacement is conditional, so the file of a writer that took the lock meanwhile stays. (An exception are
         two lock files of a JVM in S3: both are empty, and have the same ETag.) A local disk cannot do that: there the

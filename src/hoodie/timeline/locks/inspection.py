@@ -25,7 +25,7 @@ _SILENT_LEASES = 10
 def is_storage_based(store: Store, infos: Sequence[FileInfo]) -> bool:
     """Return whether writers use the storage-based provider, from the files of the folder `.locks`.
 
-    The file stays when a table is copied to a local disk, where nobody can use that provider.
+    The file stays when a table is copied to a local disk, where that provider does not work.
     """
     path = next((info.path for info in infos if info.name == storage_based.FILE_NAME), None)
     if path is not None:

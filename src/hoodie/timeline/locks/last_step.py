@@ -32,7 +32,7 @@ class LastStep:
     _ahead: dict[bytes, list[tuple[str, Future[None]]]] = field(default_factory=dict)
     """What is prepared ahead: content -> path of each file, and its request."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
-    """Each prepared object has a name of its own: that of the last one is deleted beside other work."""
+    """Each prepared object has a name of its own: the previous object is deleted beside other work."""
 
     def prepare(self, content: bytes) -> None:
         """Write the file of a later `create` now, in an object store beside other work; elsewhere do nothing.

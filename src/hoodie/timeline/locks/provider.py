@@ -94,7 +94,7 @@ class LockSite:
 class Refusal:
     """Why an attempt to take the lock failed.
 
-    `found` continues a sentence that begins with the place of the lock; `advice` says what the user can do. `is_free`:
+    `found` continues a sentence that begins with the place of the lock; `advice` is a remedy for the user. `is_free`:
     the lock was just released or removed, so the next attempt should follow at once.
     """
 
@@ -140,7 +140,7 @@ class LockProvider(Protocol):
         """Release the lock, or leave the queue for it; does nothing to the lock of another.
 
         It returns whether `owner` held the lock until now, from the newest state of the lock. A lock that cannot be
-        released ends as that of a dead writer. Raises: StorageError if the state cannot be read.
+        released ends as a dead writer's lock. Raises: StorageError if the state cannot be read.
         """
         ...
 

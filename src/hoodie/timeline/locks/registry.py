@@ -20,7 +20,7 @@ DEFAULT: Final = file_system.NAME
 
 
 def provider_of(site: LockSite, name: str = "") -> LockProvider:
-    """Return the access of a new writer to the lock of the provider `name`, or of the one that the options name.
+    """Return the access of a new writer to the lock of the provider `name`, or of the provider in the options.
 
     Raises: UnsupportedError for providers that are not in this list, rather than write without exclusion.
     """

@@ -93,7 +93,7 @@ class StorageBasedLock:
         return self._store.uri(self._path)
 
     def take(self, owner: Owner) -> Refusal | None:
-        """Make one attempt to take the lock: a read, and a put on the condition that nobody wrote meanwhile."""
+        """Make one attempt to take the lock: a read, and a put that fails if the file changed meanwhile."""
         seen = self._read()
         if seen is not None:
             data, version = seen
@@ -116,7 +116,7 @@ class StorageBasedLock:
         """Do nothing: the lock file stays for ever."""
 
     def is_held(self, owner: Owner) -> bool:
-        """Return whether the file names `owner`. A lock whose time is over is renewed first, if nobody took it."""
+        """Return whether the file names `owner`. An expired lock is renewed first, unless another writer took it."""
         with self._mutex:
             found = self._adopt(owner)
             if found is None:

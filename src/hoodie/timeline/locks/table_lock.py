@@ -30,8 +30,8 @@ _TRIES_WITHOUT_SLEEP_MAX = 3
 class TableLock:
     """A context manager that holds the table's lock. Not re-entrant; one object serves one thread at a time.
 
-    The provider is the one that the options name. If they name none, it is the file-system lock, or the storage-based
-    lock in a table in which a writer used that before.
+    The options name the provider. If they name none, it is the file-system lock, or the storage-based lock in a table
+    in which a writer used that before.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class TableLock:
         if self._owner is not None:
             raise RuntimeError(f"{self._provider.place} is held by this object already: release it first")
         settle()
-        forget_answers()  # what was asked for without the lock must not be used under it
+        forget_answers()  # answers from before the lock must not be used under it
         owner = Owner.new(lease_ms=self._site.options.lease_ms)
         stopped = owner.run()
         # A lock object that is deleted without `release` must not be renewed for ever.
@@ -159,8 +159,8 @@ class TableLock:
         use the name `path`.
 
         Raises:
-            CommitConflictError: the lock was lost; the file was not created. Or the storage failed so that nobody knows
-                whether the file exists; then the message says that the outcome is not known.
+            CommitConflictError: the lock was lost; the file was not created. Or the storage failed, and the file may
+                exist; then the message calls the outcome unknown.
         """
         if self._owner is None or self._last is None:
             raise RuntimeError(f"{self._provider.place} is not held by this object: acquire it first")

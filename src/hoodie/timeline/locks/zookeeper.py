@@ -49,7 +49,8 @@ class LockNode:
             raise InvalidConfigError(f"the lock in ZooKeeper needs {concurrency.LOCK_ZOOKEEPER_URL.key}=host:port")
         _check_port(hosts, concurrency.LOCK_ZOOKEEPER_PORT.get(settings))
         if site.options.provider == IMPLICIT_NAME:
-            return cls(hosts, implicit_path(concurrency.LOCK_TABLE_PATH.get(settings) or _table_path(site)))
+            table_path = concurrency.LOCK_TABLE_PATH.get(settings) or site.store.spec.uri.rstrip("/")
+            return cls(hosts, implicit_path(table_path))
         folder = concurrency.LOCK_ZOOKEEPER_PATH.get(settings)
         key = concurrency.LOCK_ZOOKEEPER_KEY.get(settings) or settings.get("hoodie.table.name", "")
         if not folder or not key:
@@ -187,7 +188,7 @@ class ZooKeeperLock:
 
     def _join(self, client: KazooClient, owner: Owner) -> list[str]:
         """Create a node, unless one names this holding: the answer to an earlier request was lost. Return the queue."""
-        name = f"{_PREFIX}{_uuid(owner)}{_MARK}"
+        name = f"{_PREFIX}{uuid.UUID(owner.token)}{_MARK}"
         nodes = self._queue(client)
         mine = next((node for node in nodes if node.startswith(name)), "")
         if not mine:
@@ -252,14 +253,6 @@ def _named(client: KazooClient, path: str, node: str) -> str:
         return "a writer that has just ended"
     text = bytes(data or b"")[:_DATA_BYTES_SHOWN_MAX].decode(errors="replace")
     return f"the writer with {text if text.isprintable() and text else 'an empty node'} (node {node})"
-
-
-def _table_path(site: LockSite) -> str:
-    return site.store.spec.uri.rstrip("/")
-
-
-def _uuid(owner: Owner) -> str:
-    return str(uuid.UUID(owner.token))
 
 
 def _end(client: KazooClient) -> None:
