@@ -35,7 +35,7 @@ class DataTable:
     prepare: Callable[[bytes], None] = lambda content: None
     """Prepares the content of one later `create_last` (`TableLock.prepare`)."""
     ask_if_held: Callable[[bytes], None] = lambda content: None
-    """Asks for the look at the lock that `create_last` needs, if the content is prepared (`TableLock.ask_if_held`)."""
+    """Requests the check of the lock that `create_last` needs, if the content is prepared (`TableLock.ask_if_held`)."""
     ensure_held: Callable[[], None]
     """Raises CommitConflictError if the caller lost the lock: call it before the files to delete are listed."""
     columns: Callable[[], pa.Schema]

@@ -55,7 +55,7 @@ def fills_a_partition(instant_time: str) -> bool:
 
 
 def is_build(instant_time: str) -> bool:
-    """Return whether the instant is that of an index build (`build_time`).
+    """Return whether the instant belongs to an index build (`build_time`).
 
     >>> is_build(build_time("20261121123616628")), is_build("20261121123616628010")
     (True, False)
@@ -64,7 +64,7 @@ def is_build(instant_time: str) -> bool:
 
 
 def is_of_data_table(instant_time: str) -> bool:
-    """Return whether the instant is not one that only the metadata table has: a service, or one that fills a partition.
+    """Return whether the instant is of the data table, not a service of the metadata table or a partition's filling.
 
     >>> is_of_data_table("20261121123616628"), is_of_data_table("20261121123616628001")
     (True, False)

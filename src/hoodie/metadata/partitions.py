@@ -40,9 +40,9 @@ _INITIAL_PREFIX = "0" * 14
 
 
 def clear_metadata_table(table: DataTable) -> None:
-    """Delete all files in the folder of the metadata table, which nobody uses.
+    """Delete all files in the folder of the metadata table, which no process uses.
 
-    In an object store, answers that were asked for ahead may say that the lock is held and that there are no files.
+    In an object store, answers to requests sent ahead may show that the lock is held and that there are no files.
     """
     table.ensure_held()
     if not table.store.spec.is_remote or table.store.list(METADATA_FOLDER, recursive=True):
@@ -64,7 +64,7 @@ def fill_partitions(
 ) -> None:
     """Create partitions with their file groups and their first rows, each in a separate instant.
 
-    The partitions have no folder yet. `timeline` is that of the metadata table. `first` are calls that none of the
+    The partitions have no folder yet. `timeline` is the metadata table's timeline. `first` are calls that none of the
     files needs: they run with them.
     """
     # Readers do not look at the partitions yet, so the files appear in any order.

@@ -68,7 +68,10 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, t
     if target is not None:
         _check_not_compacted(folder, timeline, target)
     plan = _begin(folder, target_time, rollback_time, begun)
-    _undo_compactions(folder, timeline, target_time)
+    # Plans of later compactions may name the target's log files. The rows stay there, and a later commit plans anew.
+    for found in timeline.pending():
+        if found.action is Action.COMPACTION and found.requested_time > target_time:
+            folder.undo(found.requested_time, Action.COMPACTION)
     # After this step readers do not see the target.
     folder.forget(target_time, Action.DELTA_COMMIT, State.COMPLETED)
     for _, info in list(folder.files_of(target_time)):
@@ -81,16 +84,6 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, t
         completion_time=time_after(table.clock, folder.timeline()),
         create_last=table.create_last,
     )
-
-
-def _undo_compactions(folder: MetadataFolder, timeline: Timeline, target_time: str) -> None:
-    """Undo pending compactions that were requested after the target: their plans may name its log files.
-
-    The rows stay in the log files, and a later commit plans anew.
-    """
-    for found in timeline.pending():
-        if found.action is Action.COMPACTION and found.requested_time > target_time:
-            folder.undo(found.requested_time, Action.COMPACTION)
 
 
 def discard(folder: MetadataFolder, target_time: str) -> None:

@@ -31,7 +31,7 @@ _AFTER_TEXT = b"\xff"
 class StatsReader:
     """Reads one of the two partitions as of one state of the metadata table. Creating it costs one listing.
 
-    `timeline`: the visible instants of the metadata table; `version` is that of the table. Memory: the rows of a call,
+    `timeline`: the visible instants of the metadata table; `version`: the table's version. Memory: the rows of a call,
     and cached files.
 
     Raises: CorruptFileError if a file does not parse; MetadataPartitionMissingError if there is no file group.

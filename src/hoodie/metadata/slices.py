@@ -1,7 +1,7 @@
 """Read file slices of the metadata table: a base HFile, and the HFile and delete blocks of its log files.
 
 docs/format/metadata.md §2, §3.7, §3.8. Files of the metadata table never change, so parsed files are cached. A missing
-file is in no listing: only the commits tell that it existed, so the log files are compared with the commits.
+file is in no listing: only the commits name it, so the log files are compared with the commits.
 """
 
 from __future__ import annotations

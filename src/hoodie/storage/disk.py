@@ -127,7 +127,7 @@ class SystemDisk:
 
 
 class _Stream(pa.OSFile):  # type: ignore[misc]
-    """A file of Arrow that tells when it was closed. Arrow writes to it without a call of Python."""
+    """A file of Arrow that calls `closed` when it is closed. Arrow writes to it without a call of Python."""
 
     def __new__(cls, path: str, closed: Callable[[], None]) -> _Stream:
         return super().__new__(cls, path, "wb")  # type: ignore[no-any-return]
@@ -143,7 +143,7 @@ class _Stream(pa.OSFile):  # type: ignore[misc]
 
 
 def is_unsupported(error: OSError) -> bool:
-    """Return whether the error of `link` or `rename_new` says that the file system does not have the call."""
+    """Return whether the error of `link` or `rename_new` means that the file system does not have the call."""
     return error.errno in _NOT_SUPPORTED
 
 

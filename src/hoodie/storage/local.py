@@ -190,7 +190,7 @@ class LocalStore:
         raise self._without_versions(path)
 
     def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
-        """Refuse: no call of the system replaces a file only if nobody changed it. Raises: UnsupportedError."""
+        """Refuse: no call of the system replaces a file only if it is unchanged. Raises: UnsupportedError."""
         raise self._without_versions(path)
 
     @_explained
@@ -278,8 +278,8 @@ class LocalStore:
 
     def _without_versions(self, path: str) -> UnsupportedError:
         return UnsupportedError(
-            f"{self.uri(path)}: expected an object store, whose files are replaced on the condition that nobody "
-            "changed them; a local file system cannot do that. Use the file-system lock or ZooKeeper"
+            f"{self.uri(path)}: expected an object store, which can replace a file only if it is unchanged; a local "
+            "file system cannot do that. Use the file-system lock or ZooKeeper"
         )
 
     def _path(self, path: str) -> str:

@@ -48,7 +48,7 @@ _REASONS = (
      "storage option timeout"),
     (("AccessDenied", "PermissionDenied", "403 Forbidden", "Unauthenticated", "401 Unauthorized"), "access is denied; "
      "give the credentials the right to list, read, write and delete there"),
-    (("SlowDown", "503 Service Unavailable"), "the service asks for fewer requests; try again later"),
+    (("SlowDown", "503 Service Unavailable"), "the service refuses so many requests; try again later"),
 )  # fmt: skip
 _LENGTH_MAX = 200
 
@@ -278,8 +278,8 @@ class ObjectStore(AsksAhead):
         """
         if _user_of_obstore.setdefault("process", os.getpid()) != os.getpid():
             raise StorageError(
-                f"{self.uri(path)}: this process was forked from one that had used object stores, and a fork lacks the "
-                "threads of their client: start processes by spawn or forkserver "
+                f"{self.uri(path)}: this process was forked from a process that had used object stores, and a fork "
+                "lacks the threads of their client: start processes by spawn or forkserver "
                 "(multiprocessing.set_start_method('spawn')), or fork before the first use"
             )
         try:
@@ -287,7 +287,7 @@ class ObjectStore(AsksAhead):
         except AlreadyExistsError as error:
             raise ExistingFileError(self.uri(path)) from error
         except FileNotFoundError as error:
-            if _is_known(error):  # the bucket is missing, not the object
+            if _reason(error) is not None:  # the bucket is missing, not the object
                 raise _explanation(self.uri(path), error) from error
             raise FileNotFoundError(self.uri(path)) from error
         except BaseError as error:
@@ -432,11 +432,6 @@ def _is_panic(error: BaseException) -> bool:
     return type(error).__name__ == "PanicException"
 
 
-def _is_known(error: BaseException) -> bool:
-    """Return whether the error has one of the reasons that are told in words of their own."""
-    return _reason(error) is not None
-
-
 def _explanation(uri: str, error: BaseException) -> StorageError:
     """Return the error to raise instead of obstore's."""
     reason = _reason(error)
@@ -447,7 +442,7 @@ def _explanation(uri: str, error: BaseException) -> StorageError:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return the part of obstore's text that says what happened."""
+    """Return the part of obstore's text that names the cause."""
     text = (str(error).splitlines() or [type(error).__name__])[0]
     return text if len(text) <= _LENGTH_MAX else f"{text[:_LENGTH_MAX]}…"
 

@@ -64,7 +64,7 @@ def is_listed(name: str) -> bool:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether the file is half-written: a process that runs finishes it, one that died does not."""
+    """Return whether the file is half-written: a running process finishes it, a dead one does not."""
     return name.startswith(TEMPORARY_PREFIX)
 
 

@@ -83,7 +83,7 @@ def process_start(pid: int) -> str | None:
     start = _start_ticks(pid) if _PROC.joinpath("self/stat").exists() else None
     if start is not None:
         return start or None
-    # Without /proc, or with one that hides the processes of other users (hidepid).
+    # /proc is missing, or hides the processes of other users (hidepid).
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,8 +1,8 @@
-"""Requests to an object store that do not wait for each other: calls that run together, and answers asked for ahead.
+"""Requests to an object store that do not wait for each other: calls that run together, and requests sent ahead.
 
-Each request to an object store is a round trip. Requests of which none needs the answer of another go out together, as
-one wave. A store on a disk or in memory answers at once: there the calls run one after the other, in their order, and
-nothing is asked for ahead. docs/decisions/0021-waves-of-requests.md.
+Each request to an object store is a round trip. Requests that do not need each other's answers go out together, as one
+wave. A store on a disk or in memory answers at once: there the calls run one after the other, in their order, and no
+request is sent ahead. docs/decisions/0021-waves-of-requests.md.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ REQUESTS_MAX: Final = 16
 
 
 class Answers:
-    """The answers that one thread asked one or more stores for: each is taken once."""
+    """The answers to the requests that one thread sent to one or more stores: each is taken once."""
 
     def __init__(self) -> None:
         self._asked: dict[tuple[AsksAhead, str, str], list[tuple[str, Future[Any]]]] = {}
 
     def put(self, key: tuple[AsksAhead, str, str], path: str, answer: Future[Any]) -> None:
-        """Keep an answer; `path` is the file or the folder that was asked for."""
+        """Keep an answer; `path` is the file or the folder of the request."""
         self._asked.setdefault(key, []).append((path, answer))
 
     def take(self, key: tuple[AsksAhead, str, str]) -> Future[Any] | None:
@@ -66,10 +66,10 @@ class Answers:
 
 
 class AsksAhead:
-    """A store whose requests are round trips: it sends those that it was asked for ahead, and keeps their answers.
+    """A store whose requests are round trips: `ask` sends a request ahead, and the store keeps its answer.
 
-    A request is a method and a path; `ask` says which there are. The store calls `_answer` where it would send a
-    request, and `_changes` before it changes files.
+    A request is a method and a path; `ask` lists them. The store calls `_answer` where it would send a request, and
+    `_changes` before it changes files.
     """
 
     def ask(self, kind: str, path: str) -> None:
@@ -84,7 +84,7 @@ class AsksAhead:
         raise NotImplementedError
 
     def _answer(self, kind: str, path: str) -> Any:
-        """Return the answer that this thread has asked for, else that of a request."""
+        """Return the answer that this thread has requested ahead; else send a request."""
         asked = _local.answers
         answer = None if asked is None else asked.take((self, kind, path))
         if asked is not None and answer is None and _local.unordered is not None:
@@ -93,7 +93,7 @@ class AsksAhead:
         return self._request(kind, path) if answer is None else answer.result()
 
     def _changes(self, *paths: str) -> None:
-        """Forget the answers that this thread has asked for and that a change makes out of date."""
+        """Forget the answers that this thread has requested and that a change makes out of date."""
         asked = _local.answers
         if asked is not None:
             for path in paths:
@@ -141,7 +141,7 @@ def asking_ahead() -> Iterator[None]:
 
 @contextmanager
 def taking_unordered() -> Iterator[list[str]]:
-    """Let calls take answers that were asked for as `UNORDERED`; the caller checks that they are new enough.
+    """Let calls take answers to `UNORDERED` requests; the caller checks that they are new enough.
 
     It yields the list that gets the paths of those that were taken.
     """
@@ -153,7 +153,7 @@ def taking_unordered() -> Iterator[list[str]]:
 
 
 def asks_ahead(store: Store) -> bool:
-    """Return whether `ask` sends requests now: in an operation that asks ahead, on an object store."""
+    """Return whether `ask` sends requests now: within `asking_ahead`, on an object store."""
     return _local.answers is not None and isinstance(store, AsksAhead)
 
 
@@ -181,13 +181,13 @@ def forget_answers(folder: str = "") -> None:
 
 
 def forget_unordered() -> None:
-    """Forget the answers of this thread that were asked for as `UNORDERED`."""
+    """Forget the answers to `UNORDERED` requests of this thread."""
     if _local.answers is not None:
         _local.answers.forget_unordered()
 
 
 def together(store: Store, *calls: Callable[[], Any]) -> list[Any]:
-    """Run calls of which none needs another; return their results.
+    """Run calls that do not need each other; return their results.
 
     For an object store they run at the same time and all to their end; for other stores one after the other, up to the
     first error. Raises: the error of the first of them that failed.
@@ -222,7 +222,7 @@ def settle() -> None:
 
 
 class Started:
-    """Calls of which none needs another, beside other work: for an object store they run from now on.
+    """Calls that do not need each other, beside other work: for an object store they run from now on.
 
     For other stores they run one after the other in `finish`.
     """
@@ -247,7 +247,7 @@ class Started:
 
 
 class Sending:
-    """A context manager that sends calls together, of which none needs another; it ends when all are done.
+    """A context manager that sends calls that do not need each other; it ends when all are done.
 
     For an object store a few run at the same time; for other stores each runs when it is sent. Raises: at the end the
     error of the first call that failed.

@@ -96,7 +96,7 @@ class ColumnStatsKind(StatisticsKind):
         return _chosen(table, options) if is_wanted else None
 
     def is_outdated(self, table: DataTable) -> bool:
-        """Return whether the index definition is not one that this release maintains."""
+        """Return whether this release does not maintain the index definition."""
         return maintained_columns(table) is None
 
     def collect(self, table: DataTable, commit: CommitMetadata, ahead: Any) -> Ranges:
@@ -192,7 +192,7 @@ class ColumnStatsKind(StatisticsKind):
 def statistics_columns(store: Store, version: TableVersion) -> tuple[str, ...] | None:
     """Return the columns that have statistics; None if the table has no statistics that this release maintains.
 
-    `version` is that of the table. Raises: CorruptFileError if the index definitions do not parse.
+    `version` is the table's version. Raises: CorruptFileError if the index definitions do not parse.
     """
     definition = read_definition(store, COLUMN_STATS)
     # Hudi 1.0 stores no index version.

@@ -106,8 +106,8 @@ def _copied_rows(
 ) -> tuple[pa.BinaryArray, pa.BinaryArray] | None:
     """Return the rows of the base file that no log block has, as rows of the base file `file_name`.
 
-    They are not decoded: most partitions do not change between two compactions. None if their form is another one than
-    that of this release.
+    They are not decoded: most partitions do not change between two compactions. None if this release writes rows in
+    another form.
     """
     base, file = content.base, content.file_slice.base_file
     if base is None or file is None or content.base_schema_json != metadata_schema():

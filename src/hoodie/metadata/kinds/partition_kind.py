@@ -1,4 +1,4 @@
-"""A kind of metadata partition and its life: asked for, added, filled by commits or by a build, checked, dropped.
+"""A kind of metadata partition and its life: enabled, added, filled by commits or by a build, checked, dropped.
 
 Each kind is a separate module; `kinds/registry.py` lists the kinds that this release maintains. No other module names
 a kind.
@@ -35,7 +35,7 @@ class InitialRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A row of a metadata partition that differs from the data files; `kind` is a short text that says how."""
+    """A row of a metadata partition that differs from the data files; `kind` names the difference in a short text."""
 
     kind: str
     key: str
@@ -88,13 +88,13 @@ class PartitionKind:
     subject: str = ""
     """What a build makes, in messages."""
     switch: Option[bool] | None = None
-    """The option that asks for the partition: of a new table, and in its properties for the writers of the JVM."""
+    """The option that enables the partition: of a new table, and in its properties for the writers of the JVM."""
     leader: str | None = None
-    """The partition with which this one is built, lost and dropped; its own switch only says whether it is wanted."""
+    """The partition with which this one is built, lost and dropped; its own switch only enables it."""
     has_typed_rows: bool = False
     """Whether its rows have another form in versions with typed statistics (`TableVersion.has_typed_statistics`)."""
     repeats_rows: bool = True
-    """Whether a row that equals an older one of its key says the same again; else both are joined."""
+    """Whether a row that equals an older one of its key repeats it; else both are joined."""
     logs_before_commit: bool = False
     """Whether tasks write its log files before the delta commit is requested (`MetadataChanges.written_logs`)."""
     readers_need_definition: bool = False

@@ -74,7 +74,7 @@ class PartitionStatsKind(StatisticsKind):
         return lacks_restored_rows(table, MetadataFolder(table.store, table.config).timeline())
 
     def collect(self, table: DataTable, commit: CommitMetadata, ahead: Any) -> frozenset[str]:
-        """Return the partitions of which the commit replaces all file groups."""
+        """Return the partitions whose file groups are all replaced by the commit."""
         replaced = commit.partition_to_replace_file_ids or {}
         if commit.operation_type not in _REPLACING or self.name not in table.config.metadata_partitions:
             return frozenset()
@@ -138,7 +138,7 @@ def lacks_restored_rows(table: DataTable, metadata_timeline: Timeline) -> bool:
     table, whose timeline then has no rollback of it.
 
     Reads the rollbacks that came next after the partition was filled: a rollback behind a later write takes back no
-    completed commit that is older. One that cannot be read, or was archived meanwhile, counts.
+    completed commit that is older. An unreadable rollback, or one archived meanwhile, counts.
     """
     fillings = [found for found in metadata_timeline.completed() if fills_a_partition(found.requested_time)]
     filled = [found.completion_time or "" for found in fillings]

@@ -27,7 +27,7 @@ _IS_PARTITIONED: Final = "isPartitioned"
 class RecordIndexKind(PartitionKind):
     """The kind `record_index`: the newest row of a key wins, a deletion removes it.
 
-    The tasks of a write write its rows to log files. The index asks for the partition, and
+    The tasks of a write write its rows to log files. The index requires the partition, and
     `services/indexing/record_builds` builds it. `is_partitioned` has an effect on a new partition only: each data
     partition gets separate file groups when its first rows are written.
     """

@@ -79,7 +79,7 @@ def stats_deltas(
 ) -> list[FileGroupDelta]:
     """Distribute rows and deleted keys over the file groups, by the hash of their keys; keys ascend in each group.
 
-    `version` is that of the table.
+    `version` is the table's version.
     """
     gone = pa.array(sorted(deleted), pa.string())
     groups_of_gone = file_group_index(gone, len(file_ids)) if len(gone) else np.zeros(0, np.int32)
@@ -286,7 +286,8 @@ def base_file_ranges(store: Store, file: BaseFile, columns: Sequence[str]) -> tu
     """
     with open_base_file(store, file) as (parquet, _):
         types = typed_columns(columns, parquet.schema_arrow)
-        noted = [_unknown_ranges(parquet, number, types, store.uri(file.path)) for number in _groups(parquet)]
+        groups = range(parquet.metadata.num_row_groups)
+        noted = [_unknown_ranges(parquet, number, types, store.uri(file.path)) for number in groups]
         return footer_ranges(parquet.metadata, types, noted)
 
 
@@ -314,10 +315,6 @@ def log_file_ranges(
     return empty_ranges(types) if total is None else tuple(total.values())
 
 
-def _groups(parquet: pq.ParquetFile) -> range:
-    return range(parquet.metadata.num_row_groups)
-
-
 def _unknown_ranges(
     parquet: pq.ParquetFile, number: int, types: Mapping[str, ValueType], where: str
 ) -> dict[str, ColumnRange]:
@@ -330,9 +327,9 @@ def _unknown_ranges(
         chunk = chunks.get(name)
         if chunk is None or path_of_structs(name, schema) is None:
             continue
-        told = chunk.statistics
-        is_counted = told is not None and told.has_null_count
-        is_known = is_counted and (told.has_min_max or told.null_count == chunk.num_values)
+        stats = chunk.statistics
+        is_counted = stats is not None and stats.has_null_count
+        is_known = is_counted and (stats.has_min_max or stats.null_count == chunk.num_values)
         if is_known and not value_type.is_floating:
             continue
         try:

@@ -101,7 +101,7 @@ def obsolete_files(
     """Return the names of a partition's files that no reader as of `earliest` or a later commit reads. Pure.
 
     `archived` holds completion times of instants that the active timeline no longer has. A log file is kept if neither
-    has its instant: its file slice is unknown. `names_base_instants`: the names of log files tell their slice.
+    has its instant: its file slice is unknown. `names_base_instants`: the names of log files name their slice.
     """
     bases, logs = _parsed(names, timeline)
     obsolete: list[str] = []
