@@ -84,7 +84,7 @@ class ArchiveRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivePlan:
-    """The instants to archive, by requested time. `held_back` says what keeps more of them on the active timeline."""
+    """The instants to archive, by requested time. `held_back` names what keeps more of them on the active timeline."""
 
     instants: tuple[Instant, ...] = ()
     held_back: str = ""
@@ -251,7 +251,7 @@ def _schema_bound(view: TableView) -> Iterator[_Bound]:
 
 
 def _replaced_bound(view: TableView, candidates: Sequence[Instant]) -> Iterator[_Bound]:
-    """Keep the first replace commit of which a replaced file group still has files: a clean deletes them."""
+    """Keep the first replace commit whose replaced file groups still have files: a clean deletes them."""
     for instant in candidates:
         if instant.action is not Action.REPLACE_COMMIT:
             continue
@@ -274,7 +274,7 @@ _WAIT_MS_AFTER_WRITE: Final = 2_000
 def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
     """Move the oldest instants to the archive if there are more commits than `hoodie.keep.max.commits`.
 
-    It creates no instant. With `dry_run` nothing is changed. A note says what keeps further instants on the active
+    It creates no instant. With `dry_run` nothing is changed. A note names what keeps further instants on the active
     timeline. If the process dies at any step, the next archiving completes the work.
 
     Memory: the contents of instants with files of at most 32 MiB, and a merge of the archive's files.
@@ -331,7 +331,7 @@ def _result(plan: ArchivePlan, times: PhaseTimes, *, dry_run: bool = False) -> S
 
 
 def _is_due(call: Call, view: TableView) -> bool:
-    """Return whether there are instants to archive, as far as the timeline and the last archiving tell.
+    """Return whether there are instants to archive, by the timeline and the outcome of the last archiving.
 
     Takes no lock and reads no file, so that writes cost the same while something holds the instants back.
     """

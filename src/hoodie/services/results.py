@@ -125,8 +125,8 @@ class Finding:
 
     def __str__(self) -> str:
         facts = (("expected", self.expected), ("found", self.found))
-        told = ", ".join(f"{name} {fact}" for name, fact in facts if fact is not None)
-        return f"{self.kind}: {self.key}" + (f": {told}" if told else "")
+        text = ", ".join(f"{name} {fact}" for name, fact in facts if fact is not None)
+        return f"{self.kind}: {self.key}" + (f": {text}" if text else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -181,8 +181,8 @@ class Report(Result):
     def _verdict(self) -> str:
         wrong = ", ".join(f"{count:,} {kind}" for kind, count in self.problems.items() if count)
         warned = sum(self.warnings.values())
-        told = f" ({warned:,} warning{'s' if warned > 1 else ''})" if warned else ""
-        return f"{wrong or 'OK'}{told}"
+        warnings = f" ({warned:,} warning{'s' if warned > 1 else ''})" if warned else ""
+        return f"{wrong or 'OK'}{warnings}"
 
     def _by_kind(self, severity: Severity) -> dict[str, list[Finding]]:
         found: dict[str, list[Finding]] = {}

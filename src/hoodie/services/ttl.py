@@ -1,10 +1,10 @@
 """Delete the partitions whose time to live is over: `t.expire_partitions()`, and after a commit if that is on.
 
-Hudi's strategies and options decide (docs/operations/time-to-live.md). The time of a partition is that of its last
-write, or of its creation. A last write is the newest instant that wrote a base or log file of its newest file slices;
-JVM Hudi 1.2.0 looks at base files only, so that there a merge-on-read partition may expire while it is written to. One
-replace commit, a write of the operation DELETE_PARTITION, deletes the partitions: the record index follows, and the
-files stay for readers of older snapshots until they are cleaned.
+Hudi's strategies and options decide (docs/operations/time-to-live.md). The time of a partition is the time of its
+last write, or of its creation. A last write is the newest instant that wrote a base or log file of its newest file
+slices; JVM Hudi 1.2.0 looks at base files only, so that there a merge-on-read partition may expire while it is written
+to. One replace commit, a write of the operation DELETE_PARTITION, deletes the partitions: the record index follows, and
+the files stay for readers of older snapshots until they are cleaned.
 """
 
 from __future__ import annotations

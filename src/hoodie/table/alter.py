@@ -104,7 +104,7 @@ class TableAlter:
     def change_type(self, name: str, type: Any, *, properties: Text | None = None) -> AlterResult:
         """Change the type of a column, a field, the items of a list (`l.element`) or the values of a map (`m.value`).
 
-        `type`: as for `add_column`. Stored values are converted when they are read. A note lists lossy conversions.
+        `type`: as for `add_column`. Stored values are converted when they are read. A note warns of rounding.
 
         Raises: SchemaMismatchError for types that the values do not fit; as `alter`.
 

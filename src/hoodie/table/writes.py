@@ -224,7 +224,7 @@ class TableWrites:
             extra_metadata: text by name, stored in the commit (`extraMetadata`).
             properties: `hoodie.*` options of this call (docs/options.md); they take precedence over those of the table.
 
-        Raises: as `upsert`; InvalidConfigError for an empty list or partitions that the table does not have too.
+        Raises: as `upsert`; InvalidConfigError too for an empty list or partitions that the table does not have.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "city": ["sf", "nyc"], "fare": [1.0, 2.0]})

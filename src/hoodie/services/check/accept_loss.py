@@ -96,14 +96,14 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
     A slice that lost its base file is given up. Of a slice that lost log files, the rows that its other files have are
     written to a new file group, and a change that only the lost log files had is gone: an update or a delete in them
     did not happen. A record that was stored in another file group after such a delete stays there alone. A pending
-    compaction of the file groups is executed afterwards, without them; if that fails, a note says so. `files` are
+    compaction of the file groups is executed afterwards, without them; a note reports its failure. `files` are
     paths relative to the table's folder, or whole paths or URIs. A file of an instant that lost all its files on the
     timeline stands for all files of the instant, and a file or the folder of the archived timeline for its damaged
-    files. A file that exists is read, to know that it is
-    damaged. Memory: the keys of the file groups, one file group of the record index, and that of a merged file slice.
+    files. An existing file is read to check that it is damaged. Memory: the keys of the file groups, one file group of
+    the record index, and a merged file slice.
 
     Raises:
-        InvalidConfigError: a file is whole, is not one that the newest rows need, or is outside of the table.
+        InvalidConfigError: a file is whole, is not needed by the newest rows, or is outside of the table.
         UnsupportedError: a table with an HBase index.
         CommitConflictError: another writer changed one of the file groups, or a pending clustering is to change it.
         CorruptFileError: another file of the slice of a log file is lost or damaged too.
@@ -334,7 +334,7 @@ _Indexed = tuple[pa.StringArray, npt.NDArray[np.int64], list[tuple[str, str]]]
 
 
 def _indexed(view: TableView, partition_paths: Collection[str]) -> Iterator[_Indexed]:
-    """Yield the content of the record index; of one that is divided by partition, what it has of these partitions."""
+    """Yield the content of the record index; if it is divided by partition, its content of these partitions."""
     by_partition = partitioned_index_if_there(view)
     states: list[RecordIndexState | None] = [record_index_if_there(view)] if by_partition is None else []
     states += [found for path, found in (by_partition or {}).items() if path in partition_paths]

@@ -1,6 +1,6 @@
 """Write the lost or damaged completed file of an instant anew, from its plan, its files, and the metadata table.
 
-docs/operations/verify-and-repair.md says what the new file cannot have.
+docs/operations/verify-and-repair.md lists what the new file cannot have.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def complete_anew(view: TableView, lost: LostInstant, damaged: Mapping[str, Inst
     `damaged`: the instants whose completed file does not parse, by requested time. The file is replaced, and keeps its
     completion time.
 
-    Raises: UnsupportedError if nothing says what a write replaced.
+    Raises: UnsupportedError if the replaced file groups of a write are unknown.
     """
     instant = lost.instant
     if instant is None:
@@ -231,7 +231,7 @@ class _Content:
             found = {*before}
         else:
             raise UnsupportedError(
-                f"{self.instant}: nothing tells which file groups the {operation.value.lower()} replaced; restore the "
+                f"{self.instant}: the file groups that the {operation.value.lower()} replaced are unknown; restore the "
                 "completed file from a copy"
             )
         return {

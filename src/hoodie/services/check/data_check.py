@@ -1,7 +1,7 @@
 """Read every file of the newest file slices, and compare keys and the record index. Runs on the engine of the table.
 
 Workers run plain functions over Arrow batches. Memory of a task that reads files: one row group, or for a slice with
-log files that of `read_file_slice`; of a task that compares keys: the keys of one of `_parts` parts of the table.
+log files as `read_file_slice`; of a task that compares keys: the keys of one of `_parts` parts of the table.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _read_slices(task: _Task, _context: TaskContext) -> DataCheck:
 
 
 def is_damaged(view: TableView, found: FileSlice, path: str) -> bool:
-    """Return whether a file of a slice cannot be read, or has another length than the listing says."""
+    """Return whether a file of a slice cannot be read, or has another length than in the listing."""
     if found.base_file is not None and found.base_file.path == path:
         file: BaseFile | LogFile = found.base_file
         alone = replace(found, log_files=())

@@ -39,7 +39,7 @@ Listing = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class KnownFiles:
-    """What the table says of its files: `listing` of the metadata table (None: it has none, or it is damaged).
+    """What the table records about its files: `listing` of the metadata table (None: it has none, or it is damaged).
 
     `archived` are instants of data files that the archive has, by requested time, with their completion times;
     `in_metadata_table` are the completed delta commits of the metadata table. `slices` are the newest file slices; some
@@ -139,7 +139,7 @@ def _doubt(survey: Survey, known: KnownFiles, path: str) -> kinds.FindingKind | 
     if _is_before_start(survey, parsed.instant_time) or not survey.timeline.instants:
         if known.lists(path):
             return None
-        # Without a listing nothing but the archive tells, and the archive may be incomplete: a copy without history.
+        # Without a listing only the archive could name the instant, and a copied table may lack a part of its archive.
         is_sure = known.listing is not None and bool(survey.timeline.instants)
         return kinds.FILE_ORPHANED if is_sure else kinds.FILE_UNKNOWN
     is_lost = parsed.instant_time in known.in_metadata_table or parsed.instant_time in survey.bases
@@ -236,7 +236,7 @@ _SILENT_MS = 3_600_000
 
 
 def property_problems(store: Store) -> Iterator[Problem]:
-    """Check hoodie.properties and its backup, of which one is whole: else the table cannot be opened.
+    """Check hoodie.properties and its backup. One is whole: else the table cannot be opened.
 
     Raises: TableNotFoundError.
     """
@@ -281,7 +281,7 @@ def leftover_problems(survey: Survey, *, now_ms: int) -> Iterator[Problem]:
 
 
 def stage_notes(survey: Survey, *, now_ms: int) -> Iterator[str]:
-    """Say which staged rows may belong to a running stream: nothing tells whether their writer runs."""
+    """Yield a note for staged rows that may belong to a running stream: it is unknown whether their writer runs."""
     store = survey.view.store
     for folder in _folders_of(survey, TEMP_FOLDER):
         if is_unowned_row_folder(folder) and not is_dead_stage_folder(store, folder, now_ms=now_ms):

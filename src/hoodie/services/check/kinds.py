@@ -59,7 +59,7 @@ INSTANT_EMPTY: Final = _error(
 )
 INSTANT_DAMAGED: Final = _error(
     "instant-damaged",
-    "the file of a savepoint does not parse, or that of a commit cannot be read",
+    "the file of a savepoint does not parse, or the file of a commit cannot be read",
     "restore the file from a copy; a savepoint without a copy is given up: hoodie savepoint delete TABLE INSTANT",
 )
 INSTANT_DOUBLED: Final = _error(
@@ -142,7 +142,7 @@ INDEX_DIFFERS: Final = _error(
 )
 HBASE_DIFFERS: Final = _error(
     "hbase-differs",
-    "the HBase index lacks keys, has other locations than the data, or is not that of this table",
+    "the HBase index lacks keys, has other locations than the data, or belongs to another table",
     "hoodie index build TABLE hbase",
 )
 STATISTICS_MISSING: Final = _warning(
@@ -163,7 +163,7 @@ FILE_DAMAGED: Final = _error(
     "file-damaged", "a base or log file cannot be read, or has not the rows that its commit recorded", _OR_LOSS
 )
 KEY_DOUBLED: Final = _error(
-    "key-doubled", "several rows have a key that the index says is unique", "delete and upsert the keys, see the page"
+    "key-doubled", "several rows have a key that is unique by the index", "delete and upsert the keys, see the page"
 )
 
 LEFTOVER_MARKERS: Final = _warning("leftover-markers", "markers of an instant that is not pending", REPAIR)

@@ -137,7 +137,8 @@ def _content(
         problems += _unfinishable_compactions(folder)
         problems += _damaged_files(survey, timeline)
         listing = MetadataTable(folder.store, folder.config).listing(survey.timeline)
-        _check_logs(survey, folder, timeline)
+        slices = _newest_slices(survey, timeline)
+        check_recorded_logs(folder.store, slices, visible_instants(timeline, survey.timeline))
     except HoodieError as error:
         text = str(error) if isinstance(error, CorruptFileError) else f"{type(error).__name__}: {error}"
         is_named = any(problem.key in text for problem in problems)
@@ -194,8 +195,8 @@ def _behind(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Itera
 
     The times before the first delta commit of the metadata table that is not archived are not checked. Between older
     instants, the metadata table archives those whose files are gone: its archive is read if an instant is missing. In
-    version 6 no completion time tells when the metadata table was filled: its first delta commit came later, unless it
-    is one of an instant that was pending, such as a planned compaction.
+    version 6 no completion time records when the metadata table was filled: its first delta commit came later, unless
+    it belongs to an instant that was pending, such as a planned compaction.
     """
     fills = [instant.requested_time for instant in timeline if _fills(instant.requested_time)]
     filled = [instant.completion_time or "" for instant in timeline.completed() if _fills(instant.requested_time)]
@@ -220,8 +221,8 @@ def _behind(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Itera
         return
     for begun, found in missing.items():
         if begun not in archived:
-            told = "none" if found is None else str(found)
-            yield Problem(kinds.METADATA_BEHIND, begun, "a completed delta commit in the metadata table", told)
+            state = "none" if found is None else str(found)
+            yield Problem(kinds.METADATA_BEHIND, begun, "a completed delta commit in the metadata table", state)
 
 
 def _fills(instant_time: str) -> bool:
@@ -233,11 +234,6 @@ def _damaged_files(survey: Survey, timeline: Timeline) -> Iterator[Problem]:
     for name, slices in _newest_slices(survey, timeline).items():
         for path, problem in damaged_files(survey.view.store, slices):
             yield Problem(kinds.METADATA_DAMAGED, path, f"a whole file of the metadata partition {name}", problem)
-
-
-def _check_logs(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> None:
-    """Check that each recorded log file of each partition in use exists. Raises: CorruptFileError."""
-    check_recorded_logs(folder.store, _newest_slices(survey, timeline), visible_instants(timeline, survey.timeline))
 
 
 def _newest_slices(survey: Survey, timeline: Timeline) -> dict[str, list[FileSlice]]:

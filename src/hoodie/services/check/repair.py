@@ -97,7 +97,7 @@ _MENDED_BY: Final = {
 _STATISTICS: Final = next(kind for kind in KINDS.built if kind.differs == kinds.STATISTICS_DIFFER.name)
 _STATISTICS_FOLDERS: Final = tuple(f"{partition_folder(name)}/" for name in KINDS.with_followers([_STATISTICS.name]))
 _AGED = frozenset({Step.RESTORE, Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY})
-"""Steps that change what a process may be working on, of which only the age of its files tells that it does not."""
+"""Steps that change files which a process may still write; only the age of a file shows that no process does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +202,8 @@ def repair(
     if not dry_run and plan.steps:
         with times.phase("repair"):
             done = _execute(call, checked, plan)
-        notes += [note for told in done.values() for note in told]
-        failed = {step for step, told in done.items() if any(note.startswith(_FAILED) for note in told)}
+        notes += [note for texts in done.values() for note in texts]
+        failed = {step for step, texts in done.items() if any(note.startswith(_FAILED) for note in texts)}
     elif plan.steps:
         command = command_text(kinds.REPAIR, call.state.store.uri(""))
         more = (" --full", ", full=True") if full else ("", "")
@@ -238,7 +238,7 @@ _FAILED: Final = "failed: "
 
 
 def _execute(call: Call, checked: Checked, plan: _RepairPlan) -> dict[Step, tuple[str, ...]]:
-    """Run the steps; return notes of each, also if it failed or was not needed any more."""
+    """Run the steps; return notes of each, even if it failed or was not needed any more."""
     notes: dict[Step, tuple[str, ...]] = {}
     for step, keys in plan.steps.items():
         try:

@@ -70,8 +70,8 @@ def timeline_problems(survey: Survey) -> Iterator[Problem]:
 def unreadable_completed(survey: Survey) -> list[Instant]:
     """Return the completed instants that can be made pending again, as their file has 0 bytes or does not parse.
 
-    A write can if its file has 0 bytes and no later write completed: its writer died before it told success, and nobody
-    built on its files. Rollbacks and cleans can: their plan is executed again.
+    A write can if its file has 0 bytes and no later write completed: its writer died before it reported success, and no
+    other write built on its files. Rollbacks and cleans can: their plan is executed again.
     """
     found = [
         files[State.COMPLETED][0][0] for files in _files_by_instant(survey).values() if _is_unreadable(survey, files)

@@ -100,7 +100,7 @@ def check(call: Call, *, full: bool = False, now_ms: int | None = None) -> Check
     if not doubtful:
         return found
     note = f"{len(doubtful):,} findings are left out, as the table changed during the check: check again to be sure"
-    kept = tuple(problem for problem in found.problems if _told(problem) not in doubtful)
+    kept = tuple(problem for problem in found.problems if _identity(problem) not in doubtful)
     return replace(found, problems=kept, notes=(*found.notes, note))
 
 
@@ -143,10 +143,10 @@ def _checked(call: Call, *, full: bool, now_ms: int) -> Checked:
 
 
 def _errors(problems: Iterable[Problem]) -> set[tuple[str, str, str | None]]:
-    return {_told(one) for one in problems if one.kind.severity is Severity.ERROR}
+    return {_identity(one) for one in problems if one.kind.severity is Severity.ERROR}
 
 
-def _told(problem: Problem) -> tuple[str, str, str | None]:
+def _identity(problem: Problem) -> tuple[str, str, str | None]:
     return problem.kind.name, problem.key, problem.found
 
 
@@ -197,8 +197,8 @@ def overdue_problems(
     completed = len(survey.timeline.writes().completed())
     commits_max = retention.KEEP_COMMITS_MAX.get(survey.view.config.raw)
     if completed > _LATE * commits_max:
-        told = f"{completed} completed writes on the active timeline"
-        yield Problem(kinds.ARCHIVING_OVERDUE, "timeline", f"at most {commits_max}", told)
+        active = f"{completed} completed writes on the active timeline"
+        yield Problem(kinds.ARCHIVING_OVERDUE, "timeline", f"at most {commits_max}", active)
     yield from _sizes(survey, slices)
     for info in survey.directly_in(partition_folder(RecordIndexKind().name)):
         if info.size_bytes > _BUCKET_BYTES_MAX:
@@ -210,8 +210,8 @@ def _compactions(survey: Survey, slices: Sequence[FileSlice], now_seconds: float
     limit = _LATE * compaction.COMPACT_DELTA_COMMITS.get(view.config.raw)
     long = [len(found.log_files) for found in slices if len(found.log_files) >= limit]
     if long:
-        told = f"{len(long)} file slices have up to {max(long)} log files"
-        yield Problem(kinds.COMPACTION_OVERDUE, "file slices", f"fewer than {limit} log files", told)
+        backlog = f"{len(long)} file slices have up to {max(long)} log files"
+        yield Problem(kinds.COMPACTION_OVERDUE, "file slices", f"fewer than {limit} log files", backlog)
     for instant in (*COMPACTION.pending_plans(view), *CLUSTERING.pending_plans(view)):
         age = now_seconds - parse_instant_time(instant.requested_time, view.layout.zone).timestamp()
         if age >= _WAITING_SECONDS and runner_of(view, instant).state is not RunState.RUNNING:
@@ -228,8 +228,8 @@ def _versions(survey: Survey) -> Iterator[Problem]:
     limit = _LATE * retention.CLEAN_COMMITS_RETAINED.get(survey.view.config.raw)
     many = [count for count in versions.values() if count > limit]
     if many:
-        told = f"{len(many)} file groups have up to {max(many)} versions"
-        yield Problem(kinds.CLEANING_OVERDUE, "file groups", f"at most {limit} versions", told)
+        backlog = f"{len(many)} file groups have up to {max(many)} versions"
+        yield Problem(kinds.CLEANING_OVERDUE, "file groups", f"at most {limit} versions", backlog)
 
 
 def _sizes(survey: Survey, slices: Sequence[FileSlice]) -> Iterator[Problem]:
@@ -242,5 +242,5 @@ def _sizes(survey: Survey, slices: Sequence[FileSlice]) -> Iterator[Problem]:
     for partition_path, sizes in by_partition.items():
         median = statistics.median(sizes)
         if len(sizes) >= _FEW_SLICES and max(sizes) > max(_SKEW_TIMES * median, _SKEW_BYTES_MIN):
-            told = f"a file group of {max(sizes)} bytes"
-            yield Problem(kinds.SKEW, partition_path, f"about {median:.0f} bytes", told)
+            largest = f"a file group of {max(sizes)} bytes"
+            yield Problem(kinds.SKEW, partition_path, f"about {median:.0f} bytes", largest)

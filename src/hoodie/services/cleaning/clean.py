@@ -1,7 +1,7 @@
 """Clean a table: finish pending cleans, then plan and execute a new one (docs/format/table.md §9.4).
 
 A clean is pending if its process died, or failed before all files were deleted. The inflight file of a clean names the
-process that executes it, and its heartbeat tells whether that process runs. The JVM writes an empty inflight file and
+process that executes it, and its heartbeat shows whether that process runs. The JVM writes an empty inflight file and
 no heartbeat; whether it executes the clean is derived from the age of the files.
 """
 
@@ -67,7 +67,7 @@ class CleanResult(ServiceResult):
 
 
 _FOREIGN_IDLE_MS = {State.REQUESTED: 60_000, State.INFLIGHT: 30 * 60_000}
-"""Milliseconds after which a clean without an owner counts as interrupted, unless the caller asked for a clean."""
+"""Milliseconds after which a clean without an owner counts as interrupted, unless the caller requested a clean."""
 
 
 def pending_cleans(view: TableView) -> list[Instant]:
@@ -78,7 +78,7 @@ def pending_cleans(view: TableView) -> list[Instant]:
 def is_running(view: TableView, clean: Instant, *, is_asked_for: bool) -> bool:
     """Return whether a process executes the pending clean.
 
-    `is_asked_for`: a person asked for a clean. Then a clean of the JVM counts as running only with a live heartbeat;
+    `is_asked_for`: a person requested a clean. Then a clean of the JVM counts as running only with a live heartbeat;
     two processes that execute one clean delete the same files.
     """
     if is_live(view.store, clean.requested_time):
@@ -161,7 +161,7 @@ def clean(call: Call, *, dry_run: bool = False) -> CleanResult:
         InvalidConfigError: a wrong option.
         CorruptFileError: a plan, a savepoint or a commit does not parse, or a plan names a file outside of the table.
         LockTimeoutError: another process held the table's lock too long.
-        StorageError: the disk is so full that the plan cannot be stored; the message says how many bytes are needed.
+        StorageError: the disk is so full that the plan cannot be stored; the message names the bytes needed.
     """
     try:
         return _cleaned(call, dry_run=dry_run)
@@ -169,7 +169,7 @@ def clean(call: Call, *, dry_run: bool = False) -> CleanResult:
         if error.errno not in DISK_FULL:
             raise
         full = error
-    # Staged rows of dead writers are deleted without the lock: nobody reads them, and the lock needs space.
+    # Staged rows of dead writers are deleted without the lock: no process reads them, and the lock needs space.
     dead, freed = dead_stages(call.state.store, now_ms=time.time_ns() // 1_000_000)
     for folder in dead:
         call.state.store.delete_folder(folder)
@@ -215,7 +215,7 @@ def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
     if dry_run:
         with times.phase("plan"):
             planned = _planned(view, options)
-        return _told(view, planned, times)
+        return _preview(view, planned, times)
     rolled_back: tuple[RolledBack, ...] = ()
     if call.occasion is not Occasion.AFTER_WRITE:
         with call.state.table_lock(call.properties) as lock:
@@ -280,7 +280,7 @@ def finish_cleans(call: Call) -> tuple[str, ...]:
     Raises: as `clean`.
     """
     view = TableView.load(call.state)
-    # The caller asked for no clean: one that a JVM may be executing is left to it.
+    # The caller requested no clean: a clean that a JVM may be executing is left to it.
     done = _finish_pending(replace(call, occasion=Occasion.ROUND), view, PhaseTimes())
     return () if done is None else done.notes
 
@@ -307,7 +307,7 @@ def _planned(view: TableView, options: CleanOptions) -> PlannedClean:
 
 
 def _last_planned(view: TableView) -> CleanFacts | None:
-    """Return the facts of the last clean, or of a later one that this process planned and that had nothing to do."""
+    """Return the facts of the last clean, or of a later clean that this process planned and that had nothing to do."""
     done, in_vain = last_clean(view), view.state.commits.nothing_to_clean
     if in_vain is None or (done is not None and done.planned_at > in_vain.planned_at):
         return done
@@ -317,7 +317,7 @@ def _last_planned(view: TableView) -> CleanFacts | None:
 def _finish_pending(call: Call, view: TableView, times: PhaseTimes) -> CleanResult | None:
     """Execute the pending cleans that no process executes; None if there are none.
 
-    The result is that of the last one. While another process executes a clean, no further one is planned: it would
+    Returns the result of the last one. While another process executes a clean, no further one is planned: it would
     contain the same files.
     """
     result: CleanResult | None = None
@@ -467,7 +467,7 @@ def _carry_out(
     )
 
 
-def _told(view: TableView, planned: PlannedClean, times: PhaseTimes) -> CleanResult:
+def _preview(view: TableView, planned: PlannedClean, times: PhaseTimes) -> CleanResult:
     """Return the result of a dry run."""
     plan = planned.plan
     files: Mapping[str, tuple[str, ...]] = {

@@ -113,7 +113,7 @@ class CleanCompletion:
         self.dropped = tuple(path for path in planned if not set(listing[path]) - set(self.files.get(path, ())))
 
     def update_metadata_table(self, now: TableView) -> None:
-        """Remove the dropped partitions, and tell the metadata table what is gone.
+        """Remove the dropped partitions, and record the deleted files in the metadata table.
 
         A metadata table that is missing is built anew from the files that are left; statistics without a file group are
         dropped.

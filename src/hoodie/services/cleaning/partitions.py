@@ -54,7 +54,7 @@ _ONE_WAY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanOptions:
-    """The options of one clean. `retained` counts commits, hours or file versions, as the policy says.
+    """The options of one clean. `retained` counts commits, hours or file versions, by the policy.
 
     `partitions` and `pattern` limit a clean that is not incremental to some partitions; empty: all.
     """

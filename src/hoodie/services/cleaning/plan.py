@@ -288,7 +288,7 @@ def _doomed(
 
 
 def _is_partition(view: TableView, path: str) -> bool:
-    """Return whether a partition without files still exists: a listing does not tell."""
+    """Return whether a partition without files still exists: a listing does not show it."""
     return view.store.head(join_path(path, PARTITION_METADATA_NAME)) is not None
 
 

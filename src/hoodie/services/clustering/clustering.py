@@ -236,10 +236,10 @@ CLUSTERING: Final = PlannedService(
 
 
 def cluster(call: Call, wish: Wish | None = None, *, trigger: Trigger | None = None) -> ServiceResult:
-    """Execute the pending plans that no other process executes, then plan a clustering as `wish` says and execute it.
+    """Execute the pending plans that no other process executes, then plan a clustering by `wish` and execute it.
 
-    The result is that of the new plan; it has no instant if there was nothing to cluster. The notes name the others. If
-    a plan fails, the others are still executed, and then the first error is raised.
+    Returns the result of the new plan, without an instant if there was nothing to cluster. The notes name the others.
+    If a plan fails, the others are still executed, and then the first error is raised.
 
     Raises: as `schedule_clustering` and `executor.execute`.
     """
@@ -268,7 +268,7 @@ def _cluster_anew(call: Call, wish: Wish | None, trigger: Trigger | None) -> Ser
 
 
 def _order_of(plan: ClusteringPlan, properties: Mapping[str, str]) -> RowOrder:
-    """Return the order that a plan asks for; a plan of the JVM names no layout, which the executor's options decide."""
+    """Return the order that a plan requires; a plan of the JVM names no layout, which the executor's options decide."""
     params = dict((plan.strategy.strategy_params if plan.strategy is not None else None) or {})
     columns = clustering.CLUSTER_SORT_COLUMNS.get(params)
     return RowOrder(columns=columns, layout=clustering.CLUSTER_LAYOUT.get(params, properties))

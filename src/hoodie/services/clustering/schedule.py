@@ -40,7 +40,7 @@ from hoodie.view.table_view import TableView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a caller asks a clustering to do; None: as the options of the call and of the table say.
+    """What a caller requires of a clustering; None: by the options of the call and of the table.
 
     `by`: columns to sort by; empty: rows are not sorted. `partitions`: paths. `properties`: options of the call.
     """
@@ -83,8 +83,8 @@ def schedule_clustering(
 
     Raises:
         UnsupportedError: this release does not cluster tables of this kind.
-        InvalidConfigError: an unknown option, or one that does not parse; columns that the table does not have; a
-            table property; extra metadata that is not text.
+        InvalidConfigError: an unknown option, or an option that does not parse; columns that the table does not have;
+            a table property; extra metadata that is not text.
         LockTimeoutError: another process held the table's lock too long.
     """
     wish = wish or Wish()

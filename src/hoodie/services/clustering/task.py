@@ -156,7 +156,7 @@ class _Output:
         return math.ceil(self._read_rows / self._output_files) - writer.rows if self._own.order.columns else _PIECE_ROWS
 
     def _restamped(self, rows: pa.Table) -> pa.Table:
-        """Return the rows with the commit time and sequence numbers of the clustering, if the plan asks for that."""
+        """Return the rows with the commit time and sequence numbers of the clustering, if the plan requires it."""
         if self._own.keeps_meta:
             return rows
         numbers = self._numbers.take(rows.num_rows)

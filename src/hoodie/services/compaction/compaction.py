@@ -151,7 +151,7 @@ def compact_once(
 def compact_inline(call: Call, *, view: TableView | None = None) -> ServiceResult | None:
     """Schedule or execute a compaction after a completed write, then a log compaction; None if nothing was to do.
 
-    The result is that of the compaction, or of the log compaction if there was no compaction.
+    Returns the result of the compaction, or of the log compaction if there was no compaction.
     """
     options = effective_options(call.state.last_config(), call.properties)
     compacted = _compact_inline(call, view, options)

@@ -145,7 +145,8 @@ class CompactLogs:
         entries, count = self._folded(store, blocks)
         if pc.any(pc.equal(entries[KIND], int(VersionKind.ROW_ALONE))).as_py():
             return None
-        name = LogFileName(task.file_id, self.instant_time, _VERSION, write_token(*self._token(attempt))).name
+        token = write_token(attempt.partition, self.number, attempt.attempt)
+        name = LogFileName(task.file_id, self.instant_time, _VERSION, token).name
         path = join_path(task.partition_path, name)
         write_marker(store, self.instant_time, path, IoType.CREATE)
         rows, deletes = _split(entries)
@@ -171,9 +172,6 @@ class CompactLogs:
             total_log_files_compacted=len(task.log_files),
             total_log_size_compacted=sum(block.place.content_bytes for block in blocks),
         )
-
-    def _token(self, attempt: TaskContext) -> tuple[int, int, int]:
-        return attempt.partition, self.number, attempt.attempt
 
     def _folded(self, store: Store, blocks: list[FoundBlock]) -> tuple[pa.Table, int]:
         """Return one version of each logged key, and the number of versions before the fold."""

@@ -67,7 +67,8 @@ class Trigger:
             return is_many
         if not is_many and self.strategy == "num_and_time":
             return False
-        began = _seconds_of(view, _last_compaction(timeline) or deltas[0])
+        last = _last_compaction(timeline) or deltas[0]
+        began = parse_instant_time(last.requested_time, view.layout.zone).timestamp()
         return (time.time() if now_seconds is None else now_seconds) - began >= self.delta_seconds
 
     def _is_large(self, view: TableView, deltas: list[Instant]) -> bool:
@@ -109,11 +110,6 @@ def _deltas_after(timeline: Timeline, requested_time: str) -> list[Instant]:
         for found in timeline.completed()
         if found.action is Action.DELTA_COMMIT and (found.completion_time or "") > requested_time
     ]
-
-
-def _seconds_of(view: TableView, instant: Instant) -> float:
-    """Return the requested time of the instant in seconds since the epoch."""
-    return parse_instant_time(instant.requested_time, view.layout.zone).timestamp()
 
 
 _PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})

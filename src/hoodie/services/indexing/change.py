@@ -1,6 +1,6 @@
 """Switch a table to another index: check that uniqueness survives, then change the table's properties under the lock.
 
-docs/decisions/0017-index-switches.md says what is proved. The check reads the data without the lock. Under the lock
+docs/decisions/0017-index-switches.md has the proofs. The check reads the data without the lock. Under the lock
 the properties change only if no write completed since the view that was checked. Writes that began under the old index
 and could break the new one cannot commit (`index.selection`).
 """
@@ -46,7 +46,7 @@ from hoodie.view.table_view import TableView
 
 OPERATION: Final = "switch index"
 _ROUNDS_MAX = 3
-"""Checks of the data in one call: each commit of another writer meanwhile asks for one more."""
+"""Checks of the data in one call: each commit of another writer meanwhile requires one more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +84,14 @@ def switch_index(call: Call, wish: SwitchWish) -> ServiceResult:
         with times.phase("build"):
             notes = build_record_index(call).notes
     rows = _switch(call, wish, target, times)
-    told = "can be" if wish.dry_run else "is"
+    verb = "can be" if wish.dry_run else "is"
     same = f"the index was {target.name!r} already" if current is target else None
     return ServiceResult(
         operation=OPERATION,
         counts={} if rows is None else {"rows_checked": rows},
         seconds=times.seconds(),
         dry_run=wish.dry_run,
-        notes=(*notes, same or f"the index {told} {target.name!r} now; it was {current.name!r}"),
+        notes=(*notes, same or f"the index {verb} {target.name!r} now; it was {current.name!r}"),
     )
 
 
@@ -127,7 +127,7 @@ def _switch(call: Call, wish: SwitchWish, target: IndexKind, times: PhaseTimes) 
         if rounds >= _ROUNDS_MAX:
             raise CommitConflictError(
                 f"other writers committed to {call.state.store.uri('')} during each of {rounds} checks of the data; "
-                "the index was not switched: try again while nobody writes"
+                "the index was not switched: try again while no writer runs"
             )
 
 
@@ -214,7 +214,7 @@ def _bucket_options(view: TableView, wish: SwitchWish) -> dict[str, str]:
         if view.completed_writes():
             raise InvalidConfigError(
                 "buckets is missing: pass the number of buckets (hoodie.bucket.index.num.buckets) of the writers that "
-                "made the table; its files do not tell it"
+                "made the table; its files do not contain it"
             )
         given[indexes.BUCKET_COUNT.key] = str(NEW_TABLE_BUCKETS)
     if wish.hash_field is not None:

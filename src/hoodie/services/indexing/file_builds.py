@@ -42,8 +42,8 @@ _TRIES = 3
 def build_partition(call: Call, name: str, *, columns: Sequence[str] | None = None) -> ServiceResult:
     """Build the metadata partition `name`, and those that belong to it, or build them anew; writers can run meanwhile.
 
-    `name` is one that `KINDS.builder` knows. `columns`: the columns that get statistics, besides the meta columns; by
-    default those of the table's options, those that an earlier build was given, or the first 32 columns. The options
+    `KINDS.builder` has `name`. `columns`: the columns that get statistics, besides the meta columns; by default the
+    columns in the table's options, those that an earlier build was given, or the first 32 columns. The options
     that make JVM writers maintain the partition are stored in the table's properties. Memory of the driver: see the
     kind's build (10,000 files with statistics of 32 columns: 0.5 GB; bloom filters: 300 MiB).
 

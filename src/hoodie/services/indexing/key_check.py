@@ -83,14 +83,14 @@ def _spread_keys(
 
 
 def check_partitions_of_columns(view: TableView, engine_for: EngineFor) -> int:
-    """Refuse a table with rows in another partition than that of their columns; return the number of its rows.
+    """Refuse a table with rows in another partition than their columns name; return the number of its rows.
 
     Raises: UnsupportedError, with the number of such rows and three of their keys.
     """
     found = _read(view, engine_for, table_key_generator(view.config), None)
     if found.wrong:
         raise UnsupportedError(
-            f"{found.wrong:,} rows of {view.store.uri('')} are in another partition than that of their columns, e.g. "
+            f"{found.wrong:,} rows of {view.store.uri('')} are in another partition than their columns name, e.g. "
             f"those with the keys {list(found.keys)}: an index of single partitions would not find them; delete them "
             "and insert them again, then switch"
         )

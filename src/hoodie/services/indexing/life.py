@@ -198,16 +198,13 @@ def pending_build_error(view: TableView, found: Instant) -> HoodieError:
 
 
 def how_to_end(view: TableView, found: Instant) -> str:
-    """Return the part of a message that says how a pending index build that died is completed.
+    """Return the part of a message on how to complete a pending index build that died.
 
     Raises: CorruptFileError if its plan does not parse.
     """
     name = _built_by_us(view, found)
-    return f"; if the build died, complete it with {'the engine that started it' if name is None else _call(name)}"
-
-
-def _call(name: str) -> str:
-    return f't.index.build("{name}")'
+    end = "the engine that started it" if name is None else f't.index.build("{name}")'
+    return f"; if the build died, complete it with {end}"
 
 
 def _built_by_us(view: TableView, found: Instant) -> str | None:

@@ -1,4 +1,4 @@
-"""Build the metadata table of a table anew: the partition `files`, and the record index if the table asks for one.
+"""Build the metadata table of a table anew: the partition `files`, and the record index if the table requires one.
 
 The metadata table is derived from the data table, so nothing can be lost. `rebuild` is the call that error messages
 about a damaged metadata table name. Writes use the other functions, if the metadata table or the index is missing.
@@ -142,9 +142,9 @@ def build_lost_index(call: Call, *, bytes_max: int) -> tuple[str, ...]:
 
     A pending rollback whose process died is completed first: the files that it deletes would be indexed.
 
-    An index that cannot be built now is no error: writes then find records by reading the data files, and the note says
-    why. That is so if the data has more than `bytes_max` bytes, a JVM write is running, or a key has several rows. The
-    last reason stays: this handle of the table does not try again.
+    An index that cannot be built now is no error: writes then find records by reading the data files, and a note names
+    the cause: the data has more than `bytes_max` bytes, a JVM write is running, or a key has several rows. The last
+    cause stays: this handle of the table does not try again.
     """
     view = TableView.load(call.state)
     if lost_record_index(view) is None:

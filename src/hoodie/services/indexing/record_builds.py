@@ -41,7 +41,7 @@ from hoodie.services.indexing.life import (
     run_build,
     start_build,
 )
-from hoodie.services.indexing.switch import SwitchOn, differing, is_told_partitioned, on_properties
+from hoodie.services.indexing.switch import SwitchOn, differing, is_partitioned_by_type, on_properties
 from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, is_live
 from hoodie.timeline.owner import Owner
@@ -109,7 +109,7 @@ def check_buildable(view: TableView) -> None:
             "tables"
         )
     is_there = RECORD_INDEX in config.metadata_partitions and is_partitioned_record_index(view.store)
-    if is_there or is_told_partitioned(config):
+    if is_there or is_partitioned_by_type(config):
         raise UnsupportedError(
             f"{where} has a partitioned record index, which this release does not build; drop it with "
             't.index.drop("record") to build the record index of the whole table'

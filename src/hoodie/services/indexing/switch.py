@@ -1,4 +1,4 @@
-"""Switch the record index on and off, drop it, and tell how a pending build ends whose process died.
+"""Switch the record index on and off, drop it, and name the call that ends a pending build whose process died.
 
 All engines use the metadata partitions that `hoodie.table.metadata.partitions` names. While a rebuild replaces the
 index file groups, the property does not name the record index. In this time, and after a crash in it until the next
@@ -81,11 +81,11 @@ def index_properties(config: TableConfig) -> dict[str, str | None]:
     has the same guarantees, and a table has this type after its record index was dropped.
     """
     moves = partition_follows_columns(config) and config.merge_rule.mode is not MergeMode.CUSTOM
-    told = RECORD.stored_properties(config.raw, moves_by_default=moves)
+    properties = RECORD.stored_properties(config.raw, moves_by_default=moves)
     stored = config.raw.get(indexes.INDEX_TYPE_KEY)
     if stored and stored_index(config) is not GLOBAL_SIMPLE:
-        told[indexes.INDEX_TYPE_KEY] = stored
-    return {**told}
+        properties[indexes.INDEX_TYPE_KEY] = stored
+    return {**properties}
 
 
 def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict[str, str | None]:
@@ -103,7 +103,7 @@ def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict
         keys.METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(building)),
         **{switch.key: None for kind in (RECORD, PARTITIONED_RECORD) for switch in kind.switches},
     }
-    if is_told_partitioned(config):
+    if is_partitioned_by_type(config):
         changes[indexes.INDEX_TYPE_KEY] = None
     elif not is_partitioned and _finds_by_record_index(config):
         changes |= GLOBAL_SIMPLE.stored_properties(config.raw)
@@ -112,7 +112,7 @@ def off_properties(config: TableConfig, *, is_partitioned: bool = False) -> dict
     return changes
 
 
-def is_told_partitioned(config: TableConfig) -> bool:
+def is_partitioned_by_type(config: TableConfig) -> bool:
     """Return whether the stored index type is the partitioned record index."""
     return stored_index(config) is PARTITIONED_RECORD
 

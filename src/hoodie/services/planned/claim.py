@@ -63,7 +63,7 @@ class Execution(Protocol):
     """One attempt at a claimed plan (`executor.PlanExecution`)."""
 
     def run(self) -> ServiceResult:
-        """Write the files and complete the instant. The result has no instant if nothing of the plan is left."""
+        """Write the files and complete the instant. The result has no instant if no work of the plan is left."""
         ...
 
     def discard(self) -> None:
@@ -180,7 +180,7 @@ class ClaimedPlan(Generic[PlanT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a caller wants to execute: the plan of `instant_time`, or any plan but those of `skip` (requested times).
+    """What a caller will execute: the plan of `instant_time`, or any plan but those of `skip` (requested times).
 
     `properties` are the options of the call.
     """

@@ -1,6 +1,6 @@
 """Execute pending plans of a planned service: one, or all that no other process executes.
 
-`claim` grants the right to execute a plan. What the work of a plan is, each service says (`PlannedService.execution`).
+`claim` grants the right to execute a plan. Each service defines the work of its plans (`PlannedService.execution`).
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _checked(service: PlannedService[PlanT], call: Call) -> TableView:
 def _carry_out(
     service: PlannedService[PlanT], call: Call, claimed: ClaimedPlan[PlanT], times: PhaseTimes
 ) -> ServiceResult:
-    """Run one attempt at a claimed plan. A plan of which nothing is left is rolled back, with a note."""
+    """Run one attempt at a claimed plan. A plan without work left is rolled back, with a note."""
     execution = service.execution(call, claimed, times)
     try:
         reached(Step.BEGUN)
@@ -137,7 +137,7 @@ def _carry_out(
     if result.instant is None:
         claimed.give_back()
         roll_back_plan(service, call.state, claimed.instant_time, remove_plan=True)
-        left = f"the plan {claimed.instant_time} was rolled back: nothing of it was left to do"
+        left = f"the plan {claimed.instant_time} was rolled back: it had no work left"
         return replace(result, seconds=times.seconds(), notes=(*notes, *result.notes, left))
     claimed.end()
     return replace(result, seconds=times.seconds(), notes=(*notes, *result.notes))
@@ -154,7 +154,7 @@ class PlanExecution(ABC, Generic[PlanT]):
 
     @abstractmethod
     def run(self) -> ServiceResult:
-        """Write the files and complete the instant. The result has no instant if nothing of the plan is left."""
+        """Write the files and complete the instant. The result has no instant if no work of the plan is left."""
 
     def discard(self) -> None:
         """Undo after an error what only this service writes. Never raises an error."""

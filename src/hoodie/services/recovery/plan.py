@@ -110,7 +110,7 @@ def _completes_after(view: TableView, found: Instant, target: Instant) -> bool:
 
 
 def _is_compaction(view: TableView, found: Instant) -> bool:
-    """Return whether a completed instant is a compaction; only a merge-on-read table is asked for its metadata."""
+    """Return whether a completed instant is a compaction; reads its metadata only in a merge-on-read table."""
     if view.config.table_type is not TableType.MERGE_ON_READ:
         return False
     return view.commit_metadata(found).operation_type in (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT)
@@ -184,7 +184,7 @@ def _check_readable(view: TableView, newest: Instant | None) -> None:
 
 
 def _check_not_archived(view: TableView, target: Instant) -> None:
-    """Refuse if an instant after the target is archived: its files cannot be told from committed ones."""
+    """Refuse if an instant after the target is archived: its files look like committed ones."""
     start = view.timeline.start
     archive = view.archive()
     if (start is not None and start <= target.requested_time) or archive.newest_time() <= target.requested_time:
@@ -217,7 +217,7 @@ def _check_present(
 def _check_saved_state(
     view: TableView, saved: Mapping[str, Collection[str]], gone: Collection[Instant], target: Instant
 ) -> None:
-    """Refuse if the table without the instants `gone` has not the slices that the savepoint of `target` names.
+    """Raise unless removing `gone` leaves exactly the slices of the savepoint of `target`.
 
     A file group may have a newer base file, of a compaction that a restore keeps: it has the rows of the named files.
 

@@ -65,9 +65,9 @@ def restore(call: Call, commit: str, *, dry_run: bool = False) -> ServiceResult:
 
 
 def finish_restores(call: Call) -> None:
-    """Complete the pending restores whose process died; one that has no plan did nothing and is removed.
+    """Complete the pending restores whose process died; a restore without a plan did nothing and is removed.
 
-    Raises: as `restore`; UnsupportedError also if a plan does not name the commit to restore to.
+    Raises: as `restore`; UnsupportedError too if a plan does not name the commit to restore to.
     """
     for found in _pending(TableView.load(call.state)):
         plan = restore_plan(TableView.load(call.state), found)

@@ -44,7 +44,7 @@ def _roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = 
     """Roll back a pending instant: delete its data files and its instant files.
 
     The plan of a compaction or clustering is deleted too, so that another plan can include its file slices. With
-    `dry_run` nothing is changed, and the result says what would go.
+    `dry_run` nothing is changed, and the result lists what would go.
 
     Raises:
         InstantNotFoundError: the timeline has no such instant.
@@ -101,7 +101,7 @@ DROPPED_NOTE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackOptions:
-    """Options of a rollback: `chain` allows later instants to go too; `dry_run` only says what would go."""
+    """Options of a rollback: `chain` allows later instants to go too; `dry_run` only lists what would go."""
 
     chain: bool = False
     dry_run: bool = False
@@ -116,7 +116,7 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
     Raises:
         InstantNotFoundError: the timeline has no such instant.
         CommitConflictError: a writer or a service is running.
-        UnsupportedError: the instant cannot be rolled back; the message says why.
+        UnsupportedError: the instant cannot be rolled back; the message names the cause.
     """
     view = TableView.load(call.state)
     instant = _instant(view, instant_time)
@@ -167,10 +167,10 @@ def what_goes(view: TableView, operation: str, instants: Sequence[Instant]) -> S
 
 
 def notes_of(call: Call, done: Sequence[RolledBack]) -> tuple[str, ...]:
-    """Return notes about what was built anew; build the index and statistics that the table asks for and lacks.
+    """Return notes about what was built anew; build the index and statistics that the table requires and lacks.
 
-    They went with the metadata table, in this call or in one that died. Call it without the table's lock: an index is
-    built beside writers.
+    They went with the metadata table, in this call or in a call that died. Call it without the table's lock: an index
+    is built beside writers.
     """
     is_dropped = any(found.dropped_metadata_table for found in done)
     notes = [DROPPED_NOTE] if is_dropped else []

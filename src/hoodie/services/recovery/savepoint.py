@@ -13,7 +13,6 @@ from hoodie.commit.pending import PendingInstant
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config.option import checked_text
 from hoodie.errors import HistoryLostError, InstantNotFoundError, UnsupportedError
-from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
 from hoodie.progress import PhaseTimes
@@ -44,7 +43,7 @@ def plan_savepoint(view: TableView, commit: str, *, user: str = "", comment: str
             f"completed; create a savepoint of a later commit ({error})"
         ) from error
     for found in slices:
-        names.setdefault(found.partition_path, []).extend(_names(found))
+        names.setdefault(found.partition_path, []).extend(map(name_of, found.paths))
     return SavepointMetadata(
         savepointed_by=user,
         savepointed_at=time.time_ns() // 1_000_000,
@@ -59,7 +58,7 @@ def plan_savepoint(view: TableView, commit: str, *, user: str = "", comment: str
 def create_savepoint(
     state: TableState, instant: str | None = None, *, user: str = "", comment: str = ""
 ) -> ServiceResult:
-    """Create a savepoint of a completed commit; default: the one that completed last. A savepoint that exists is kept.
+    """Create a savepoint of a completed commit, by default the last completed. An existing savepoint is kept.
 
     A savepoint whose process died before the last step is completed.
 
@@ -92,7 +91,7 @@ def create_savepoint(
 
 
 def delete_savepoint(state: TableState, instant: str) -> ServiceResult:
-    """Delete a savepoint, also one that is half done; its files stay until a clean finds them obsolete.
+    """Delete a savepoint, even a half-done one; its files stay until a clean finds them obsolete.
 
     If commits after it are archived (`hoodie.archive.beyond.savepoint`), its commit is archived first.
 
@@ -176,7 +175,3 @@ def _check_not_cleaned(view: TableView, commit: str) -> None:
             f"{view.store.uri('')} cannot keep {commit}: a clean deleted files that it needs, and kept what instants "
             f"from {oldest} on need; create a savepoint of one of these"
         )
-
-
-def _names(found: FileSlice) -> list[str]:
-    return [name_of(path) for path in found.paths]

@@ -1,1 +1,1 @@
-"""Upgrade and downgrade: a table becomes one of another version, after a plan, and only when asked."""
+"""Upgrade and downgrade: a table gets another version, after a plan, and only by an explicit call."""

@@ -2,7 +2,7 @@
 
 One replacement of `hoodie.properties` is the step that moves the table. Before it, the timeline of the new version is
 written beside the old one and compared with it; after it, the metadata table is built. A process that dies before that
-step leaves a table of the old version, one that dies after it a table of the new version, and the same call goes on.
+step leaves a table of the old version; after it, a table of the new version; the same call goes on.
 The old timeline stays (`kept.py`).
 """
 
@@ -53,7 +53,7 @@ from hoodie.services.versions.timeline_copy import (
     instant_files,
     timeline_differences,
 )
-from hoodie.timeline import Instant, TableLock, layout_of, load_timeline
+from hoodie.timeline import TableLock, layout_of, load_timeline
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -107,7 +107,7 @@ def downgrade(call: Call, to: int, *, dry_run: bool) -> VersionResult:
 def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResult:
     """Move the table to another version, or only plan it. It holds the table's lock while the timeline is copied.
 
-    A plan reads the log files, and its notes name the damaged ones, which would stop the move. A move writes nothing
+    A plan reads the log files, and its notes name the damaged ones, which would stop the move. A move writes no file
     of the new version before its compaction is done.
 
     First dead writes are rolled back, pending compactions and cleans are finished, and all log files are compacted.
@@ -117,7 +117,7 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
     Memory: the contents of 256 instant files, the file slices of the table, and about 300 bytes an archived instant.
 
     Raises:
-        UnsupportedError: something is in the way, as the plan says; or another engine left a move unfinished.
+        UnsupportedError: something is in the way, which the plan names; or another engine left a move unfinished.
         CommitConflictError: writers are running.
         CorruptFileError: the copy differs from the original; the table stays as it was.
     """
@@ -197,7 +197,7 @@ def _damage(call: Call, view: TableView) -> tuple[str, ...]:
         return (f"the log files were not read: {error}",)
     return tuple(
         f"{view.store.uri(found.key)} is damaged, and stops the compaction of the move: {found.found}; `{remedy}` "
-        "says what helps"
+        "names the remedy"
         for found in damaged
     )
 
@@ -264,7 +264,7 @@ def _check_ready(view: TableView, plan: MovePlan) -> None:
 
 
 def _move_timeline(view: TableView, plan: MovePlan, lock: TableLock) -> dict[str, int]:
-    """Copy the timeline, compare it, and make it that of the table. Return counts."""
+    """Copy the timeline, compare it, and make it the table's timeline. Return counts."""
     store, names = view.store, f"{plan.old.value}-{plan.new.value}"
     update_table_config(store, {MOVE: f"{names} {COPYING}"})
     target = target_config(view, plan)
@@ -287,20 +287,17 @@ def _compare(view: TableView, target: TableConfig, copied: Copied) -> None:
     problems = timeline_differences(view.timeline, new.timeline)
     check_files(store, copied)
     archived = {(i.requested_time, i.action) for i in view.archive().completed()}
-    problems += [f"{time}.{action}" for time, action in sorted(archived ^ _keys(new.archive().completed()))]
+    copied_keys = {(i.requested_time, i.action) for i in new.archive().completed()}
+    problems += [f"{time}.{action}" for time, action in sorted(archived ^ copied_keys)]
     problems += sorted(_files(view.fact(list_slices)) ^ _files(list_slices(new)))
     if view.timeline.writes().instants and view.schema().arrow != new.schema().arrow:
         problems.append("the schema")
     if problems:
         raise CorruptFileError(
             f"expected the same instants, files and schema in the copy of the timeline, found differences in "
-            f"{', '.join(problems[:5])}; the table stays as it was. t.verify() may tell more",
+            f"{', '.join(problems[:5])}; the table stays as it was. t.verify() may find the cause",
             path=store.uri(layout.instant_folder()),
         )
-
-
-def _keys(instants: Iterable[Instant]) -> set[tuple[str, str]]:
-    return {(instant.requested_time, instant.action) for instant in instants}
 
 
 def _files(slices: Iterable[FileSlice]) -> set[str]:

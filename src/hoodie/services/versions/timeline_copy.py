@@ -1,6 +1,6 @@
 """Copy a timeline and its archive into the form of another table version, beside the old one.
 
-Nobody sees the copy until `hoodie.properties` names the new version: version 6 has its instants in `.hoodie`, later
+No reader sees the copy until `hoodie.properties` names the new version: version 6 has its instants in `.hoodie`, later
 versions in `.hoodie/timeline`. A copy can be repeated. docs/format/table.md §2.1 to §2.3, §2.6, §2.7 and §8.
 """
 
@@ -48,7 +48,7 @@ def archive_folder(config: TableConfig) -> str:
 
 
 def instant_files(store: Store, config: TableConfig) -> list[FileInfo]:
-    """Return the instant files of the active timeline in the form of these properties; also if it is not the table's.
+    """Return the instant files of the active timeline in the form of these properties; the table may have another form.
 
     A name that both forms have belongs to the folder in which it is.
     """
@@ -73,7 +73,7 @@ class Copied:
 
 
 def copy_timeline(view: TableView, target: TableConfig, fence: Fence) -> Copied:
-    """Make the timeline in the form of `target` equal to that of the view, whose instants are all completed.
+    """Make the timeline in the form of `target` equal to the view's timeline, whose instants are all completed.
 
     What an earlier attempt left in the place of the copy is deleted or overwritten. Call it under the table's lock.
     Memory: the contents of 256 files.
@@ -175,7 +175,7 @@ def _pending_action(store: Store, info: FileInfo, found: Instant, content: bytes
 
 
 def _commit(store: Store, info: FileInfo, found: Instant, content: bytes, target: TableConfig) -> bytes:
-    """Return commit metadata in the form of `target`; that of an inflight file only if it is commit metadata."""
+    """Return commit metadata in the form of `target`; other content of an inflight file is returned as it is."""
     try:
         metadata = CommitMetadata.parse(content, path=store.uri(info.path))
     except CorruptFileError:
