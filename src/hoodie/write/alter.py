@@ -203,7 +203,7 @@ def _reused_names(view: TableView, before: Record, after: Record) -> list[str]:
 
 
 def _refuse_empty_structs(view: TableView, before: Record, after: Record) -> None:
-    """Refuse a struct of which older files have no field: the JVM's Parquet reader fails on it.
+    """Refuse a struct if older files have none of its fields: the JVM's Parquet reader fails on it.
 
     Raises: SchemaMismatchError.
     """

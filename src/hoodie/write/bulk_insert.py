@@ -135,7 +135,7 @@ def _to_replace(write: WriteInstant, written: Written, partitions: Set[str]) -> 
     if not (filled or partitions or whole_table):
         write.notes.append("the data has no rows, so it names no partition to replace: no row of the table changed")
     if missing := sorted(partitions - filled - {found.partition_path for found in replaced}):
-        write.notes.append(f"the table has no partition {', '.join(missing)}, so nothing of it was replaced")
+        write.notes.append(f"the table has no partition {', '.join(missing)}, so no row was replaced there")
     return replaced
 
 
@@ -254,7 +254,7 @@ def _spread(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: s
     mode = option.get(setup.options)
     if sort is not None or asked is not _AUTO:
         if option.key in setup.call.properties:
-            raise InvalidConfigError(f"{option.key} says what sort and distribution say; omit it, or the arguments")
+            raise InvalidConfigError(f"{option.key} repeats sort and distribution; omit it, or the arguments")
     elif mode != option.default:
         sort, asked = _SORT_MODES[mode]
     exchange = _exchange(setup, sort)

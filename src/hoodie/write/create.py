@@ -264,9 +264,9 @@ def _check_supported(wanted: CreateOptions) -> None:
 
 
 def _index(wanted: CreateOptions, *, has_record_key: bool) -> IndexKind:
-    """Return the index. Without a record key the default is one that costs an append nothing (docs/automatic-keys.md).
+    """Return the index. Without a record key the default costs appends nothing (docs/automatic-keys.md).
 
-    So is the default of a version whose writers drop an index that their own options do not ask for.
+    So does the default of a version whose writers drop an index that their own options do not enable.
 
     Raises: as `index_kind`; UnsupportedError for an index that the version does not have.
     """
@@ -333,8 +333,8 @@ def _asked_mode(wanted: CreateOptions) -> str | MergeFunction | None:
     asked = [*(() if wanted.merge_mode is None else (wanted.merge_mode,)), *(mode.strip().lower() for mode in modes)]
     found = [mode.removesuffix("_ordering") if isinstance(mode, str) else mode for mode in asked]
     if any(mode != found[0] for mode in found):
-        told = {} if wanted.merge_mode is None else {"merge_mode": wanted.merge_mode}
-        raise InvalidConfigError(f"{told | names} are different merge rules: omit all but one")
+        given = {} if wanted.merge_mode is None else {"merge_mode": wanted.merge_mode}
+        raise InvalidConfigError(f"{given | names} are different merge rules: omit all but one")
     return found[0] if found else None
 
 

@@ -64,7 +64,7 @@ CREATION: Final = (*_LISTS, *_TEXTS, "table_version")
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options of a write that tell what its table is: `arguments` of `hoodie.create`, and table properties.
+    """The options of a write that define its table: `arguments` of `hoodie.create`, and table properties.
 
     `idle`: the options of JVM Hudi that have no effect here. `defaults`: properties of new tables that the options do
     not have.
@@ -160,12 +160,12 @@ class TableOptions:
             return True
         table = TableView.load(TableState(store))
         own = {"table_version": table.config.version.value, **self.arguments}
-        # The keys of the rows tell their encoding, which a new table needs as an option.
+        # The keys of the rows show their encoding, which a new table needs as an option.
         likened = replace(self, arguments=own, properties={NEW_KEY_ENCODING.key: "false", **self.properties})
         wanted = TableView.load(TableState(likened.scratch(schema, call)))
         columns = [[(found.name, found.type) for found in view.schema().arrow] for view in (table, wanted)]
-        told = (key for key in _DEFINITION if key != keys.NAME or "name" in self.arguments)
-        same = all(table.config.raw.get(key, "") == wanted.config.raw.get(key, "") for key in told)
+        defined = (key for key in _DEFINITION if key != keys.NAME or "name" in self.arguments)
+        same = all(table.config.raw.get(key, "") == wanted.config.raw.get(key, "") for key in defined)
         same = same and table.config.ordering_fields == wanted.config.ordering_fields
         index = table_index(wanted.config)
         fixed = [option.key for option in index.own_options if option.key in call]

@@ -57,7 +57,7 @@ class Distribution(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PiecePlanner:
-    """Divides staged runs into pieces, each of which becomes a file.
+    """Divides staged runs into pieces; each piece becomes a file.
 
     `record_bytes`: the known size of a record in a base file; None to measure it with a sample of the rows, if a
     partition needs more than one file. `tasks`: the number of files that are worth writing at once; above 0, partitions
@@ -74,7 +74,8 @@ class PiecePlanner:
         by_path: dict[str, list[StagedRun]] = {}
         for run in runs:
             by_path.setdefault(run.partition_path, []).append(run)
-        least = self._least_bytes
+        # Bytes from which a file may be made for the sake of another task.
+        least = self.context.sizing.max_file_bytes / 2
         if max((_arrow_bytes(found) for found in by_path.values()), default=0) <= min(least, self._full_bytes):
             return [tuple(found) for found in by_path.values()]
         record_bytes = self.record_bytes or self._measured(max(by_path.values(), key=_arrow_bytes))
@@ -83,17 +84,13 @@ class PiecePlanner:
         for own in by_path.values():
             size = record_bytes * sum(run.rows for run in own)
             at_once = min(math.ceil(self.tasks * size / total), int(size / least))
-            found += _divided(own, max(math.ceil(size / self._full_bytes), at_once))
+            count = max(math.ceil(size / self._full_bytes), at_once)
+            found += [tuple(own[start:end]) for start, end in _cuts([run.rows for run in own], count)]
         return found
 
     @property
     def _full_bytes(self) -> float:
         return self.context.sizing.max_file_bytes * _FILL
-
-    @property
-    def _least_bytes(self) -> float:
-        """Bytes from which a file may be made for the sake of another task."""
-        return self.context.sizing.max_file_bytes / 2
 
     def _measured(self, runs: Sequence[StagedRun]) -> float:
         """Write the first rows to a file in memory, and return its bytes for each of them."""
@@ -121,10 +118,6 @@ class PiecePlanner:
 def tasks_of(pieces: Sequence[Piece], count: int) -> list[tuple[Piece, ...]]:
     """Divide the pieces into at most `count` tasks of about the same size; their order stays."""
     return [tuple(pieces[start:end]) for start, end in _cuts([_arrow_bytes(piece) for piece in pieces], count)]
-
-
-def _divided(runs: Sequence[StagedRun], count: int) -> list[Piece]:
-    return [tuple(runs[start:end]) for start, end in _cuts([run.rows for run in runs], count)]
 
 
 def _cuts(sizes: Sequence[int], count: int) -> list[tuple[int, int]]:

@@ -50,8 +50,8 @@ def compare_batch(call: Call, data: Dataset, names: Sequence[str]) -> Report:
     """Tag a batch with two indexes, and report the differences. `data` has the key columns; others are ignored.
 
     `simple` and `bloom` search the whole table here, because the record index does not distinguish partitions. `bucket`
-    does not know which keys exist: where the other index finds a key, its file group is compared with that of the
-    key's bucket. Driver memory: 32 bytes for each row of the batch.
+    does not know which keys exist: where the other index finds a key, its file group is compared with the file group of
+    the key's bucket. Driver memory: 32 bytes for each row of the batch.
 
     Raises: InvalidConfigError if the table lacks an index; SchemaMismatchError, RecordKeyError for bad data;
         UnsupportedError if file groups do not obey the buckets.

@@ -65,9 +65,9 @@ class RebuiltProperties(ServiceResult):
 
 
 def rebuild_properties(store: Store, given: CreateOptions, *, dry_run: bool) -> RebuiltProperties:
-    """Write the properties of a table that lost them; with `dry_run` only say which, and what is a guess or missing.
+    """Write the properties of a table that lost them; with `dry_run` only list them, and what is a guess or missing.
 
-    `given`: what the caller knows. None for columns that are not known, an empty list if there are none. It costs one
+    `given`: facts from the caller. None for columns that are not known, an empty list if there are none. It costs one
     listing of the folder, and reads the first rows of up to five base files.
 
     Raises:
@@ -124,7 +124,7 @@ class _Files:
                 f"{where} is not a Hudi table: expected {PROPERTIES}, or instants in {HOODIE_FOLDER}/timeline, or in "
                 f"{HOODIE_FOLDER} (version 6), to rebuild it from"
             )
-        # A table without a metadata table does not tell its version: versions 8 and 9 have the same files.
+        # Without a metadata table the version is unknown: versions 8 and 9 have the same files.
         if version.has_completion_time_in_name and keys.VERSION in identity:
             version = TableVersion.of(int(identity[keys.VERSION]))
         config = new_table_config(NewTable(name="table", version=version, timezone=TimelineZone.UTC))
@@ -216,7 +216,7 @@ class _Files:
 
 @dataclass(slots=True)
 class _Found:
-    """The arguments of a new table, as far as they are found or given. `notes` say where each was found."""
+    """The arguments of a new table that are found or given. `notes` name the place where each was found."""
 
     files: _Files
     given: CreateOptions
@@ -237,7 +237,7 @@ class _Found:
                 if has_mode
                 else f"{keys.PAYLOAD_CLASS}={DEFAULT_PAYLOAD_CLASS}"
             )
-            self.notes.append(f"guess: {rule}: no file tells the merge mode")
+            self.notes.append(f"guess: {rule}: no file contains the merge mode")
         properties = {
             keys.HIVE_STYLE: str(is_hive_style).lower(),
             keys.URL_ENCODE: str(any(map(_ENCODED.search, self.files.partition_paths))).lower(),
@@ -259,7 +259,7 @@ class _Found:
     def _key_encoding(
         self, record_key: str | Sequence[str] | None, partition_by: str | Sequence[str] | None
     ) -> dict[str, str]:
-        """Return the option that tells how complex keys of one field are written, if the version has two encodings."""
+        """Return the option for the encoding of complex keys of one field, if the version has two encodings."""
         keys_, paths = ((found,) if isinstance(found, str) else found or () for found in (record_key, partition_by))
         is_complex = len(keys_) == 1 and (len(paths) > 1 or self.given.key_generator is not None)
         if not is_complex or self.files.view.config.version.names_single_complex_key or not self.files.samples:
@@ -272,7 +272,7 @@ class _Found:
             return self.given.record_key
         found = _key_columns(self.files.samples)
         if found is None:
-            self.missing.append("the record key columns (record_key=, --key): stored rows do not tell them")
+            self.missing.append("the record key columns (record_key=, --key): stored rows do not name them")
         else:
             rows = sum(batch.num_rows for batch in self.files.samples)
             self.notes.append(
@@ -301,7 +301,7 @@ class _Found:
         if self.given.name is None and keys.NAME in self.files.identity:
             return self.files.identity[keys.NAME].removesuffix(_SUFFIX)
         if self.given.name is None:
-            self.notes.append("guess: the name of the table is that of its folder")
+            self.notes.append("guess: the table has the name of its folder")
         return self.given.name
 
     def _index(self) -> str | None:
@@ -326,7 +326,7 @@ class _Found:
             return self.given.properties[keys.TIMEZONE]
         for info in self.files.instant_files:
             instant = view.layout.parse(info)
-            # In version 6 the completion time is that of the file: the time in its name is the requested time.
+            # In version 6 the file's change time is the completion time: the time in its name is the requested time.
             is_named = instant is not None and view.layout.names_completion_time
             time = None if instant is None else instant.completion_time if is_named else instant.requested_time
             if instant is None or not time or not (is_named or instant.state is State.REQUESTED):

@@ -109,7 +109,7 @@ def _compact(
             logs, groups = sum(len(found.log_files) for found in now), len(now)
         except Exception as error:
             notes = (
-                "the table could not be loaded after this write, which is committed; the backlog is that of before its "
+                "the table could not be loaded after this write, which is committed; the backlog is from before its "
                 f"compaction: {error}",
             )
     backlog = logs / max(groups, 1)
@@ -129,7 +129,7 @@ _SMALL_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagging:
-    """What tagging tells of the rows of a write.
+    """Counts of moved, ignored and duplicate rows of a write.
 
     `moves` rows were deleted in one partition and inserted in another; they count as updates. `counts`: rows that were
     merged or dropped before the files were written.

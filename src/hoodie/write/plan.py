@@ -279,7 +279,7 @@ def record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str
 
 
 def known_record_bytes(view: TableView, stored: Mapping[str, str]) -> float | None:
-    """Return the bytes of one record from the option or the newest commits; None if neither tells."""
+    """Return the bytes of one record from the option or the newest commits; None if neither has them."""
     fixed = writes.RECORD_BYTES.get(stored)
     if fixed:
         return float(fixed)

@@ -46,7 +46,7 @@ class Preparation:
     same key can be collected in their order. `keys_only`: the rows only name keys to delete. `any_partition`: such keys
     are looked up in every partition, so that the partition columns may be missing. `key_source`: with automatic keys,
     the column of the record keys has empty texts here in rows that get new keys; the consumer of the change batches
-    makes the keys. `loose`: columns of which the write must know whether they have nulls.
+    makes the keys. `loose`: columns whose nulls must be reported to the write.
     """
 
     schema: pa.Schema
@@ -87,7 +87,7 @@ class Preparation:
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Convert full rows: inserts, updates, and rows that are marked as deletes.
 
-        A column `KIND`, which a merge computes, tells the kind of each row.
+        A column `KIND`, which a merge computes, contains the kind of each row.
         """
         keep = [name for name in batch.schema.names if name not in _NO_DATA]
         if flags_deletes(batch.schema) and IS_DELETED not in self.schema.names:
@@ -228,7 +228,7 @@ def process(
 class _NullWatch(Generic[Result]):
     """Callable for workers: the consumer, whose last result is the loose columns that have a null in the task's rows.
 
-    Rows that delete a record are not asked: they are not stored.
+    Rows that delete a record are left out: they are not stored.
     """
 
     consume: Consume[Result]
@@ -242,12 +242,9 @@ class _NullWatch(Generic[Result]):
         for batch in batches:
             open_paths = self.loose - found
             if open_paths:
-                found |= paths_with_null(without_deletes(batch.select([KIND, *self._columns(open_paths)])), open_paths)
+                columns = sorted({path.split(".")[0] for path in open_paths})
+                found |= paths_with_null(without_deletes(batch.select([KIND, *columns])), open_paths)
             yield batch
-
-    @staticmethod
-    def _columns(paths: Paths) -> list[str]:
-        return sorted({path.split(".")[0] for path in paths})
 
 
 def stage(

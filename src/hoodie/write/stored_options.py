@@ -45,14 +45,14 @@ def store_options(state: TableState, changes: Mapping[str, str | None]) -> Alter
         check_writable(view)
         stored = view.config.raw
         checked_options(view.config, {key: text for key, text in changes.items() if text is not None})
-        told = tuple(
+        changed = tuple(
             f"{key}: {stored.get(key, 'not set')} -> {'not set' if text is None else text}"
             for key, text in changes.items()
             if stored.get(key) != text
         )
         update_table_config(state.store, dict(changes))
     notes = tuple(f"{key} is not stored" for key, text in changes.items() if text is None and key not in stored)
-    return AlterResult(operation="set properties", changes=told, seconds=watch.seconds(), notes=notes)
+    return AlterResult(operation="set properties", changes=changed, seconds=watch.seconds(), notes=notes)
 
 
 def _refuse_fixed(key: str) -> None:

@@ -2,7 +2,7 @@
 
 The commit of a batch names the batch (format/instants/sink_checkpoint.py). A batch that a completed commit names, or a
 later one of the same stream, is not written again. That is checked before the write, and again under the table's lock,
-so that of two attempts of one batch only one commits. docs/streaming.md.
+so only one of two attempts of a batch commits. docs/streaming.md.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _Once:
 def _gap(
     view: TableView, batch: SinkCheckpoint, newest: tuple[Instant, SinkCheckpoint] | None
 ) -> tuple[str, int] | None:
-    """Return what `_Once.gap` says: a query of Spark commits each batch, empty ones too, so none lacks a commit."""
+    """Return `_Once.gap`: a query of Spark commits each batch, empty ones too, so none lacks a commit."""
     if newest is None:
         return ("", -1) if batch.batch > 0 and batch.query is not None else None
     instant, found = newest

@@ -95,7 +95,7 @@ def test_an_overwrite_without_rows_says_that_it_changed_nothing(type: str) -> No
     assert counts(result) == {}
     assert result.notes == ("the data has no rows, so it names no partition to replace: no row of the table changed",)
     (note,) = table.insert_overwrite(none, partitions=["city=none"]).notes
-    assert note == "the table has no partition city=none, so nothing of it was replaced"
+    assert note == "the table has no partition city=none, so no row was replaced there"
     assert table.count() == 3
     assert table.insert_overwrite(trips(("e", 1, 1.0, "nyc"))).notes == ()
     assert (table.insert_overwrite_table(none).notes, table.count()) == ((), 0)

@@ -168,8 +168,8 @@ def test_the_option_of_the_jvm_says_the_same() -> None:
 CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
     ({"distribution": "even"}, "distribution='even': expected one of none, partition, auto"),
     ({"distribution": "none", "sort": "global"}, "the sort decides which rows come together; omit one"),
-    ({"distribution": "partition", "properties": {_SORT_MODE: "NONE"}}, f"{_SORT_MODE} says what sort and"),
-    ({"sort": ["n"], "properties": {_SORT_MODE: "NONE"}}, f"{_SORT_MODE} says what sort and"),
+    ({"distribution": "partition", "properties": {_SORT_MODE: "NONE"}}, f"{_SORT_MODE} repeats sort and"),
+    ({"sort": ["n"], "properties": {_SORT_MODE: "NONE"}}, f"{_SORT_MODE} repeats sort and"),
     ({"properties": {_SORT_MODE: "PARTITION_SORT"}}, "one of auto, none, global_sort, partition_path_repartition"),
 ]
 

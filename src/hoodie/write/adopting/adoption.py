@@ -55,7 +55,7 @@ _HOLD_ALL_ROWS: Final = frozenset({"global_simple", "global_bloom"})
 """Indexes by which an upsert gathers the rows of a key of all partitions in memory (`Index.needs_exchange`)."""
 _SHOWN: Final = 5
 _CORES_MAX: Final = 4
-"""With more cores, streams that stage their rows are faster than one that reads while threads encode row groups."""
+"""With more cores, several streams that stage their rows are faster than one stream whose threads encode row groups."""
 _OPEN_PARTITIONS_MAX: Final = 64
 """One stream holds at most 256 MiB of rows of its open files: of more partitions, row groups would be small."""
 

@@ -117,7 +117,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the key columns of all files on threads, as often as asked."""
+    """Reads the key columns of all files on threads, any number of times."""
 
     rows: SourceRows
     generator: KeyGenerator

@@ -122,7 +122,7 @@ def _problem(file: SourceFile, rows: SourceRows, generator: KeyGenerator, types:
 def refuse_other_rows(now: TableView) -> None:
     """Refuse to add the rows of files to a table that got rows since the adoption was planned.
 
-    Raises: CommitConflictError if the table has a completed write, except that of skeleton files.
+    Raises: CommitConflictError if the table has a completed write, except the write of skeleton files.
     """
     others = [instant.requested_time for instant in now.completed_writes() if instant.requested_time != INSTANT]
     if others:

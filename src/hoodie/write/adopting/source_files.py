@@ -84,8 +84,7 @@ class Found:
 def find_in_folder(store: Store) -> Found:
     """List the files of a folder.
 
-    Raises: InvalidConfigError if the folder has no files, or is that of a Delta, Iceberg or Hudi table; as
-        `values_of_folders`.
+    Raises: InvalidConfigError if the folder has no files, or is a Delta, Iceberg or Hudi table; as `values_of_folders`.
     """
     listed = store.list("", recursive=True)
     _refuse_tables(store, [info.path for info in listed])

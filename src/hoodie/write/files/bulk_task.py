@@ -80,7 +80,7 @@ class BulkWrite:
 class _BulkFiles:
     """The open files of one task, by partition path. A context manager: files that are still open are abandoned.
 
-    `numbers`: the number of the task in the sequence numbers of its rows; default is that of the attempt.
+    `numbers`: the number of the task in the sequence numbers of its rows; default is the attempt's number.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class _BulkFiles:
             file.writer.abandon()
             if not is_marked:
                 with suppress(Exception):
-                    self._store.delete(file.writer.path)  # nobody else would find it
+                    self._store.delete(file.writer.path)  # no rollback would find it
 
 
 @dataclass(slots=True)

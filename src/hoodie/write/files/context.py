@@ -99,7 +99,7 @@ class RowCounts:
     duplicates: int = 0
     """Rows that were merged into another row of the batch with the same key."""
     undecided: int = 0
-    """Rows logged for a known key, of which the ordering values decide at the next read whether they win."""
+    """Rows logged for a known key; their ordering values decide at the next read whether they win."""
     unordered: int = 0
     """Ignored or undecided rows without an ordering value."""
     hidden: int = 0

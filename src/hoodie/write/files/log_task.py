@@ -184,7 +184,7 @@ class _Append:
         return True
 
     def _count_undecided(self, changes: pa.Table, kinds: npt.NDArray[np.int8]) -> None:
-        """Count the rows of which only a merge with the stored rows tells whether they win."""
+        """Count the rows that win or lose only in a merge with the stored rows."""
         merger = self.context.merger
         if merger.logged_ordering:
             undecided = changes.filter(pa.array(kinds != Kind.DELETE))

@@ -1,7 +1,7 @@
 """Find out whether the changes of a file group change anything, before a new file is begun.
 
-This is asked in tables with ordering columns. A row that loses against its stored row changes nothing; neither does a
-row that equals it in all columns, as those of a batch that was sent again. docs/decisions/0019-nothing-to-write.md.
+Used in tables with ordering columns. A row that loses against its stored row changes nothing; neither does a row that
+equals it in all columns, as the rows of a repeated batch. docs/decisions/0019-nothing-to-write.md.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ChangeProbe:
         return not are_same_rows(older, merged.rows.select(data))
 
     def wins_any(self, stored: pa.Table) -> bool:
-        """Return whether a change wins against one of these stored rows, of which only the ordering is known."""
+        """Return whether a change wins against one of these stored rows, which have only their ordering columns."""
         here, incoming = self._meet(stored)
         newer = self._changes.take(pa.array(incoming))
         wins = self._context.merger.newer_wins(stored.take(pa.array(here)), newer)
