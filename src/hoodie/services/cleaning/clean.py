@@ -246,7 +246,7 @@ def clean_under_lock(call: Call, view: TableView) -> tuple[CleanResult, TableVie
     A clean is due. None, and nothing is changed, if it is not small, or if another one is pending: `clean` does it
     without that lock. Returns the result, and the table after the clean.
 
-    Raises: as `clean`, but it frees nothing of a full disk; CommitConflictError if the lock was lost. The write stays
+    Raises: as `clean`, but it frees no space on a full disk; CommitConflictError if the lock was lost. The write stays
     committed.
     """
     if pending_cleans(view):
