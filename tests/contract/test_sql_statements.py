@@ -47,7 +47,7 @@ def test_statements_of_a_session(lane: Lane) -> None:
     if session is not None:
         views = [view.name for view in session.catalog.listTables()]
         assert not [view for view in views if view.startswith("hoodie_") and len(view) > len("hoodie_news")]
-        with pytest.raises(InvalidConfigError, match="path of a temporary view"):
+        with pytest.raises(InvalidConfigError, match="no path for a temporary view"):
             hoodie.sql(session, "DELETE FROM hoodie_news")
         fine = odd.append_column("at", pa.array([1, 2], pa.timestamp("ns")))
         with pytest.raises(SchemaMismatchError, match="column 'at'"):

@@ -1,4 +1,4 @@
-"""`help(t.upsert)` and its siblings: what data each write takes, all errors, and an example (the doctests run it)."""
+"""`help(t.upsert)` and its siblings: the data that each write takes, all errors, and an example (a doctest)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def text_of(method: str) -> str:
 @pytest.mark.parametrize("method", WRITES)
 def test_a_write_lists_its_arguments_and_errors_and_has_an_example(method: str) -> None:
     found = text_of(method)
+    errors = text_of("upsert") if "Raises: as `upsert`" in found else found
     expected = ERRORS if method in ("delete_where", "delete_partitions", "update") else (*ERRORS, *OF_ROWS)
-    assert [name for name in expected if name not in found] == []
+    assert [name for name in expected if name not in errors] == []
     arguments = [name for name in inspect.signature(getattr(hoodie.Table, method)).parameters if name != "self"]
     assert [name for name in arguments if f"{name}:" not in found] == []
     assert f">>> t.{method}(" in found or f"= t.{method}(" in found
