@@ -81,6 +81,10 @@ _CLEAR_WAIT_MS = 5_000
 """How long a writer that lost its instant waits for the lock to delete its files; this is not urgent."""
 
 
+FollowUp = Callable[[TableView], TableView]
+"""What follows a completed instant under its lock: it gets the table, and returns the table after what it did."""
+
+
 class Completion(Protocol):
     """The steps that complete an instant. All methods run under the table's lock; `now` was loaded under it."""
 
@@ -202,11 +206,10 @@ class PendingInstant:
         if found is None or found.is_completed or not self._owns(now, found):
             raise self._lost(now)
 
-    def finish(self, completion: Completion, follow_up: Callable[[TableView], TableView] | None = None) -> Instant:
+    def finish(self, completion: Completion, follow_up: FollowUp | None = None) -> Instant:
         """Complete the instant under the table's lock, in one atomic step.
 
-        `follow_up` gets the table with the completed instant, while the lock is still held, and returns the table after
-        what it did. It raises no error.
+        `follow_up` runs while the lock is still held. It raises no error.
 
         Raises: CommitConflictError if another process owns the instant or `completion` finds a conflict. After this and
             every other error, the instant is not completed, unless the message calls the outcome unknown.

@@ -18,7 +18,7 @@ from hoodie.commit.conflicts import (
 )
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.metadata_table import commit_metadata
-from hoodie.commit.pending import PendingInstant
+from hoodie.commit.pending import FollowUp, PendingInstant
 from hoodie.commit.rollback import RolledBack
 from hoodie.commit.steps import Step, reached
 from hoodie.config import clustering, concurrency, writes
@@ -86,7 +86,7 @@ class WriteInstant:
         replaced: Mapping[str, Sequence[str]] | None = None,
         columns: Mapping[str, str] | None = None,
         is_global: bool = False,
-        follow_up: Callable[[TableView], TableView] | None = None,
+        follow_up: FollowUp | None = None,
     ) -> Instant:
         """Commit the files of `stats`, in one atomic step.
 

@@ -44,10 +44,12 @@ def clear_metadata_table(table: DataTable) -> None:
 
     In an object store, answers to requests sent ahead may show that the lock is held and that there are no files.
     """
-    table.ensure_held()
-    if not table.store.spec.is_remote or table.store.list(METADATA_FOLDER, recursive=True):
+    if table.store.spec.is_remote:
         table.ensure_held()
-        table.store.delete_folder(METADATA_FOLDER)
+        if not table.store.list(METADATA_FOLDER, recursive=True):
+            return
+    table.ensure_held()
+    table.store.delete_folder(METADATA_FOLDER)
 
 
 def create_metadata_properties(store: Store, config: TableConfig) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hoodie.commit.call import Call, ChoosePartitions
+from hoodie.commit.pending import FollowUp
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.engine import TaskContext
 from hoodie.errors import HoodieError
@@ -17,7 +18,6 @@ from hoodie.index.record import StagedEntries, WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.slices import list_slices
-from hoodie.view.table_view import TableView
 from hoodie.write.attempt import begin
 from hoodie.write.files.context import Written
 from hoodie.write.result import WRITE_PHASES
@@ -30,10 +30,6 @@ Removed = tuple[WriteInstant, int | None]
 _FOOTER_BYTES = 64 * 1024
 _FOOTERS_MAX = 1000
 """More footers are not read for a number in the result: each costs a request."""
-
-
-FollowUp = Callable[[TableView], TableView]
-"""As for `WriteInstant.commit`."""
 
 
 def remove_partitions(

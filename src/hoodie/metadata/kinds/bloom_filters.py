@@ -24,6 +24,7 @@ from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.filter_row import FILTER_FIELD, FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
+from hoodie.format.table.call_options import effective_options
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.delta_commit import FileGroupDelta, write_base
@@ -177,7 +178,7 @@ def written_filters(table: DataTable, options: Mapping[str, str]) -> FilterOptio
     is_read = (
         indexes.INDEX_TYPE.get(options, table.config.raw) in _BLOOM_INDEXES or BLOOM_FILTERS in table.named_partitions
     )
-    if not is_read and BloomFiltersKind().wanted(table, {**table.config.raw, **options}) is None:
+    if not is_read and BloomFiltersKind().wanted(table, effective_options(table.config, options)) is None:
         return None
     return filter_options(options)
 

@@ -23,6 +23,7 @@ from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, col
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
 from hoodie.format.metadata_table.value_types import is_read_without_type
 from hoodie.format.schema.table_schema import META_FIELDS, avro_to_arrow, with_meta_fields, without_meta_fields
+from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
@@ -234,7 +235,7 @@ def written_columns(
     schema = _in_files(table, schema)
     stored = indexed_columns(table) if stored is None else stored
     if stored is None:
-        added = ColumnStatsKind().wanted(table, {**table.config.raw, **(options or {})})
+        added = ColumnStatsKind().wanted(table, effective_options(table.config, options or {}))
         return None if added is None else added.columns
     if not _names_columns(table):
         return _every_column(schema, table.config.raw)

@@ -13,6 +13,7 @@ from hoodie.config import writes
 from hoodie.errors import UnsupportedError
 from hoodie.files.base_file import ParquetOptions
 from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.format.table.call_options import effective_options
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.kinds.bloom_filters import BloomFiltersKind, written_filters
 from hoodie.metadata.kinds.column_stats import ColumnStatsKind, written_columns
@@ -86,7 +87,7 @@ class KindRegistry:
 
     def wanted(self, table: DataTable, properties: Mapping[str, str]) -> tuple[PartitionKind, ...]:
         """Return the partitions that the first commit of a table adds, because options of the call or table ask so."""
-        options = {**table.config.raw, **properties}
+        options = effective_options(table.config, properties)
         leaders = [found for kind in self.built if (found := kind.wanted(table, options)) is not None]
         return tuple(
             kind
