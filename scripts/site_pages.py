@@ -46,9 +46,9 @@ ARGUMENTS = (
 )
 # What public methods return, and what these results have.
 RETURNED = (
-    "hoodie.services.results.ServiceResult",
-    "hoodie.services.results.Report",
-    "hoodie.services.results.Finding",
+    "hoodie.results.ServiceResult",
+    "hoodie.results.Report",
+    "hoodie.results.Finding",
     "hoodie.read.changes.ChangedRows",
     "hoodie.read.dataset.TableDataset",
     "hoodie.read.inspect.Inspection",

@@ -13,7 +13,7 @@ from tests.tidy.sources import PUBLIC, ROOT, Source, for_each, package_sources
 # Highest first. A room imports rooms of earlier lines only; docs/architecture.md shows the same picture.
 LINES = (
     ("errors", "config", "progress", "display"),
-    ("arguments", "format"),
+    ("arguments", "format", "results"),
     ("storage",),
     ("engine",),
     ("records",),

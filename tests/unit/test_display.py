@@ -7,7 +7,7 @@ import pytest
 
 import hoodie
 from hoodie.display import html_facts, size_text
-from hoodie.services.results import Finding, Report, ServiceResult
+from hoodie.results import Finding, Report, ServiceResult
 from hoodie.timeline import Timeline
 from hoodie.write.result import WriteResult
 from tests.support.fault_store import FaultStore

@@ -11,7 +11,7 @@ import typer
 import hoodie
 from hoodie.cli.input import InputOptions, open_files
 from hoodie.cli.options import Call, NullTexts, Properties, pairs, table_command
-from hoodie.services.results import Report, ServiceResult
+from hoodie.results import Report, ServiceResult
 
 app = typer.Typer(
     help="Switch indexes; build, drop, check and compare the record index and column statistics.",

@@ -14,7 +14,7 @@ import typer
 
 import hoodie
 from hoodie.cli.terminal import print_answer, progress_bar
-from hoodie.services.results import Report
+from hoodie.results import Report
 
 DIFFERENT = 1
 """Exit code of a check that found differences."""

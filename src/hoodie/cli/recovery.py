@@ -9,7 +9,7 @@ import typer
 import hoodie
 from hoodie.cli.options import Call, Execute, Properties, pairs, table_command
 from hoodie.cli.terminal import Answer
-from hoodie.services.results import Report, ServiceResult
+from hoodie.results import Report, ServiceResult
 
 FOUND = 3
 """Exit code of `hoodie verify` if it found errors. Warnings alone do not fail."""

@@ -15,8 +15,8 @@ import hoodie
 from hoodie.cli.options import Call, Properties, pairs, table_command
 from hoodie.cli.terminal import Answer, print_answer, print_error, progress_bar
 from hoodie.format.table.call_options import check_call_options
+from hoodie.results import ServiceResult
 from hoodie.services.planned.pending import PendingPlans
-from hoodie.services.results import ServiceResult
 
 Instant = Annotated[
     str | None, typer.Option("--instant", metavar="TIME", help="Execute the plan with this requested time.")

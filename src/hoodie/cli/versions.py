@@ -8,7 +8,7 @@ import typer
 
 from hoodie.cli.options import Call, Execute, Properties, pairs, table_command
 from hoodie.cli.terminal import progress_bar
-from hoodie.services.results import ServiceResult
+from hoodie.results import ServiceResult
 
 
 @table_command()

@@ -23,11 +23,11 @@ from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.table_config import TableType
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.progress import PhaseTimes
+from hoodie.results import OnResult, ServiceResult
 from hoodie.services.cleaning.partitions import CleanOptions
 from hoodie.services.cleaning.plan import earliest_to_retain
 from hoodie.services.clustering.clustering import INLINE_CLUSTERING
 from hoodie.services.clustering.plan import Trigger, last_clustering, writes_since
-from hoodie.services.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.timeline import Action, ArchiveLimits, Instant, archive_instants
 from hoodie.view.commit_cache import ArchivingHold
@@ -290,8 +290,7 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
         with times.phase("plan"):
             plan = plan_archiving(view, _rules(call, view))
         return _result(plan, times, dry_run=True)
-    with call.state.table_lock(call.properties) as lock:
-        view = TableView.load(call.state, lock)
+    with TableView.locked(call.state, call.properties) as view:
         with times.phase("plan"):
             rules = _rules(call, view)
             plan = plan_archiving(view, rules)
@@ -306,7 +305,7 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
                 plan.instants,
                 archive_name=view.config.archive_name,
                 limits=ArchiveLimits.of(effective_options(view.config, call.properties)),
-                fence=lock,
+                fence=view.held_lock,
             )
     return _result(plan, times)
 

@@ -20,6 +20,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.table_config import TableType
 from hoodie.progress import PhaseTimes
+from hoodie.results import OnResult, ServiceResult
 from hoodie.services.archiving import ARCHIVE
 from hoodie.services.cleaning.clean import CLEAN, DISK_FULL, clean_under_lock
 from hoodie.services.clustering.clustering import CLUSTERING, INLINE_CLUSTERING, cluster_if_due
@@ -29,7 +30,6 @@ from hoodie.services.compaction.log_compaction import schedule_log_compaction
 from hoodie.services.compaction.plan import Trigger
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.planned.executor import execute_waiting, has_waiting_plan
-from hoodie.services.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.services.ttl import EXPIRE
 from hoodie.timeline import Action

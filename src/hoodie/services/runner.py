@@ -18,10 +18,10 @@ from hoodie.arguments import check_methods
 from hoodie.commit.call import Call, Occasion
 from hoodie.errors import InvalidConfigError, TableNotFoundError
 from hoodie.format.table.call_options import effective_options
+from hoodie.results import OnResult, ServiceResult
 from hoodie.services.compaction.compaction import compact_once
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.registry import all_services
-from hoodie.services.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.view.table_view import TableView
 

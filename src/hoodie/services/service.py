@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hoodie.commit.call import Call
-from hoodie.services.results import OnResult
+from hoodie.results import OnResult
 from hoodie.view.table_view import TableView
 
 

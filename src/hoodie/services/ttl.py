@@ -23,7 +23,7 @@ from hoodie.format.filenames import PARTITION_METADATA_NAME
 from hoodie.format.table.call_options import check_call_options, effective_options
 from hoodie.format.table.properties import PartitionMetadata
 from hoodie.progress import PhaseTimes
-from hoodie.services.results import OnResult, ServiceResult
+from hoodie.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import to_instant_time

@@ -13,6 +13,7 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.index import HBASE, RECORD, index_kind, stored_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.read.times import When, completion_of
+from hoodie.results import Report, ServiceResult
 from hoodie.services.indexing.change import SwitchWish, switch_index
 from hoodie.services.indexing.file_builds import build_partition, drop_partition, verify_partition
 from hoodie.services.indexing.hbase import build_hbase_index, drop_hbase_index, verify_hbase_index
@@ -20,7 +21,6 @@ from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.record_builds import build_record_index
 from hoodie.services.indexing.switch import drop_record_index
 from hoodie.services.indexing.verify import verify_changes, verify_record_index
-from hoodie.services.results import Report, ServiceResult
 from hoodie.table.sessions import engine_and_dataset
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView

@@ -9,12 +9,12 @@ from hoodie.arguments import check_methods
 from hoodie.table.context import TableContext, Text
 
 if TYPE_CHECKING:
+    from hoodie.results import Report, ServiceResult
     from hoodie.services.cleaning.clean import CleanResult
     from hoodie.services.clustering.clustering import PendingClusterings
     from hoodie.services.clustering.plan import SmallFiles
     from hoodie.services.compaction.compaction import PendingCompactions
     from hoodie.services.planned.coordination import Coordinator
-    from hoodie.services.results import Report, ServiceResult
     from hoodie.services.runner import Compactor, ServiceRunner
     from hoodie.services.ttl import ExpiredResult
     from hoodie.services.versions.move import VersionResult

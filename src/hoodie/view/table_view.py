@@ -6,7 +6,8 @@ table share a cache of completed instants, which never change either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 from hoodie.errors import InstantNotFoundError, InvalidConfigError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slice_read import slice_read
-from hoodie.files.table_properties import KEEP_FOLDER
+from hoodie.files.table_properties import KEEP_FOLDER, finish_update
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
@@ -92,6 +93,23 @@ class TableView:
             else:
                 forget_answers(archive_folder(config))
         return view
+
+    @classmethod
+    @contextmanager
+    def locked(
+        cls, state: TableState, properties: Mapping[str, str] | None = None, *, finishes_update: bool = False
+    ) -> Iterator[TableView]:
+        """Hold the table's lock in a `with` block, which gets the table as it is under the lock.
+
+        `properties`: options of the call. `finishes_update`: complete a change of the table's properties first, whose
+        writer stopped before its end.
+
+        Raises: as `load`; LockTimeoutError; InvalidConfigError for a wrong option.
+        """
+        with state.table_lock(properties) as lock:
+            if finishes_update:
+                finish_update(state.store)
+            yield cls.load(state, lock)
 
     def refreshed(self, lock: TableLock | None = None) -> TableView:
         """Load the same table as it is now, also from a view of the past. Arguments, cost and errors as `load`.

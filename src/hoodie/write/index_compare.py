@@ -22,10 +22,10 @@ from hoodie.index import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIM
 from hoodie.index.bloom.index import BloomIndex
 from hoodie.index.bucket import BucketRule, bucket_rule, file_ids_by_bucket
 from hoodie.index.record import RecordIndex
+from hoodie.index.record.state import IndexedState, consistent_state
 from hoodie.index.simple import SimpleIndex
 from hoodie.records.change import RECORD_KEY
-from hoodie.services.indexing.verify import IndexedState, consistent_state
-from hoodie.services.results import EXAMPLES_MAX, Finding, Report
+from hoodie.results import EXAMPLES_MAX, Finding, Report
 from hoodie.storage import Store
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView

@@ -35,7 +35,7 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import INDEX_DEFINITIONS, METADATA_FOLDER, METADATA_PROPERTIES
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
-from hoodie.services.results import ServiceResult
+from hoodie.results import ServiceResult
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import HOODIE_FOLDER, Action, State, layout_of, ms_of_instant_time
 from hoodie.view.listing import list_from_storage

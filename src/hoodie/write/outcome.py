@@ -16,9 +16,9 @@ from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.index import LookUpCost
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
+from hoodie.results import ServiceResult
 from hoodie.services.compaction.compaction import compact_inline
 from hoodie.services.registry import clean_with_write, run_after_write
-from hoodie.services.results import ServiceResult
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 from hoodie.write.files.context import RowCounts, Written

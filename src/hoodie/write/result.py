@@ -8,7 +8,7 @@ from typing import Final
 
 from hoodie.display import Result, seconds_text, size_text
 from hoodie.index.api import LookUpCost
-from hoodie.services.results import ServiceResult
+from hoodie.results import ServiceResult
 
 WRITE_PHASES: Final = ("stage", "tag", "write", "index", "commit")
 """The phases whose seconds every write reports."""

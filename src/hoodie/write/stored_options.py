@@ -9,7 +9,7 @@ from hoodie.commit.writable import check_writable
 from hoodie.config import indexes
 from hoodie.config.writes import DURABLE_KEY, PYTHON_MERGER_KEY
 from hoodie.errors import InvalidConfigError
-from hoodie.files.table_properties import finish_update, update_table_config
+from hoodie.files.table_properties import update_table_config
 from hoodie.format.table.call_options import is_table_property
 from hoodie.index import INDEXES
 from hoodie.metadata.kinds.registry import KINDS
@@ -39,9 +39,7 @@ def store_options(state: TableState, changes: Mapping[str, str | None]) -> Alter
     watch = PhaseTimes("commit")
     for key in changes:
         _refuse_fixed(key)
-    with watch.phase("commit"), state.table_lock() as lock:
-        finish_update(state.store)
-        view = TableView.load(state, lock)
+    with watch.phase("commit"), TableView.locked(state, finishes_update=True) as view:
         check_writable(view)
         stored = view.config.raw
         checked_options(view.config, {key: text for key, text in changes.items() if text is not None})

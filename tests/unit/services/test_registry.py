@@ -9,9 +9,9 @@ import pytest
 
 from hoodie.commit.call import Call
 from hoodie.errors import StorageError
+from hoodie.results import OnResult
 from hoodie.services import registry
 from hoodie.services.cleaning.clean import CLEAN
-from hoodie.services.results import OnResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.fault_store import FaultStore

@@ -7,11 +7,12 @@ one of those commits needs an older file slice. After the cleaner deleted that s
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hoodie.config.indexes import INDEX_TYPE_KEY
-from hoodie.errors import CorruptFileError, MetadataTableMissingError, UnsupportedError
+from hoodie.errors import CorruptFileError, InvalidConfigError, MetadataTableMissingError, UnsupportedError
+from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.index.record.file_groups import RecordIndexState, has_first_file, list_index_files, partitioned_state
@@ -23,7 +24,11 @@ from hoodie.metadata.slice_content import RowBlock
 from hoodie.metadata.slices import read_log
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, Timeline
+from hoodie.view.slices import list_slices
+from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
+
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,3 +292,44 @@ def index_history(view: TableView) -> IndexHistory | None:
         return None
     later = frozenset(instant.requested_time for instant in view.completed_later)
     return IndexHistory(MetadataFolder(view.store, view.config), view.whole_timeline(), later)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedState:
+    """A table and its record index as of the same instant."""
+
+    view: TableView
+    index: RecordIndexState
+    slices: Sequence[FileSlice] = field(repr=False)
+
+
+def consistent_state(state: TableState) -> IndexedState:
+    """Load the table and its index as of the same instant.
+
+    If writers commit during each of three attempts, the last attempt holds the table's lock.
+
+    Raises: InvalidConfigError if there is no record index; UnsupportedError if the index is partitioned.
+    """
+    for _ in range(_TRIES):
+        found = _indexed(state)
+        again = TableView.load(state)
+        if (
+            again.timeline == found.view.timeline
+            and again.config.metadata_partitions == found.view.config.metadata_partitions
+        ):
+            return found
+    with state.table_lock():
+        return _indexed(state)
+
+
+def _indexed(state: TableState) -> IndexedState:
+    view = TableView.load(state)
+    index = record_index(view)
+    if index is None and has_partitioned_index(view):
+        raise UnsupportedError(
+            f"{state.store.uri('')} has a partitioned record index: this release compares only a global record index "
+            "with the data"
+        )
+    if index is None:
+        raise InvalidConfigError(f'{state.store.uri("")} has no record index; build it with t.index.build("record")')
+    return IndexedState(view, index, list_slices(view))

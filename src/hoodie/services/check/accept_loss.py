@@ -44,12 +44,12 @@ from hoodie.metadata.kinds.registry import parquet_options
 from hoodie.metadata.slices import SliceReader
 from hoodie.progress import PhaseTimes
 from hoodie.records.change import RECORD_KEY
+from hoodie.results import ServiceResult
 from hoodie.services.check.data_check import is_damaged
 from hoodie.services.check.lost_history import LostHistory
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.planned.executor import execute
-from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.columns import whole_read
 from hoodie.view.pending_plans import FileGroup, compactions_by_group

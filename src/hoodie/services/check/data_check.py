@@ -34,12 +34,12 @@ from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
+from hoodie.results import EXAMPLES_MAX, Report
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.indexing.file_builds import verify_partition
 from hoodie.services.indexing.hbase import verify_hbase_index
 from hoodie.services.indexing.verify import verify_record_index
-from hoodie.services.results import EXAMPLES_MAX, Report
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.columns import whole_read
 from hoodie.view.slices import data_table

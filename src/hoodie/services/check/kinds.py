@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hoodie.display import command_text
-from hoodie.services.results import Severity
+from hoodie.results import Severity
 
 REPAIR: Final = "hoodie repair TABLE --execute"
 _REPAIR_FULL: Final = "hoodie repair TABLE --full --execute"

@@ -70,16 +70,14 @@ class LostHistory:
         A call that dies leaves orphaned files, which a repair deletes.
         """
         if self.archive:
-            with call.state.table_lock() as lock:
-                view = TableView.load(call.state, lock)
-                archive_of(view.store, view.layout, name=view.config.archive_name).give_up_damaged(lock)
+            with TableView.locked(call.state) as view:
+                archive_of(view.store, view.layout, name=view.config.archive_name).give_up_damaged(view.held_lock)
         if self.instants:
             rebuild(call)
-            with call.state.table_lock() as lock:
-                view = TableView.load(call.state, lock)
+            with TableView.locked(call.state) as view:
                 for time, paths in self.instants.items():
                     for path in paths if view.timeline.is_missing(time) else ():
-                        lock.ensure_held()
+                        view.held_lock.ensure_held()
                         view.store.delete(path)
 
 

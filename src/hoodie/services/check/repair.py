@@ -25,6 +25,7 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.progress import PhaseTimes
+from hoodie.results import EXAMPLES_MAX, ServiceResult
 from hoodie.services.check import kinds
 from hoodie.services.check.completion import complete_anew, lost_completions
 from hoodie.services.check.metadata_check import unfinished_build_files
@@ -37,8 +38,7 @@ from hoodie.services.indexing.rebuild import rebuild
 from hoodie.services.indexing.record_builds import build_record_index
 from hoodie.services.planned.pending import drop_plan
 from hoodie.services.recovery.restore import finish_restores
-from hoodie.services.results import EXAMPLES_MAX, ServiceResult
-from hoodie.timeline import Action, State, TableLock, delete_heartbeat, delete_instant_files, is_live
+from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files, is_live
 from hoodie.view.table_view import TableView
 
 
@@ -255,8 +255,8 @@ def _is_needed(call: Call, checked: Checked, step: Step) -> bool:
     """Look again, under the lock, for problems that the step mends; what only a full check finds is believed."""
     if any(_mends(step, found) and found.kind in _OF_FULL_CHECKS for found in checked.problems):
         return True
-    with call.state.table_lock() as lock:
-        again = quick_problems(Survey.under(call.state, lock))
+    with Survey.locked(call.state) as survey:
+        again = quick_problems(survey)
     return any(_mends(step, found) for found in again)
 
 
@@ -266,29 +266,26 @@ def _finish_properties(call: Call, _keys: Sequence[str]) -> None:
 
 
 def _reopen(call: Call, keys: Sequence[str]) -> None:
-    with call.state.table_lock() as lock:
-        survey = Survey.under(call.state, lock)
+    with Survey.locked(call.state) as survey:
         for instant in unreadable_completed(survey):
             if instant.requested_time in keys:
-                lock.ensure_held()
+                survey.view.held_lock.ensure_held()
                 view = survey.view
                 delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, State.COMPLETED)
 
 
 def _drop_plans(call: Call, keys: Sequence[str]) -> None:
-    with call.state.table_lock() as lock:
-        survey = Survey.under(call.state, lock)
+    with Survey.locked(call.state) as survey:
         for instant in unreadable_plans(survey):
             if instant.requested_time in keys and not is_live(call.state.store, instant.requested_time):
-                lock.ensure_held()
+                survey.view.held_lock.ensure_held()
                 drop_plan(survey.view, instant)
 
 
 def _complete(call: Call, keys: Sequence[str]) -> tuple[str, ...]:
     """Write completed files; an instant that cannot be completed is a note, and the others are."""
     notes = []
-    with call.state.table_lock() as lock:
-        survey = Survey.under(call.state, lock)
+    with Survey.locked(call.state) as survey:
         damaged = {instant.requested_time: instant for instant in survey.damaged}
         for lost in [*lost_completions(survey.view), *damaged_writes(survey)]:
             if lost.requested_time in keys:
@@ -310,13 +307,12 @@ def _finish_clean(call: Call, _keys: Sequence[str]) -> tuple[str, ...]:
 
 def _delete_orphans(call: Call, keys: Sequence[str]) -> None:
     """Delete orphans that a check under the lock finds again."""
-    with call.state.table_lock() as lock:
-        survey = Survey.under(call.state, lock)
+    with Survey.locked(call.state) as survey:
         for path in sorted(
             {found.key for found in quick_problems(survey) if found.kind is kinds.FILE_ORPHANED} & {*keys}
         ):
             if not is_live(call.state.store, instant_of_data_file(path) or ""):
-                lock.ensure_held()
+                survey.view.held_lock.ensure_held()
                 call.state.store.delete(path)
 
 
@@ -346,26 +342,25 @@ def _build_statistics(call: Call, keys: Sequence[str]) -> None:
 
 def _delete_index_files(call: Call, keys: Sequence[str]) -> None:
     """Delete files of builds that are not completed still: looked up again under the lock."""
-    with call.state.table_lock() as lock:
-        survey = Survey.under(call.state, lock)
+    with Survey.locked(call.state) as survey:
         folder = MetadataFolder(call.state.store, survey.view.config)
         for path in set(keys).intersection(unfinished_build_files(survey, folder, folder.timeline())):
-            lock.ensure_held()
+            survey.view.held_lock.ensure_held()
             call.state.store.delete(path)
 
 
 def _tidy(call: Call, keys: Sequence[str]) -> None:
     with call.state.table_lock(call.properties) as lock:
         view, _ = prepare_table(call.state, lock)
-        _delete_metadata_heartbeats(view, lock, keys)
+        _delete_metadata_heartbeats(view, keys)
 
 
-def _delete_metadata_heartbeats(view: TableView, lock: TableLock, keys: Sequence[str]) -> None:
+def _delete_metadata_heartbeats(view: TableView, keys: Sequence[str]) -> None:
     """Delete heartbeats of the metadata table's writers: only the JVM makes them."""
     prefix = f"{METADATA_HOODIE_FOLDER}/.heartbeat/"
     for path in keys:
         if path.startswith(prefix):
-            lock.ensure_held()
+            view.held_lock.ensure_held()
             delete_heartbeat(view.store, path.removeprefix(prefix), folder=METADATA_HOODIE_FOLDER)
 
 

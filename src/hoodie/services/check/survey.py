@@ -7,6 +7,7 @@ timeline. Memory: the names of all files of the table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -57,13 +58,15 @@ class Survey:
             again = TableView.load(state)
             if again.timeline == found.view.timeline and again.config == found.view.config:
                 return found
-        with state.table_lock() as lock:
-            return cls.under(state, lock)
+        with cls.locked(state) as found:
+            return found
 
     @classmethod
-    def under(cls, state: TableState, lock: TableLock) -> Survey:
-        """Read a table under its lock. Raises: as `TableView.load`."""
-        return cls._read(state, lock)
+    @contextmanager
+    def locked(cls, state: TableState) -> Iterator[Survey]:
+        """Hold the table's lock in a `with` block, which gets the survey. Raises: as `TableView.locked`."""
+        with state.table_lock() as lock:
+            yield cls._read(state, lock)
 
     @classmethod
     def _read(cls, state: TableState, lock: TableLock | None = None) -> Survey:

@@ -19,6 +19,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName
 from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.paths import partition_folder
+from hoodie.results import Finding, Report, Severity, few_of_each_kind
 from hoodie.services.check import kinds
 from hoodie.services.check.data_check import check_data
 from hoodie.services.check.files_check import (
@@ -37,7 +38,6 @@ from hoodie.services.clustering.clustering import CLUSTERING
 from hoodie.services.clustering.plan import PlanLimits, small_files
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.planned.claim import RunState, runner_of
-from hoodie.services.results import Finding, Report, Severity, few_of_each_kind
 from hoodie.timeline import Action, parse_instant_time
 from hoodie.view.table_view import TableView
 

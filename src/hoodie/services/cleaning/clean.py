@@ -30,10 +30,10 @@ from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.table.call_options import check_call_options, effective_options
 from hoodie.progress import PhaseTimes
+from hoodie.results import OnResult, ServiceResult
 from hoodie.services.cleaning.execution import CleanCompletion, delete_files, files_to_delete
 from hoodie.services.cleaning.partitions import CleanOptions
 from hoodie.services.cleaning.plan import PlannedClean, commits_since, earliest_to_retain, examine, plan_clean
-from hoodie.services.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.timeline import (
     Action,

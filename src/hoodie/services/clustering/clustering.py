@@ -26,6 +26,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, SliceInfo
 from hoodie.format.table.call_options import effective_options
 from hoodie.index.index_write import IndexWrite
+from hoodie.results import OnResult, ServiceResult
 from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import RowOrder, Trigger
 from hoodie.services.clustering.schedule import Wish, check_clusterable, schedule_clustering
@@ -34,7 +35,6 @@ from hoodie.services.clustering.task import Clustered, ClusterGroup, GroupTask
 from hoodie.services.planned.claim import PlannedService, runner_of
 from hoodie.services.planned.executor import Failures, PlanExecution, execute, execute_waiting, has_waiting_plan
 from hoodie.services.planned.pending import PendingPlans, take_back_metadata
-from hoodie.services.results import OnResult, ServiceResult
 from hoodie.services.service import TableService
 from hoodie.timeline import Action, parse_instant_time
 from hoodie.view.pending_plans import FileGroup, stored_clustering

@@ -15,7 +15,6 @@ from hoodie.commit.writable import check_no_exclusive_service, check_writable
 from hoodie.config.clustering import CLUSTER_LAYOUT, CLUSTER_PARTITIONS, CLUSTER_SORT_COLUMNS
 from hoodie.config.indexes import INDEX_TYPE
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.files.table_properties import finish_update
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.call_options import check_call_options, check_texts, effective_options
@@ -97,9 +96,7 @@ def schedule_clustering(
     PlanLimits.of(effective), PartitionFilter.of(effective)
     if trigger is not None and not trigger.is_due(view):
         return None
-    with state.table_lock(given) as lock:
-        finish_update(state.store)
-        view = TableView.load(state, lock)
+    with TableView.locked(state, given, finishes_update=True) as view:
         check_no_exclusive_service(view)
         if trigger is not None and not trigger.is_due(view):
             return None

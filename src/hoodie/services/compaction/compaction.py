@@ -24,6 +24,7 @@ from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.table.call_options import effective_options
+from hoodie.results import OnResult, ServiceResult
 from hoodie.services.compaction.log_compaction import CompactLogs, schedule_log_compaction
 from hoodie.services.compaction.plan import Trigger, check_compactable, deltas_since_compaction, schedule_compaction
 from hoodie.services.compaction.task import CompactSlice
@@ -31,7 +32,6 @@ from hoodie.services.planned.claim import ClaimedPlan, PlannedService, runner_of
 from hoodie.services.planned.coordination import Coordinator
 from hoodie.services.planned.executor import Failures, PlanExecution, execute, execute_waiting, has_waiting_plan
 from hoodie.services.planned.pending import PendingPlans
-from hoodie.services.results import OnResult, ServiceResult
 from hoodie.timeline import Action, parse_instant_time
 from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import stored_plan

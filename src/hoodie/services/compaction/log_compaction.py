@@ -27,7 +27,6 @@ from hoodie.files.logs.log_scan import FoundBlock, scan_blocks
 from hoodie.files.markers import write_marker
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice, join_path
-from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import IoType, LogFileName, write_token
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.instants.service_metadata import CompactionPlan, CompactionStrategy
@@ -75,9 +74,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
     ]
     if not chosen:
         return None
-    with state.table_lock() as lock:
-        finish_update(state.store)
-        view = TableView.load(state, lock)
+    with TableView.locked(state, finishes_update=True) as view:
         check_no_exclusive_service(view)
         busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
         newest = {(found.partition_path, found.file_id): found for found in list_slices(view)}

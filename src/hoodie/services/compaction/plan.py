@@ -21,7 +21,6 @@ from hoodie.config.option import compaction_strategy
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, TOTAL_MIB, operation_of
 from hoodie.files.slices import FileSlice
-from hoodie.files.table_properties import finish_update
 from hoodie.format.instants.service_metadata import CompactionOperation, CompactionPlan
 from hoodie.format.table.call_options import check_call_options, check_texts, effective_options
 from hoodie.format.table.table_config import TableType
@@ -280,9 +279,7 @@ def schedule_compaction(
     limits = StrategyOptions.of(effective)
     if trigger is not None and not trigger.is_due(view):
         return None
-    with state.table_lock(properties) as lock:
-        finish_update(state.store)
-        view = TableView.load(state, lock)
+    with TableView.locked(state, properties, finishes_update=True) as view:
         check_no_exclusive_service(view)
         if trigger is not None and (not trigger.is_due(view) or _must_wait(view)):
             return None

@@ -14,7 +14,7 @@ from typing import Final
 from hoodie.commit.call import Call
 from hoodie.config import indexes, writes
 from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
-from hoodie.files.table_properties import finish_update, update_table_config
+from hoodie.files.table_properties import update_table_config
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.merge_config import MergeMode
@@ -35,12 +35,12 @@ from hoodie.index.record.file_groups import list_index_files
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
+from hoodie.results import ServiceResult
 from hoodie.services.indexing.hbase import properties_to_remove
 from hoodie.services.indexing.key_check import check_buckets, check_one_partition_each, check_partitions_of_columns
-from hoodie.services.indexing.life import end_dead_builds, foreign_write, settled
+from hoodie.services.indexing.life import end_dead_builds, foreign_write, locked_without_dead_writes
 from hoodie.services.indexing.record_builds import build_record_index
 from hoodie.services.indexing.switch import differing, index_properties, off_properties
-from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
 
@@ -107,9 +107,7 @@ def _switch(call: Call, wish: SwitchWish, target: IndexKind, times: PhaseTimes) 
             return rows
         rounds += 1
         while True:
-            with times.phase("switch"), call.state.table_lock() as lock:
-                finish_update(call.state.store)
-                now = settled(call.state, lock)
+            with times.phase("switch"), locked_without_dead_writes(call.state, finishes_update=True) as now:
                 if rows is not None and now.completed_writes() != view.completed_writes():
                     break
                 changes = _changes(now, wish, target)

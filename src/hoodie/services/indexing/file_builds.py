@@ -30,8 +30,8 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.life import end_dead_builds, load_to_build, run_build, start_build
-from hoodie.services.results import Finding, Report, ServiceResult, few_of_each_kind
+from hoodie.results import Finding, Report, ServiceResult, few_of_each_kind
+from hoodie.services.indexing.life import end_dead_builds, locked_to_build, run_build, start_build
 from hoodie.view.slices import data_table
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -204,9 +204,9 @@ class _FileBuilding:
 
 def _begin(call: Call, build: IndexBuild) -> tuple[PendingInstant, tuple[str, ...]]:
     """Create a build on the timeline; a build whose process died is completed or undone first; return notes."""
-    with call.state.table_lock() as lock:
-        notes = end_dead_builds(load_to_build(call.state, lock), of_records=False)
-        return start_build(ensure_metadata_table(TableView.load(call.state, lock)), build), notes
+    with locked_to_build(call.state) as view:
+        notes = end_dead_builds(view, of_records=False)
+        return start_build(ensure_metadata_table(view.refreshed()), build), notes
 
 
 def drop_partition(state: TableState, name: str) -> ServiceResult:
@@ -217,10 +217,9 @@ def drop_partition(state: TableState, name: str) -> ServiceResult:
     Raises: CommitConflictError if a build is running.
     """
     times, gone = PhaseTimes(), sorted(KINDS.with_followers([name]))
-    with state.table_lock() as lock, times.phase("drop"):
-        view = TableView.load(state, lock)
+    with TableView.locked(state) as view, times.phase("drop"):
         notes = end_dead_builds(view, of_records=False)
-        view = TableView.load(state, lock)
+        view = view.refreshed()
         had = [found for found in gone if found in view.config.metadata_partitions]
         drop_partitions(view, gone, off_properties(gone))
         state.metadata_table = None

@@ -60,9 +60,9 @@ from hoodie.index.record.entries import (
 )
 from hoodie.index.record.state import has_partitioned_index
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.life import catch_up_in_rounds, foreign_write, settled
+from hoodie.results import Finding, Report, ServiceResult
+from hoodie.services.indexing.life import catch_up_in_rounds, foreign_write, locked_without_dead_writes
 from hoodie.services.indexing.verify import report_of
-from hoodie.services.results import Finding, Report, ServiceResult
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import ms_of_instant_time
 from hoodie.view.slices import list_slices
@@ -99,8 +99,7 @@ def build_hbase_index(call: Call, properties: Mapping[str, str]) -> ServiceResul
         with times.phase("build"):
             catch_up_in_rounds(call.state, partial(filling.catch_up, folder))
         reached(Step.WRITTEN)
-        with times.phase("switch"), call.state.table_lock(properties) as lock:
-            now = settled(call.state, lock)
+        with times.phase("switch"), locked_without_dead_writes(call.state, properties) as now:
             running = foreign_write(now)
             if running is not None:
                 raise CommitConflictError(
@@ -110,7 +109,7 @@ def build_hbase_index(call: Call, properties: Mapping[str, str]) -> ServiceResul
             filling.catch_up(folder, now)
             with HBaseClient(settings) as client:
                 finish_build(client, now, settings.identity)
-            lock.ensure_held()
+            now.held_lock.ensure_held()
             given_up = _given_up(now)
             update_table_config(call.state.store, {**given_up, **wanted, indexes.HBASE_BUILT.key: filling.newest})
     counts = {"entries": filling.entries, "files_read": filling.files}
@@ -130,8 +129,7 @@ def drop_hbase_index(state: TableState) -> ServiceResult:
     Raises: InvalidConfigError if the table has no HBase index.
     """
     times = PhaseTimes()
-    with state.table_lock() as lock, times.phase("drop"):
-        view = TableView.load(state, lock)
+    with TableView.locked(state) as view, times.phase("drop"):
         if stored_index(view.config) is not HBASE:
             raise InvalidConfigError(f"{state.store.uri('')} has no HBase index")
         raw = view.config.raw
@@ -242,8 +240,7 @@ def _begun(state: TableState, wanted: Mapping[str, str]) -> TableView:
     view = TableView.load(state)
     if stored_index(view.config) is not HBASE:
         return view
-    with state.table_lock() as lock:
-        view = TableView.load(state, lock)
+    with TableView.locked(state) as view:
         changed = (indexes.HBASE_IDENTITY.key, indexes.HBASE_TABLE.key)
         update_table_config(state.store, {key: wanted[key] for key in changed})
         return view

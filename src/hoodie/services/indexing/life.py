@@ -11,8 +11,8 @@ without an instant, and has the same rounds (`services.indexing.hbase`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +26,7 @@ from hoodie.index.record.building.plan import IndexBuild, build_of, pending_inde
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
-from hoodie.timeline import Action, Instant, State, TableLock, delete_heartbeat, delete_instant_files, is_live
+from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files, is_live
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.timeline.owner import Owner
 from hoodie.view.slices import data_table
@@ -66,12 +66,14 @@ class Building(Protocol):
         ...
 
 
-def load_to_build(state: TableState, lock: TableLock) -> TableView:
-    """Remove what dead writers left behind, and load the table. Call it under the table's lock."""
-    abandoned = AbandonedFiles.find(state.store)
-    view = TableView.load(state, lock)
-    abandoned.remove(view)
-    return view
+@contextmanager
+def locked_to_build(state: TableState) -> Iterator[TableView]:
+    """Hold the table's lock; the block gets the table, from which the files that dead writers left were removed."""
+    with state.table_lock() as lock:
+        abandoned = AbandonedFiles.find(state.store)
+        view = TableView.load(state, lock)
+        abandoned.remove(view)
+        yield view
 
 
 def start_build(view: TableView, build: IndexBuild) -> PendingInstant:
@@ -89,8 +91,7 @@ def run_build(call: Call, pending: PendingInstant, building: Building, times: Ph
         _read_and_switch(call, pending, building, times)
     except HoodieError as error:
         if not building.can_go_on(error):
-            with suppress(Exception), call.state.table_lock() as lock:
-                view = TableView.load(call.state, lock)
+            with suppress(Exception), TableView.locked(call.state) as view:
                 # Refused if another process has taken the build over: the files then are that process's.
                 pending.ensure_mine(view)
                 if not is_switched_on(view, building.build):
@@ -140,8 +141,7 @@ def _complete_alone(
     """
     deadline = time.monotonic() + call.wait.seconds
     while True:
-        with times.phase("switch"), call.state.table_lock() as lock:
-            view = settled(call.state, lock)
+        with times.phase("switch"), locked_without_dead_writes(call.state) as view:
             pending.ensure_mine(view)
             waits_for = foreign_write(view)
             if waits_for is None:
@@ -179,10 +179,13 @@ def foreign_write(view: TableView) -> str | None:
     return None
 
 
-def settled(state: TableState, lock: TableLock) -> TableView:
-    """Roll back dead writes, and return the view after that."""
-    view = TableView.load(state, lock)
-    return view.refreshed() if roll_back_dead_writes(view) else view
+@contextmanager
+def locked_without_dead_writes(
+    state: TableState, properties: Mapping[str, str] | None = None, *, finishes_update: bool = False
+) -> Iterator[TableView]:
+    """Hold the table's lock as `TableView.locked`; the block gets the table after dead writes were rolled back."""
+    with TableView.locked(state, properties, finishes_update=finishes_update) as view:
+        yield view.refreshed() if roll_back_dead_writes(view) else view
 
 
 def pending_build_error(view: TableView, found: Instant) -> HoodieError:

@@ -21,10 +21,10 @@ from hoodie.index.record.building.plan import IndexBuild, build_of, pending_buil
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
+from hoodie.results import ServiceResult
 from hoodie.services.indexing.file_builds import build_partition
 from hoodie.services.indexing.life import end_dead, end_dead_builds, foreign_write, is_switched_on
 from hoodie.services.indexing.record_builds import build_record_index
-from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, Instant, is_live
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_state import TableState
@@ -86,7 +86,7 @@ def rebuild_listing(state: TableState) -> tuple[str, ...]:
         notes = (*end_dead_builds(view, of_records=True), *_given_up(view))
         # Before dead writes are rolled back: their rollback would read the damaged metadata table.
         rolled_back = roll_back_dead_writes(drop_metadata_table(view))
-        view = TableView.load(state, lock)
+        view = view.refreshed()
         abandoned.remove(view)
         ensure_metadata_table(view)
     return (*notes, *(done.note for done in rolled_back))
@@ -94,8 +94,8 @@ def rebuild_listing(state: TableState) -> tuple[str, ...]:
 
 def give_up_lost(state: TableState) -> tuple[str, ...]:
     """Drop the metadata partitions that hold no file group; return notes about them. Takes the table's lock."""
-    with state.table_lock() as lock:
-        return drop_lost_partitions(TableView.load(state, lock))[1]
+    with TableView.locked(state) as view:
+        return drop_lost_partitions(view)[1]
 
 
 def _given_up(view: TableView) -> tuple[str, ...]:
@@ -123,8 +123,7 @@ def finish_dead_build(state: TableState) -> tuple[str, ...]:
     found = TableView.load(state)
     if not any(_can_be_ended(found, instant) for instant in pending_indexing(found)):
         return ()
-    with state.table_lock() as lock:
-        view = TableView.load(state, lock)
+    with TableView.locked(state) as view:
         dead = [_can_be_ended(view, instant) for instant in pending_indexing(view)]
         return tuple(end_dead(view, build) for build in dead if build is not None)
 
@@ -178,8 +177,7 @@ def _finish_rollbacks(found: TableView) -> tuple[str, ...]:
     """Complete the rollbacks whose process died, and roll back dead writes; return notes. No lock if there are none."""
     if not any(instant.action is Action.ROLLBACK for instant in found.timeline.pending()):
         return ()
-    with found.state.table_lock() as lock:
-        view = TableView.load(found.state, lock)
+    with TableView.locked(found.state) as view:
         check_no_exclusive_service(view)
         return tuple(done.note for done in roll_back_dead_writes(view))
 

@@ -33,16 +33,16 @@ from hoodie.index.record.state import record_index
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
+from hoodie.results import ServiceResult
 from hoodie.services.indexing.life import (
     end_dead,
     is_switched_on,
-    load_to_build,
+    locked_to_build,
     pending_build_error,
     run_build,
     start_build,
 )
 from hoodie.services.indexing.switch import SwitchOn, differing, is_partitioned_by_type, on_properties
-from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, is_live
 from hoodie.timeline.owner import Owner
 from hoodie.view.slices import list_slices
@@ -69,8 +69,7 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
     check_buildable(view)
     rows = rows_of_slices(engine_for, state.store.spec, list_slices(view), view.slice_read())
     wanted = bucket_count(sum(rows.values()), view.config.raw, asked=buckets)
-    with state.table_lock() as lock:
-        view = load_to_build(state, lock)
+    with locked_to_build(state) as view:
         check_buildable(view)
         notes: tuple[str, ...] = ()
         for instant in pending_indexing(view):
@@ -83,7 +82,7 @@ def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -
                 pending = PendingInstant.claim(view, instant, Owner.new().to_bytes())
                 return BuildStart(build=build, pending=pending, rows=rows, notes=(note,))
             notes = (end_dead(view, build),)
-        view = ensure_metadata_table(TableView.load(state, lock))
+        view = ensure_metadata_table(view.refreshed())
         found = _stands(view, buckets)
         if found is not None:
             return BuildStart(notes=(*notes, found))

@@ -24,8 +24,8 @@ from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_r
 from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
-from hoodie.services.indexing.life import end_dead_builds, load_to_build
-from hoodie.services.results import ServiceResult
+from hoodie.results import ServiceResult
+from hoodie.services.indexing.life import end_dead_builds, locked_to_build
 from hoodie.view.slices import data_table
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -140,16 +140,15 @@ def drop_record_index(state: TableState) -> ServiceResult:
         CommitConflictError: a build is running.
     """
     times = PhaseTimes()
-    with state.table_lock() as lock, times.phase("drop"):
-        view = load_to_build(state, lock)
+    with locked_to_build(state) as view, times.phase("drop"):
         notes = end_dead_builds(view, of_records=True)
-        view = TableView.load(state)
+        view = view.refreshed()
         had_index = RECORD_INDEX in view.config.metadata_partitions
         files = len(list_index_files(state.store))
         if had_index or RECORD_INDEX in view.config.metadata_partitions_inflight:
             is_partitioned = is_partitioned_record_index(state.store)
             update_table_config(state.store, off_properties(view.config, is_partitioned=is_partitioned))
-        lock.ensure_held()
+        view.held_lock.ensure_held()
         MetadataTable(state.store, view.config).drop_partitions({RECORD_INDEX})
     counts = {"files_deleted": files} if had_index or files else {}
     return ServiceResult(operation="drop record index", counts=counts, seconds=times.seconds(), notes=notes)

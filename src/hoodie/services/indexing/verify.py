@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 
 from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import (
     HoodieError,
-    InvalidConfigError,
     MetadataPartitionMissingError,
     MetadataTableMissingError,
-    UnsupportedError,
 )
-from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -24,29 +20,18 @@ from hoodie.index.record.building.check import FileGroupDiffers, IndexProblem, c
 from hoodie.index.record.building.file_group_files import StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
-from hoodie.index.record.file_groups import RecordIndexState
-from hoodie.index.record.state import has_partitioned_index, record_index
+from hoodie.index.record.state import IndexedState, consistent_state
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.paths import METADATA_FOLDER
 from hoodie.metadata.slices import check_recorded_logs
-from hoodie.services.results import Finding, Report, few_of_each_kind
+from hoodie.results import Finding, Report, few_of_each_kind
 from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_files_stay, planned_again
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
-_TRIES = 3
 _MISSING = "missing index"
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedState:
-    """A table and its record index as of the same instant."""
-
-    view: TableView
-    index: RecordIndexState
-    slices: Sequence[FileSlice] = field(repr=False)
 
 
 def verify_record_index(state: TableState, engine_for: EngineFor = local_engine) -> Report:
@@ -143,38 +128,6 @@ def _while_files_stay(found: IndexedState, compare: Callable[[], Report]) -> Rep
     if not report.ok:
         check_files_stay(found.view)
     return report
-
-
-def consistent_state(state: TableState) -> IndexedState:
-    """Load the table and its index as of the same instant.
-
-    If writers commit during each of three attempts, the last attempt holds the table's lock.
-
-    Raises: InvalidConfigError if there is no record index; UnsupportedError if the index is partitioned.
-    """
-    for _ in range(_TRIES):
-        found = _load(state)
-        again = TableView.load(state)
-        if (
-            again.timeline == found.view.timeline
-            and again.config.metadata_partitions == found.view.config.metadata_partitions
-        ):
-            return found
-    with state.table_lock():
-        return _load(state)
-
-
-def _load(state: TableState) -> IndexedState:
-    view = TableView.load(state)
-    index = record_index(view)
-    if index is None and has_partitioned_index(view):
-        raise UnsupportedError(
-            f"{state.store.uri('')} has a partitioned record index: this release compares only a global record index "
-            "with the data"
-        )
-    if index is None:
-        raise InvalidConfigError(f'{state.store.uri("")} has no record index; build it with t.index.build("record")')
-    return IndexedState(view, index, list_slices(view))
 
 
 def _check_recorded(found: IndexedState) -> None:

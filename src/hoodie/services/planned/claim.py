@@ -25,11 +25,10 @@ from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, files_of_instant, is_file_of, marker_folder, read_markers
 from hoodie.files.slices import join_path
-from hoodie.files.table_properties import finish_update
 from hoodie.format.filenames import parse_data_file
 from hoodie.progress import PhaseTimes
+from hoodie.results import ServiceResult
 from hoodie.services.planned.coordination import Claim, Coordinator
-from hoodie.services.results import ServiceResult
 from hoodie.timeline import (
     Action,
     Instant,
@@ -285,9 +284,7 @@ class _Taking(Generic[PlanT]):
     def take(self, state: TableState, instant: Instant) -> ClaimedPlan[PlanT] | None:
         """Claim the instant under the table's lock; None if it is completed or another process executes it."""
         wanted, coordinator = self.wanted, self.coordinator
-        with state.table_lock(wanted.properties) as lock:
-            finish_update(state.store)
-            view = TableView.load(state, lock)
+        with TableView.locked(state, wanted.properties, finishes_update=True) as view:
             check_no_exclusive_service(view)
             found = view.timeline.get(instant.requested_time, instant.action)
             if found is None or found.is_completed or _is_running(view, found, coordinator, wanted):

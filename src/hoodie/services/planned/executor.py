@@ -27,10 +27,10 @@ from hoodie.format.table.call_options import check_call_options, effective_optio
 from hoodie.index.api import IndexUpdate
 from hoodie.metadata.kinds.registry import collected, parquet_options
 from hoodie.progress import PhaseTimes
+from hoodie.results import OnResult, ServiceResult
 from hoodie.services.planned.claim import ClaimedPlan, PlannedService, PlanT, RunState, Wanted, claim_plan, runner_of
 from hoodie.services.planned.coordination import Coordinator, TableCoordinator
 from hoodie.services.planned.pending import roll_back_plan
-from hoodie.services.results import OnResult, ServiceResult
 from hoodie.view.columns import stored_columns, visible_schemas
 from hoodie.view.slices import data_table
 from hoodie.view.table_view import TableSchema, TableView

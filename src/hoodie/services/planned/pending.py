@@ -84,8 +84,7 @@ def roll_back_plan(
         CommitConflictError: a process executes the plan, or rolls it back.
         UnsupportedError: a restore is pending; or a compaction of version 6 is to be removed that later writes rely on.
     """
-    with state.table_lock() as lock:
-        view = TableView.load(state, lock)
+    with TableView.locked(state) as view:
         check_no_exclusive_service(view)
         instant = next((found for found in service.pending_plans(view) if found.requested_time == instant_time), None)
         if instant is None:

@@ -25,9 +25,9 @@ from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RestoreMetadata, RestorePlan, RollbackPlan
 from hoodie.progress import PhaseTimes
+from hoodie.results import ServiceResult
 from hoodie.services.recovery.plan import commit_to_restore, plan_restore
 from hoodie.services.recovery.rollback import notes_of, what_goes
-from hoodie.services.results import ServiceResult
 from hoodie.timeline import Action, Instant, State, TableLock, delete_instant_files
 from hoodie.view.table_view import TableView
 
@@ -52,9 +52,8 @@ def restore(call: Call, commit: str, *, dry_run: bool = False) -> ServiceResult:
         begun = _begun(view, commit)
         return what_goes(view, OPERATION, _planned(view, commit) if begun is None else _still_there(view, begun[1]))
     times = PhaseTimes()
-    with times.phase("restore"), call.state.table_lock(call.properties) as lock:
-        view = TableView.load(call.state, lock)
-        begun = _begun(view, commit) or _begin(call, view, lock, commit)
+    with times.phase("restore"), TableView.locked(call.state, call.properties) as view:
+        begun = _begun(view, commit) or _begin(call, view, view.held_lock, commit)
         if begun is None:
             return ServiceResult(operation=OPERATION, seconds=times.seconds())
         counts = dict(what_goes(view, OPERATION, _still_there(view, begun[1])).counts)
@@ -72,8 +71,7 @@ def finish_restores(call: Call) -> None:
     for found in _pending(TableView.load(call.state)):
         plan = restore_plan(TableView.load(call.state), found)
         if plan is None:
-            with call.state.table_lock(call.properties) as lock:
-                view = TableView.load(call.state, lock)
+            with TableView.locked(call.state, call.properties) as view:
                 if restore_plan(view, found) is None:
                     _remove(view, found)
         elif to := restored_to(plan):

@@ -24,13 +24,13 @@ from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
+from hoodie.results import ServiceResult
 from hoodie.services.clustering.clustering import CLUSTERING
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.indexing.file_builds import build_partition
 from hoodie.services.indexing.rebuild import build_lost_index
 from hoodie.services.planned.pending import roll_back_plan
 from hoodie.services.recovery.plan import plan_chain
-from hoodie.services.results import ServiceResult
 from hoodie.timeline import Instant
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.slices import data_table
@@ -68,8 +68,7 @@ def _roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = 
         with times.phase("rollback"):
             done = roll_back_plan(CLUSTERING, state, instant_time, remove_plan=True)
     else:
-        with times.phase("rollback"), state.table_lock() as lock:
-            view = TableView.load(state, lock)
+        with times.phase("rollback"), TableView.locked(state) as view:
             instant = _pending(view, instant_time)
             check_no_exclusive_service(view)
             if is_live(state.store, instant_time):

@@ -16,7 +16,7 @@ from hoodie.errors import HistoryLostError, InstantNotFoundError, UnsupportedErr
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import SavepointMetadata, SavepointPartitionMetadata
 from hoodie.progress import PhaseTimes
-from hoodie.services.results import ServiceResult
+from hoodie.results import ServiceResult
 from hoodie.timeline import Action, Instant, State, archive_instants, delete_instant_files
 from hoodie.view.history import oldest_readable_instant, savepointed_instants
 from hoodie.view.slices import list_slices
@@ -69,8 +69,7 @@ def create_savepoint(
     """
     times = PhaseTimes()
     user, comment = checked_text("user", user), checked_text("comment", comment)
-    with times.phase(OPERATION), state.table_lock() as lock:
-        view = TableView.load(state, lock)
+    with times.phase(OPERATION), TableView.locked(state) as view:
         check_no_exclusive_service(view)
         commit = _commit(view, instant).requested_time
         if commit in savepointed_instants(view):
@@ -100,8 +99,7 @@ def delete_savepoint(state: TableState, instant: str) -> ServiceResult:
         UnsupportedError: a restore is pending; the table version.
     """
     times = PhaseTimes()
-    with times.phase("delete savepoint"), state.table_lock() as lock:
-        view = TableView.load(state, lock)
+    with times.phase("delete savepoint"), TableView.locked(state) as view:
         check_no_exclusive_service(view)
         if not any(found.action is Action.SAVEPOINT and found.requested_time == instant for found in view.timeline):
             raise InstantNotFoundError(
@@ -109,7 +107,7 @@ def delete_savepoint(state: TableState, instant: str) -> ServiceResult:
                 f"{', '.join(savepointed_instants(view)) or 'none'}"
             )
         _archive_commit(view, instant)
-        lock.ensure_held()
+        view.held_lock.ensure_held()
         states = (State.COMPLETED, State.INFLIGHT)
         delete_instant_files(view.store, view.layout, instant, Action.SAVEPOINT, *states)
     return ServiceResult(

@@ -13,7 +13,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.versions import TableVersion
 from hoodie.progress import PhaseTimes
-from hoodie.services.results import ServiceResult
+from hoodie.results import ServiceResult
 from hoodie.services.versions.timeline_copy import forget_timeline, instant_files
 from hoodie.storage import FileInfo
 from hoodie.timeline import Instant, layout_of
@@ -35,11 +35,10 @@ def drop_old_timeline(call: Call, *, dry_run: bool) -> ServiceResult:
     times = PhaseTimes()
     if dry_run:
         return _old_timeline(TableView.load(call.state), times, dry_run=True)
-    with call.state.table_lock(call.properties) as lock, times.phase("delete"):
-        view = TableView.load(call.state, lock)
+    with TableView.locked(call.state, call.properties) as view, times.phase("delete"):
         result = _old_timeline(view, times)
         if (old := _kept(view)) is not None:
-            lock.ensure_held()
+            view.held_lock.ensure_held()
             forget_timeline(view.store, old.config)
             update_table_config(view.store, {MOVE: None})
     return replace(result, seconds=times.seconds())

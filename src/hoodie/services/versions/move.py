@@ -35,6 +35,7 @@ from hoodie.index import RECORD
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import METADATA_PROPERTIES
 from hoodie.progress import PhaseTimes
+from hoodie.results import ServiceResult
 from hoodie.services.check.data_check import damaged_logs
 from hoodie.services.cleaning.clean import finish_cleans
 from hoodie.services.compaction.compaction import COMPACTION
@@ -43,7 +44,6 @@ from hoodie.services.indexing.file_builds import build_partition, off_properties
 from hoodie.services.indexing.rebuild import BUILD_OR_DROP, rebuild
 from hoodie.services.indexing.switch import drop_record_index
 from hoodie.services.planned.executor import execute, execute_waiting
-from hoodie.services.results import ServiceResult
 from hoodie.services.versions.kept import COPYING, KEPT, MOVE
 from hoodie.services.versions.plan import MovePlan, ended_first, plan_move, slices_with_logs, target_config
 from hoodie.services.versions.timeline_copy import (
@@ -141,13 +141,12 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
     _check_place(view, plan)
     with times.phase("prepare"):
         notes = _prepare(call, plan)
-    with times.phase("move"), call.state.table_lock(call.properties) as lock:
-        now = TableView.load(call.state, lock)
+    with times.phase("move"), TableView.locked(call.state, call.properties) as now:
         plan = replace(plan_move(now, new, call.properties), steps=plan.steps, lost=plan.lost)
         _check_ready(now, plan)
         _refuse(now, plan)
         move = _move_timeline if plan.changes_timeline else _move_properties
-        counts = move(now, plan, lock)
+        counts = move(now, plan, now.held_lock)
     with times.phase("index"):
         notes += _build(call, plan)
     return replace(_result(operation, plan, times), counts=counts, notes=notes)

@@ -35,8 +35,7 @@ def _add_partition_meta(call: Call) -> Iterable[Row]:
 def _drop_corrupted_cleans(call: Call) -> Iterable[Row]:
     """Delete pending cleans whose plan is empty or damaged: they deleted no file."""
     state = call.table.view().state
-    with state.table_lock() as lock:
-        view = TableView.load(state, lock)
+    with TableView.locked(state) as view:
         for clean in view.timeline.pending():
             if clean.action is Action.CLEAN and not _is_planned(view, clean):
                 pending = (State.INFLIGHT, State.REQUESTED)

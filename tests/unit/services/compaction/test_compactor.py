@@ -9,8 +9,8 @@ import pytest
 
 from hoodie.commit.call import Call
 from hoodie.errors import CorruptFileError, InvalidConfigError
+from hoodie.results import ServiceResult
 from hoodie.services.compaction.compaction import compact_once
-from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.table_state import TableState

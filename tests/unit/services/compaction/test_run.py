@@ -24,12 +24,12 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.metadata.services.context import ServiceLimits
+from hoodie.results import ServiceResult
 from hoodie.services.compaction.compaction import COMPACTION, compact_inline
 from hoodie.services.planned.claim import ClaimedPlan, claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
 from hoodie.services.planned.executor import execute
 from hoodie.services.planned.pending import roll_back_plan
-from hoodie.services.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all, read_instant

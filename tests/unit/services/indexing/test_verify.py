@@ -14,7 +14,7 @@ from hoodie.files.staging import staged_keys
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.index.record import entries
 from hoodie.index.record.entries import EntryWriter
-from hoodie.services.results import Report
+from hoodie.results import Report
 from hoodie.table import Table
 from tests.support.tables import PLAIN, new_table
 

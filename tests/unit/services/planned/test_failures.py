@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from hoodie.commit.call import Call
+from hoodie.results import ServiceResult
 from hoodie.services.clustering.clustering import CLUSTERING, cluster
 from hoodie.services.clustering.schedule import Wish
 from hoodie.services.compaction.compaction import COMPACTION, compact_inline
 from hoodie.services.planned.executor import execute_waiting
-from hoodie.services.results import ServiceResult
 from hoodie.table import Table
 from hoodie.view.slices import list_slices
 from tests.support.merge_on_read import EngineThen, on_engine

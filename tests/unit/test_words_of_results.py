@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hoodie.services.results import ServiceResult
+from hoodie.results import ServiceResult
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.archived import OFTEN
