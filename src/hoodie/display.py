@@ -66,9 +66,10 @@ class Result:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return html_facts(self._facts())
+        return html_facts(self.facts())
 
-    def _facts(self) -> Mapping[str, object]:
+    def facts(self) -> Mapping[str, object]:
+        """Return what people look for, by name; a fact without a value is an empty text."""
         raise NotImplementedError
 
 

@@ -50,7 +50,11 @@ class ServiceResult(Result):
         lines = [f"{self.operation}{when}{': ' if said else ''}{said}", f"  {written} {seconds_text(self.seconds)}"]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
-    def _facts(self) -> Mapping[str, object]:
+    def details(self) -> Sequence[str]:
+        """Return further lines, which the command line prints below the text: single files or partitions."""
+        return ()
+
+    def facts(self) -> Mapping[str, object]:
         return {
             "operation": self.operation + (" (dry run)" if self.dry_run else ""),
             "instant": self.instant or "",
@@ -165,7 +169,7 @@ class Report(Result):
                 lines += [f"  {'  ' if remedy else ''}{finding}" for finding in findings]
         return "\n".join([line for line in lines if line] + [f"  note: {note}" for note in self.notes])
 
-    def _facts(self) -> Mapping[str, object]:
+    def facts(self) -> Mapping[str, object]:
         return {
             "subject": self.subject,
             "result": "OK" if self.ok else "problems found",

@@ -20,7 +20,7 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "automatic keys": {"partition_by": "p"},
 }
 # Objects of these rooms are what methods return to users; others, such as a view, are the library's own.
-ROOMS = ("table", "write", "read", "services", "timeline")
+ROOMS = ("table", "write", "read", "results", "services", "timeline")
 Files = dict[str, tuple[bytes, int]]
 Call = Callable[..., Any]
 

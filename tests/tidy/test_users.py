@@ -38,7 +38,7 @@ COMMANDS = {f"hoodie.cli.{module}.{name.replace('-', '_')}" for name, module in 
 LOADED_BY_NAME = "hoodie.spark"
 
 # Users hold what `hoodie` exports, and the classes of these rooms that public members of such classes return.
-ROOMS_OF_USERS = {PUBLIC, "table", "write", "read", "services"}
+ROOMS_OF_USERS = {PUBLIC, "table", "write", "read", "results", "services"}
 
 # Bases that call no method of a subclass. Any other base from outside of the package may call all of its methods.
 BASES_WITHOUT_CALLBACKS = {"ABC", "Enum", "Exception", "Generic", "IntEnum", "NamedTuple", "Protocol", "StrEnum"}

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from pathlib import Path
@@ -26,9 +26,18 @@ import hoodie
 from hoodie.cli.terminal import print_error, print_note
 from hoodie.cli.words import INTERRUPTED, in_words
 from hoodie.errors import HoodieError, HoodieWarning
+from hoodie.table.operations import LOOK, MAINTAIN, MEND, OPERATIONS
 
 FAILED = 1
 _HELP_CHARS_MIN, _HELP_CHARS_DEFAULT = 30, 78
+
+_OPERATIONS: Final = "operations"
+"""The module whose commands are made of the table of operations."""
+
+
+def _rows(section: str) -> dict[str, str]:
+    return {row.name: row.command or _OPERATIONS for row in OPERATIONS if row.section == section}
+
 
 SECTIONS: Final = MappingProxyType(
     {
@@ -48,30 +57,22 @@ SECTIONS: Final = MappingProxyType(
             "sql": "writes",
             "query": "query",
         },
-        "Look": {
+        LOOK: {
             "info": "reads",
             "schema": "reads",
             "timeline": "reads",
             "show": "reads",
             "inspect": "reads",
-            "verify": "recovery",
+            **_rows(LOOK),
         },
-        "Mend and go back": {"repair": "recovery", "rollback": "recovery", "restore": "recovery"},
-        "Maintain": {
-            "compact": "services",
-            "cluster": "services",
-            "clean": "services",
-            "expire-partitions": "services",
-            "archive": "services",
-            "upgrade": "versions",
-            "downgrade": "versions",
-            "drop-old-timeline": "versions",
-        },
+        MEND: _rows(MEND),
+        MAINTAIN: {"compact": "services", "cluster": "services", **_rows(MAINTAIN)},
     }
 )
 """The commands by what they are for, as help lists them, each with its module."""
 MODULE_OF: Final = MappingProxyType({name: module for section in SECTIONS.values() for name, module in section.items()})
-"""The module of each command; a command is the function of its name there, with `_` for `-`."""
+"""The module of each command; a command is the function of its name there, with `_` for `-`, or a
+row of the table of operations."""
 GROUPS: Final = MappingProxyType({"index": "index", "savepoint": "recovery", "services": "services"})
 """The module of each group of commands; the group is the `app` there."""
 
@@ -183,12 +184,20 @@ def build_app(arguments: Sequence[str]) -> typer.Typer:
         wanted = names
     for name, module in MODULE_OF.items():
         if name in wanted:
-            function = getattr(importlib.import_module(f"hoodie.cli.{module}"), name.replace("-", "_"))
-            app.command(name)(function)
+            app.command(name)(_function(name, module))
     for name, module in GROUPS.items():
         if name in wanted:
             app.add_typer(importlib.import_module(f"hoodie.cli.{module}").app, name=name)
     return app
+
+
+def _function(name: str, module: str) -> Callable[..., Any]:
+    found = importlib.import_module(f"hoodie.cli.{module}")
+    if module == _OPERATIONS:
+        command: Callable[..., Any] = found.command_of(next(row for row in OPERATIONS if row.name == name))
+    else:
+        command = getattr(found, name.replace("-", "_"))
+    return command
 
 
 def _print_version(wanted: bool) -> None:

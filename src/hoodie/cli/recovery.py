@@ -7,21 +7,13 @@ from typing import Annotated
 import typer
 
 import hoodie
+from hoodie.cli.operations import group_of
 from hoodie.cli.options import Call, Execute, Properties, pairs, table_command
 from hoodie.cli.terminal import Answer
-from hoodie.results import Report, ServiceResult
-
-FOUND = 3
-"""Exit code of `hoodie verify` if it found errors. Warnings alone do not fail."""
+from hoodie.results import ServiceResult
 
 _LOST = "For a table that lost hoodie.properties."
 Full = Annotated[bool, typer.Option("--full", help="Read every file, every key and the record index too.")]
-
-
-@table_command("verify", failed=FOUND)
-def verify(call: Call, full: Full = False) -> Report:
-    """Check a table. Exit code 0: sound, warnings included; 1: the table cannot be checked; 3: errors were found."""
-    return call.table.verify(full)
 
 
 @table_command("repair")
@@ -74,47 +66,7 @@ def repair(
     return call.table.repair(not execute, full=full, min_age_seconds=min_age, accept_loss=accept_loss or None)
 
 
-@table_command()
-def rollback(
-    call: Call,
-    instant: Annotated[str, typer.Argument(help="Requested time of a write or compaction, pending or completed.")],
-    chain: Annotated[bool, typer.Option("--chain", help="Roll back all later commits too.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be rolled back.")] = False,
-) -> ServiceResult:
-    """Roll back a write or compaction: delete its files, and its instant from the timeline.
-
-    The result counts the instants, the rows that they had inserted, updated and deleted, and the deleted files.
-    """
-    return call.table.rollback(instant, chain=chain, dry_run=dry_run)
-
-
-@table_command()
-def restore(
-    call: Call,
-    savepoint: Annotated[str, typer.Argument(help="Requested time of a savepoint, or of another completed commit.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be rolled back.")] = False,
-) -> ServiceResult:
-    """Restore the table to a savepoint: roll back everything after it. Completes a restore whose process died."""
-    return call.table.restore(savepoint, dry_run=dry_run)
-
-
-app = typer.Typer(
-    help="Keep the files of commits, to restore the table to them.", no_args_is_help=True, rich_markup_mode=None
-)
-
-
-@app.command("create")
-@table_command()
-def create(
-    call: Call,
-    instant: Annotated[
-        str | None, typer.Argument(help="Requested time of a completed commit; default: the newest.")
-    ] = None,
-    user: Annotated[str, typer.Option(help="Name of the user, for the list.")] = "",
-    comment: Annotated[str, typer.Option(help="Comment, for the list.")] = "",
-) -> ServiceResult:
-    """Create a savepoint of a commit."""
-    return call.table.savepoint(instant, user=user, comment=comment)
+app = group_of("savepoint", "Keep the files of commits, to restore the table to them.")
 
 
 @app.command("list")
@@ -130,13 +82,3 @@ def list_(call: Call) -> Answer:
         )
         documents.append(counts)
     return Answer("\n".join(lines) or "no savepoints", documents)
-
-
-@app.command("delete")
-@table_command()
-def delete(
-    call: Call,
-    instant: Annotated[str, typer.Argument(help="Requested time of the savepoint's commit.")],
-) -> ServiceResult:
-    """Delete a savepoint; its files stay until a clean finds them obsolete."""
-    return call.table.delete_savepoint(instant)

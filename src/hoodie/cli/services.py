@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -17,6 +19,7 @@ from hoodie.cli.terminal import Answer, print_answer, print_error, progress_bar
 from hoodie.format.table.call_options import check_call_options
 from hoodie.results import ServiceResult
 from hoodie.services.planned.pending import PendingPlans
+from hoodie.services.registry import all_services
 
 Instant = Annotated[
     str | None, typer.Option("--instant", metavar="TIME", help="Execute the plan with this requested time.")
@@ -40,8 +43,6 @@ Partitions = Annotated[
 ]
 _LOOK_SECONDS = 1.0
 """How often the command looks whether its thread still runs."""
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be deleted.")]
 
 app = typer.Typer(help="Run table services beside the writers.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -118,49 +119,32 @@ def cluster(
         return Answer.of(table.cluster(by, layout=layout, partitions=partition, instant=instant, properties=properties))
 
 
-@table_command()
-def clean(call: Call, dry_run: DryRun = False, option: Properties = None) -> Answer:
-    """Delete the files that no retained snapshot needs; pending cleans are finished first."""
-    result = call.table.clean(dry_run, properties=pairs(option))
-    lines = [
-        f"  {partition}/{name}" if partition else f"  {name}"
-        for partition, names in result.files.items()
-        for name in names
-    ]
-    if result.oldest_readable is not None:
-        lines.append(f"  snapshots from {result.oldest_readable} on stay readable")
-    lines += [f"  the snapshot of {saved} stays readable: it has a savepoint" for saved in result.readable_savepoints]
-    return Answer("\n".join([str(result), *lines]), [result.to_dict()])
+def _with_services(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each service of the registry; the function gets the names of those that are on."""
+    flags = {service.name.replace("-", "_"): service for service in all_services()}
 
+    @functools.wraps(function)
+    def command(call: Call, **given: Any) -> None:
+        names = [service.name for flag, service in flags.items() if given.pop(flag)]
+        function(call, names, **given)
 
-@table_command()
-def archive(call: Call, dry_run: DryRun = False, option: Properties = None) -> ServiceResult:
-    """Move the oldest instants of the timeline to its archive, if there are more than hoodie.keep.max.commits."""
-    return call.table.archive(dry_run, properties=pairs(option))
-
-
-@table_command()
-def expire_partitions(call: Call, dry_run: DryRun = False, option: Properties = None) -> Answer:
-    """Delete the partitions whose time to live is over, in one commit."""
-    result = call.table.expire_partitions(dry_run, properties=pairs(option))
-    lines = [f"  {partition}  since {since}" for partition, since in result.partitions.items()]
-    return Answer("\n".join([str(result), *lines]), [result.to_dict()])
-
-
-def _service(name: str, text: str) -> Any:
-    return typer.Option(f"--{name}", help=text)
+    first, _, *others = inspect.signature(function, eval_str=True).parameters.values()
+    options = (
+        first.replace(
+            name=flag, annotation=Annotated[bool, typer.Option(f"--{service.name}", help=service.about)], default=False
+        )
+        for flag, service in flags.items()
+    )
+    command.__signature__ = inspect.Signature([first, *options, *others])  # type: ignore[attr-defined]
+    return command
 
 
 @app.command("run")
 @table_command()
+@_with_services
 def run(
     call: Call,
-    compact: Annotated[bool, _service("compact", "Compact log files.")] = False,
-    log_compact: Annotated[bool, _service("log-compact", "Fold many small log blocks into one.")] = False,
-    cluster: Annotated[bool, _service("cluster", "Sort rows, and join small files.")] = False,
-    ttl: Annotated[bool, _service("ttl", "Delete expired partitions.")] = False,
-    clean: Annotated[bool, _service("clean", "Delete files that no retained snapshot needs.")] = False,
-    archive: Annotated[bool, _service("archive", "Move old instants out of the active timeline.")] = False,
+    names: list[str],
     interval: Annotated[float, typer.Option("--interval", min=0.01, help="Seconds between rounds.")] = 60.0,
     once: Annotated[bool, typer.Option("--once", help="Run one round, then exit.")] = False,
     schedule: Annotated[
@@ -179,15 +163,6 @@ def run(
     Without a service, those run that are on in the table's properties. Several processes can serve one table. The exit
     code is 1 if a service of the last round failed.
     """
-    flags = {
-        "compact": compact,
-        "log-compact": log_compact,
-        "cluster": cluster,
-        "ttl": ttl,
-        "clean": clean,
-        "archive": archive,
-    }
-    names = [name for name, is_wanted in flags.items() if is_wanted]
     properties = pairs(option)
     check_call_options(properties)
     runner = call.table.services(

@@ -95,7 +95,7 @@ class ReadExplained(Result):
         size = size_text(self.size_bytes)
         return f"reads {self.file_slices:,} of {self.all_file_slices:,} file slices, {size}{left_out}"
 
-    def _facts(self) -> Mapping[str, object]:
+    def facts(self) -> Mapping[str, object]:
         return {name.replace("_", " "): value for name, value in self.to_dict().items()}
 
 

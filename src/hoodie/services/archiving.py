@@ -356,5 +356,11 @@ def _run(call: Call, report: OnResult) -> None:
         report(replace(done, notes=()))
 
 
-ARCHIVE: Final = TableService(name=OPERATION, is_on=retention.ARCHIVE_AUTOMATIC.get, is_due=_is_due, run=_run)
+ARCHIVE: Final = TableService(
+    name=OPERATION,
+    about="Move old instants out of the active timeline.",
+    is_on=retention.ARCHIVE_AUTOMATIC.get,
+    is_due=_is_due,
+    run=_run,
+)
 """The archiving that follows a write, which it never fails (see `services.registry`), or runs in a round."""

@@ -114,13 +114,21 @@ def all_services(coordinator: Coordinator | None = None, *, schedule: bool = Tru
     """
     compaction = TableService(
         name="compact",
+        about="Compact log files.",
         is_on=_is_merge_on_read,
         is_due=lambda call, view: _is_compaction_due(call, view, schedule=schedule),
         run=lambda call, report: _compact(call, report, coordinator or TableCoordinator(), schedule=schedule),
     )
-    logs = TableService(name="log-compact", is_on=_folds_logs, is_due=_has_logs, run=_plan_log_compaction)
+    logs = TableService(
+        name="log-compact",
+        about="Fold many small log blocks into one.",
+        is_on=_folds_logs,
+        is_due=_has_logs,
+        run=_plan_log_compaction,
+    )
     clustering = TableService(
         name=INLINE_CLUSTERING.name,
+        about=INLINE_CLUSTERING.about,
         is_on=INLINE_CLUSTERING.is_on,
         is_due=lambda call, view: _is_clustering_due(call, view, schedule=schedule),
         run=lambda call, report: _cluster(call, report, schedule=schedule),

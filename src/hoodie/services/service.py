@@ -17,11 +17,13 @@ from hoodie.view.table_view import TableView
 class TableService:
     """A table service that can follow a write, or runs in a round.
 
-    `is_on` decides from the effective options alone; `is_due` decides from the timeline, without reading files where it
-    can. `run` plans and executes, and reports each of its results; none if there was nothing to do after all.
+    `about` is a sentence for help. `is_on` decides from the effective options alone; `is_due` decides from the
+    timeline, without reading files where it can. `run` plans and executes, and reports each of its results; none if
+    there was nothing to do after all.
     """
 
     name: str
+    about: str
     is_on: Callable[[Mapping[str, str]], bool]
     is_due: Callable[[Call, TableView], bool]
     run: Callable[[Call, OnResult], None]

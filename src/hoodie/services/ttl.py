@@ -9,7 +9,7 @@ the files stay for readers of older snapshots until they are cleaned.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -141,6 +141,10 @@ class ExpiredResult(ServiceResult):
 
     partitions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
+    def details(self) -> Sequence[str]:
+        """Return the partitions and their times, one a line."""
+        return [f"  {partition}  since {since}" for partition, since in self.partitions.items()]
+
 
 def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None = None) -> ExpiredResult:
     """Delete the partitions whose time to live is over; with `dry_run` only return them.
@@ -211,4 +215,6 @@ def _run(call: Call, report: OnResult) -> None:
         report(result)
 
 
-EXPIRE = TableService(name="ttl", is_on=retention.TTL_INLINE.get, is_due=is_expiry_due, run=_run)
+EXPIRE = TableService(
+    name="ttl", about="Delete expired partitions.", is_on=retention.TTL_INLINE.get, is_due=is_expiry_due, run=_run
+)

@@ -71,7 +71,7 @@ class WriteResult(Result):
         logs = f", {self.log_files_appended} log files" if self.log_files_appended else ""
         return f"{self.files_created} new and {self.files_updated} rewritten files{logs}"
 
-    def _facts(self) -> Mapping[str, object]:
+    def facts(self) -> Mapping[str, object]:
         counts = {name: getattr(self, name) for name in ("inserted", "updated", "deleted", "ignored", "duplicates")}
         return {
             "operation": self.operation,
@@ -107,7 +107,7 @@ class AlterResult(Result):
         lines = [f"{self.operation}{when}: {said}", f"  in {seconds_text(self.seconds)}"]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
-    def _facts(self) -> Mapping[str, object]:
+    def facts(self) -> Mapping[str, object]:
         return {
             "operation": self.operation,
             "instant": self.instant or "",

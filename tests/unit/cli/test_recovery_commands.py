@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.cli.recovery import FOUND
 from tests.support.command_line import Run
 from tests.support.tables import new_table
 
 ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
+FOUND = 3
+"""Exit code of a check that found errors."""
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def chosen(**runs: Callable[[], object]) -> ServiceChoice:
         def run(call: object, report: object) -> None:
             act()
 
-        return TableService(name=name, is_on=lambda _: True, is_due=lambda call, view: True, run=run)
+        return TableService(name=name, about="", is_on=lambda _: True, is_due=lambda call, view: True, run=run)
 
     return ServiceChoice(services=tuple(service(name, act) for name, act in runs.items()))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -64,6 +64,15 @@ class CleanResult(ServiceResult):
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     oldest_readable: str | None = None
     readable_savepoints: tuple[str, ...] = ()
+
+    def details(self) -> Sequence[str]:
+        """Return the files, and which snapshots stay readable, one a line."""
+        named = ((partition, name) for partition, names in self.files.items() for name in names)
+        lines = [f"  {partition}/{name}" if partition else f"  {name}" for partition, name in named]
+        if self.oldest_readable is not None:
+            lines.append(f"  snapshots from {self.oldest_readable} on stay readable")
+        saved = (f"  the snapshot of {time} stays readable: it has a savepoint" for time in self.readable_savepoints)
+        return [*lines, *saved]
 
 
 _FOREIGN_IDLE_MS = {State.REQUESTED: 60_000, State.INFLIGHT: 30 * 60_000}
@@ -511,4 +520,10 @@ def _run(call: Call, report: OnResult) -> None:
         report(result)
 
 
-CLEAN = TableService(name=OPERATION, is_on=retention.CLEAN_AUTOMATIC.get, is_due=_is_clean_due, run=_run)
+CLEAN = TableService(
+    name=OPERATION,
+    about="Delete files that no retained snapshot needs.",
+    is_on=retention.CLEAN_AUTOMATIC.get,
+    is_due=_is_clean_due,
+    run=_run,
+)

@@ -325,7 +325,9 @@ def cluster_if_due(call: Call, report: OnResult) -> None:
         report(result)
 
 
-INLINE_CLUSTERING: Final = TableService(name="cluster", is_on=_is_on, is_due=_is_due, run=_run)
+INLINE_CLUSTERING: Final = TableService(
+    name="cluster", about="Sort rows, and join small files.", is_on=_is_on, is_due=_is_due, run=_run
+)
 """Clustering as a service that can follow a write; off by default."""
 
 

@@ -25,7 +25,7 @@ TYPES: Final = MappingProxyType(
     }
 )
 """The types of columns by the names that `CALL help` shows."""
-KINDS: Final = MappingProxyType({str: "string", bool: "boolean", int: "integer"})
+KINDS: Final = MappingProxyType({str: "string", bool: "boolean", int: "integer", float: "double"})
 """The names of the types of parameters."""
 Row = Mapping[str, Any]
 
@@ -48,6 +48,8 @@ class Parameter:
             return self.default
         if self.kind is str and isinstance(value, int) and not isinstance(value, bool):
             return str(value)  # Instants may be written as numbers.
+        if self.kind is float and type(value) is int:
+            return float(value)
         if type(value) is not self.kind:
             raise InvalidConfigError(f"CALL {procedure}: {self.name} => {value!r}: expected {self.kind.__name__}")
         if self.name == "limit" and isinstance(value, int) and value < 0:

@@ -14,6 +14,7 @@ from hoodie.statements.procedures.files import FILES
 from hoodie.statements.procedures.logs import LOGS
 from hoodie.statements.procedures.maintenance import MAINTENANCE
 from hoodie.statements.procedures.metadata import METADATA
+from hoodie.statements.procedures.operations import OWN
 from hoodie.statements.procedures.planned import PLANNED
 from hoodie.statements.procedures.procedure import KINDS, TYPES, Call, Procedure, Row, columns, optional
 from hoodie.statements.procedures.recovery import RECOVERY
@@ -90,6 +91,7 @@ PROCEDURES: Final = MappingProxyType(
             *MAINTENANCE,
             *COPIES,
             *REPAIRS,
+            *OWN,
             _HELP,
         )
     }

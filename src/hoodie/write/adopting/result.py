@@ -63,7 +63,7 @@ class Adoption(Result):
         lines += [f"  {line}" for line in self._written.splitlines()]
         return "\n".join(lines)
 
-    def _facts(self) -> Mapping[str, object]:
+    def facts(self) -> Mapping[str, object]:
         return {
             "source": self.source,
             "target": self.target or "",

@@ -1,0 +1,53 @@
+"""Procedures of the table of operations: one for each row that no procedure of Hudi does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Final
+
+from hoodie.statements.procedures.procedure import OPTIONS, Call, Parameter, Procedure, Row, columns, names_in, required
+from hoodie.table.operations import OPERATIONS, Operation
+
+_KINDS: Final = {"bool": bool, "int": int, "float": float}
+"""The types of parameters by their annotations; others are text, and lists have commas between their names."""
+
+
+def procedure_of_row(operation: Operation) -> Procedure:
+    """Return the procedure of an operation; its rows are the facts of the result."""
+    return Procedure(
+        name=operation.name.replace(" ", "_").replace("-", "_"),
+        about=operation.about.partition("\n")[0],
+        parameters=(required("table"), *map(_parameter, operation.signature().values())),
+        columns=columns("fact string, value string"),
+        run=partial(_run, operation),
+    )
+
+
+def _parameter(declared: inspect.Parameter) -> Parameter:
+    annotation = str(declared.annotation)
+    if annotation.startswith(("Text", "Mapping")):
+        return OPTIONS
+    is_required = declared.default is inspect.Parameter.empty
+    kind = _KINDS.get(annotation.partition(" ")[0], str)
+    default = None if is_required else declared.default
+    return Parameter(name=declared.name, kind=kind, default=default, is_required=is_required)
+
+
+def _run(operation: Operation, call: Call) -> Iterable[Row]:
+    """Run an operation and return the facts of its result, one a row."""
+    found = operation.run(call.table, {name: _value(one, call) for name, one in operation.signature().items()})
+    return [{"fact": name, "value": str(value)} for name, value in found.facts().items() if str(value)]
+
+
+def _value(declared: inspect.Parameter, call: Call) -> Any:
+    annotation = str(declared.annotation)
+    if annotation.startswith(("Text", "Mapping")):
+        return call.options()
+    given = call[declared.name]
+    return (names_in(given) or None) if "Sequence" in annotation else given
+
+
+OWN: Final = tuple(procedure_of_row(operation) for operation in OPERATIONS if operation.procedure is None)
+"""The procedures that Hudi does not have."""
