@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,16 +21,17 @@ from hoodie.files.column_ranges import RangeObserver
 from hoodie.files.damage import check_length, damaged_file, expected_file
 from hoodie.files.encoding_threads import EncodingThreads
 from hoodie.files.slices import BaseFile
+from hoodie.files.stored_groups import StoredGroups, encoded_chunk
 from hoodie.format.hashes.bloom import BloomFilter, FilterBuilder, FilterOptions, footer_entries
 from hoodie.format.metadata_table.column_stats import ColumnRange
-from hoodie.format.parquet_footer import footer_with_nan, nan_leaves
+from hoodie.format.parquet_footer import Chunk, Footer, footer_of, nan_leaves, parsed, trailer_of, with_nan_bounds
 from hoodie.format.schema.column_ids import SAME_NAMES, StoredNames
 from hoodie.format.schema.table_schema import META_FIELDS, conform
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store
 
-_ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""Arrow bytes per row group: bounds the memory of a writer, and of a reader of one row group."""
+_ROW_GROUP_BYTES = 16 * 1024 * 1024
+"""Arrow bytes per row group: a write that changes none of its rows copies it. Larger ones are not scanned faster."""
 _ENCODED_SHARE = 0.25
 """The guess of a file's bytes for each Arrow byte, until the first row group is encoded."""
 _SAMPLE_ROWS = 4096
@@ -98,7 +99,9 @@ class BaseFileWriter:
         self._observer = None if wanted is None else RangeObserver(wanted, schema)
         self._metadata: list[pq.FileMetaData] = []
         self._nan_chunks: set[tuple[int, int]] = set()
-        self._row_groups = 0
+        self._groups: list[int | bytes] = []
+        """The row groups of the file in order: the number of an encoded group, or the entry of a copied one."""
+        self._encoded_groups = 0
         self._threads = threads
         self._encoding: Future[None] | None = None
         self._encoding_bytes = 0
@@ -136,13 +139,21 @@ class BaseFileWriter:
         if self._options.has_meta:
             writer.add_key_value_metadata(self._footer())
         writer.close()
-        if self._nan_chunks:
-            # A second footer, as pyarrow cannot write these bounds. Readers take the last one.
-            self._sink.write(footer_with_nan(self._metadata[0], self._nan_chunks))
+        metadata = self._metadata[0]
+        if self._nan_chunks or self._encoded_groups < len(self._groups):
+            # A second footer, as pyarrow writes neither these bounds nor copied row groups. Readers take the last one.
+            footer = self._whole_footer(metadata)
+            self._sink.write(footer + trailer_of(footer))
+            metadata = parsed(footer)
         self.size_bytes = self._sink.tell()
         self._sink.close()
         if self._observer is not None:
-            self.ranges = self._observer.ranges(self._metadata[0])
+            self.ranges = self._observer.ranges(metadata)
+
+    def _whole_footer(self, metadata: pq.FileMetaData) -> bytes:
+        """Return the footer of all row groups, with the bounds of chunks that have NaN."""
+        own = Footer(with_nan_bounds(footer_of(metadata), self._nan_chunks))
+        return own.with_groups([own.groups[found] if isinstance(found, int) else found for found in self._groups])
 
     def __enter__(self) -> BaseFileWriter:
         return self
@@ -164,17 +175,49 @@ class BaseFileWriter:
             self._sink.close()
 
     def flush(self) -> None:
-        """Write the held rows as one row group, or let a thread do it."""
+        """Write the held rows as row groups, or let a thread do it: one, or several if they came in a large piece."""
         if not self._buffer:
             return
         self._settle()
         rows, self._encoding_bytes = pa.concat_tables(self._buffer), self._buffered_bytes
         self._buffer, self._buffered_bytes = [], 0
+        groups = max(1, round(self._encoding_bytes / self._options.row_group_bytes))
         if self._threads is None:
-            self._encode(rows)
+            self._encode(rows, groups)
             self._settle()
         else:
-            self._encoding = self._threads.submit(lambda: self._encode(rows))
+            self._encoding = self._threads.submit(lambda: self._encode(rows, groups))
+
+    def copy(self, stored: StoredGroups, group: int) -> None:
+        """Append a row group of another file without decoding it, after the rows that are held.
+
+        Columns that have one text get the text of this file. Raises: CorruptFileError if the other file is damaged.
+        """
+        self.flush()
+        self._settle()
+        rows = stored.rows(group)
+        self._note_bounds(*stored.key_bounds)
+        if self._filter is not None:
+            self._filter.add(stored.column(group, RECORD_KEY))
+        if self._observer is not None:
+            self._observer.observe_copied(stored, group)
+        if self._writer is None:
+            self._writer = self._open(self._same.schema, stored.dictionary_columns)
+        chunks, starts = [], []
+        for chunk, pages in stored.pages(group):
+            if self._same.has(chunk.name):
+                chunk, pages = self._constant(chunk.name, rows)
+            chunks.append(chunk)
+            starts.append(int(self._sink.tell()))
+            self._sink.write(pages)
+        self._groups.append(stored.copied(group, chunks, starts))
+        self.rows += rows
+        self._settle()
+
+    def _constant(self, name: str, rows: int) -> tuple[Chunk, bytes]:
+        """Return a column chunk of one text, and its bytes."""
+        alone = pa.Table.from_arrays([self._same.column(name, rows)], [name])
+        return encoded_chunk(alone, {**self._parquet_options, "use_dictionary": [name]})
 
     def _settle(self) -> None:
         """Wait for the row group that a thread encodes. Raises: its error."""
@@ -184,34 +227,49 @@ class BaseFileWriter:
         self._file_bytes = int(self._sink.tell())
         self._encoded_bytes, self._encoding_bytes = self._encoded_bytes + self._encoding_bytes, 0
 
-    def _encode(self, rows: pa.Table) -> None:
+    def _encode(self, rows: pa.Table, groups: int) -> None:
+        step = -(-rows.num_rows // groups)
+        for start in range(0, rows.num_rows, step):
+            self._encode_group(rows.slice(start, step))
+
+    def _encode_group(self, rows: pa.Table) -> None:
         if self._options.has_meta:
             low, high = key_bounds(rows[RECORD_KEY])
-            self._min_key = low if self._min_key is None else min(self._min_key, low, key=_utf16)
-            self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
+            self._note_bounds(low, high)
         if self._filter is not None:
             self._filter.add(rows[RECORD_KEY])
         if self._observer is not None:
             self._observer.observe(rows)
         rows = self._same.added(rows)
         self._writer = self._writer or self._start(rows)
-        self._nan_chunks |= {(self._row_groups, leaf) for leaf in nan_leaves(rows)}
-        self._row_groups += 1
+        self._nan_chunks |= {(self._encoded_groups, leaf) for leaf in nan_leaves(rows)}
+        self._groups.append(self._encoded_groups)
+        self._encoded_groups += 1
         self._writer.write_table(rows, row_group_size=rows.num_rows)
 
     def _start(self, rows: pa.Table) -> pq.ParquetWriter:
         """Open the Parquet writer; the first rows decide which columns get a dictionary."""
+        return self._open(rows.schema, dictionary_columns(rows))
+
+    def _open(self, schema: pa.Schema, dictionaries: list[str]) -> pq.ParquetWriter:
+        options = self._parquet_options
         return pq.ParquetWriter(
-            self._sink,
-            rows.schema,
-            compression=self._options.codec,
-            compression_level=self._options.codec_level if self._options.codec == "zstd" else None,
-            use_dictionary=dictionary_columns(rows),
-            store_schema=False,
-            # Without it, a changed byte in a page may give other values.
-            write_page_checksum=True,
-            metadata_collector=self._metadata,
+            self._sink, schema, use_dictionary=dictionaries, metadata_collector=self._metadata, **options
         )
+
+    @property
+    def _parquet_options(self) -> dict[str, Any]:
+        return {
+            "compression": self._options.codec,
+            "compression_level": self._options.codec_level if self._options.codec == "zstd" else None,
+            "store_schema": False,
+            # Without it, a changed byte in a page may give other values.
+            "write_page_checksum": True,
+        }
+
+    def _note_bounds(self, low: str, high: str) -> None:
+        self._min_key = low if self._min_key is None else min(self._min_key, low, key=_utf16)
+        self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
 
     def _footer(self) -> Mapping[str, str]:
         """Return the footer keys that bloom indexes read.
@@ -392,7 +450,7 @@ class _SameText:
         names = set(schema.names)
         self._values = {name: text for name, text in values.items() if name in names}
         columns = [child.with_type(encoded) if values.get(child.name) is not None else child for child in schema]
-        self._schema = pa.schema(columns, metadata=schema.metadata)
+        self.schema = pa.schema(columns, metadata=schema.metadata)
         self.other_schema = pa.schema([child for child in schema if child.name not in values])
         self.other_columns = self.other_schema.names
         self.row_bytes = sum(len((text or "").encode()) + 4 for text in self._values.values())
@@ -402,14 +460,19 @@ class _SameText:
         """Return the rows with all columns of the file."""
         if not self._values:
             return rows
-        numbers = pa.array(np.zeros(rows.num_rows, np.int32))
-        none = pa.nulls(rows.num_rows, pa.string())
+        columns = [
+            self.column(name, rows.num_rows) if name in self._values else rows[name] for name in self.schema.names
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)
 
-        def column(name: str) -> pa.Array | pa.ChunkedArray:
-            if name not in self._values:
-                return rows[name]
-            text = self._values[name]
-            return none if text is None else pa.DictionaryArray.from_arrays(numbers, pa.array([text], pa.string()))
+    def has(self, name: str) -> bool:
+        """Return whether a column has one text."""
+        return name in self._values
 
-        columns = [column(name) for name in self._schema.names]
-        return pa.Table.from_arrays(columns, schema=self._schema)
+    def column(self, name: str, count: int) -> pa.Array:
+        """Return such a column of so many rows."""
+        text = self._values[name]
+        if text is None:
+            return pa.nulls(count, pa.string())
+        numbers = pa.array(np.zeros(count, np.int32))
+        return pa.DictionaryArray.from_arrays(numbers, pa.array([text], pa.string()))

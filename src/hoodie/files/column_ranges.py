@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hoodie.files.stored_groups import StoredGroups
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueKind, ValueType, raw_values, value_type_of
 from hoodie.format.schema.table_schema import META_FIELDS
@@ -42,6 +43,7 @@ class RangeObserver:
 
     def __init__(self, columns: Sequence[str], schema: pa.Schema) -> None:
         self.types = typed_columns(columns, schema)
+        self._schema = schema
         self._groups: list[dict[str, ColumnRange]] = []
         self._watched = [
             (name, found)
@@ -64,6 +66,21 @@ class RangeObserver:
                 is_needed = rows.nbytes > _FOOTER_BYTES_MAX and _longest(values) > _FOOTER_BYTES_MAX
             if is_needed:
                 noted[name] = range_of(name, found, values)
+        self._groups.append(noted)
+
+    def observe_copied(self, stored: StoredGroups, group: int) -> None:
+        """Note a row group that is copied: a column is read if the footer may lack its bounds.
+
+        Files of hoodie before 0.4 have NaN outside the bounds of their footers, so that numbers with a fraction are
+        always read.
+        """
+        noted: dict[str, ColumnRange] = {}
+        for name, found in self._watched:
+            if name not in META_FIELDS and (found.is_floating or not stored.has_bounds(group, name)):
+                path = path_of_structs(name, self._schema)
+                assert path is not None, name
+                rows = pa.table({path[0]: stored.column(group, path[0])})
+                noted[name] = range_of(name, found, column_of(rows, name))
         self._groups.append(noted)
 
     def ranges(self, metadata: pq.FileMetaData) -> tuple[ColumnRange, ...]:

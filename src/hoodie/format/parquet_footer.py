@@ -1,4 +1,4 @@
-"""Footers of Parquet files: the greatest value of column chunks that have NaN becomes NaN.
+"""Footers of Parquet files: row groups that are copied to another file, and bounds of column chunks that have NaN.
 
 pyarrow leaves NaN out of the bounds, so that a reader for which NaN is greater than every number skips row groups with
 NaN. Readers of Parquet ignore bounds that are NaN. docs/format/table.md §3.11. On disk: `parquet.thrift` of
@@ -9,26 +9,37 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.format.varint import varint_at, zigzag_at
+from hoodie.format.thrift import I16, Value, struct_fields, struct_to_bytes
 
 _MAGIC = b"PAR1"
 _TRAILER_BYTES = 8
 _NAN: Final = {4: struct.pack("<f", math.nan), 8: struct.pack("<d", math.nan)}
 """By the number of bytes of a value."""
 # Numbers of fields; on disk: do not change.
+_SCHEMA: Final = 2
+_ROWS: Final = 3
 _ROW_GROUPS: Final = 4
-_COLUMNS: Final = 1
-_META_DATA: Final = 3
+_COLUMN_ORDERS: Final = 7
+_COLUMNS, _GROUP_BYTES, _GROUP_ROWS, _GROUP_OFFSET, _GROUP_COMPRESSED, _GROUP_ORDINAL = 1, 2, 3, 5, 6, 7
+_FILE_OFFSET, _META_DATA = 2, 3
+_PAGE_INDEXES: Final = frozenset({4, 5, 6, 7})
+_ELSEWHERE: Final = frozenset({1, 8, 9})
+"""The name of another file, and what encrypted chunks have."""
+_PATH, _UNCOMPRESSED_BYTES, _COMPRESSED_BYTES = 3, 6, 7
+_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 9, 10, 11
 _STATISTICS: Final = 12
+_FILTERS: Final = frozenset({14, 15})
 _MAX_DEPRECATED: Final = 1
 _MAX_VALUE: Final = 5
+_ORDINAL_MAX: Final = 2**15 - 1
 
 
 def with_nan_bounds(footer: bytes, chunks: Collection[tuple[int, int]]) -> bytes:
@@ -39,86 +50,158 @@ def with_nan_bounds(footer: bytes, chunks: Collection[tuple[int, int]]) -> bytes
 
     Raises: ValueError if the footer is not one.
     """
-    changed = bytearray(footer)
     try:
-        for group, at_group in enumerate(_items(footer, _field(footer, 0, _ROW_GROUPS))):
-            wanted = {column for number, column in chunks if number == group}
-            columns = _items(footer, _field(footer, at_group, _COLUMNS)) if wanted else iter(())
-            for column, at_column in enumerate(columns):
-                if column in wanted:
-                    _set_greatest(changed, footer, _field(footer, at_column, _META_DATA))
-    except (IndexError, KeyError) as error:
-        raise ValueError(f"not the footer of a Parquet file ({error})") from error
-    return bytes(changed)
+        found = struct_fields(footer)
+        groups = found[_ROW_GROUPS].items
+        for number in {number for number, _ in chunks}:
+            group = struct_fields(groups[number])
+            columns = group[_COLUMNS].items
+            for column in {column for group_number, column in chunks if group_number == number}:
+                columns[column] = _with_nan(columns[column])
+            groups[number] = struct_to_bytes(group | {_COLUMNS: Value.of_structs(columns)})
+        return struct_to_bytes(found | {_ROW_GROUPS: Value.of_structs(groups)})
+    except (IndexError, KeyError, ValueError) as error:
+        raise _no_footer(error) from error
 
 
-def _set_greatest(changed: bytearray, footer: bytes, at_metadata: int | None) -> None:
-    at_statistics = None if at_metadata is None else _field(footer, at_metadata, _STATISTICS)
+def _no_footer(error: Exception) -> ValueError:
+    return ValueError(f"not the footer of a Parquet file ({error})")
+
+
+def _with_nan(chunk: bytes) -> bytes:
+    column = struct_fields(chunk)
+    metadata = column[_META_DATA].fields
+    if _STATISTICS not in metadata:
+        return chunk
+    statistics = metadata[_STATISTICS].fields
     for number in (_MAX_DEPRECATED, _MAX_VALUE):
-        at_value = None if at_statistics is None else _field(footer, at_statistics, number)
-        if at_value is not None:
-            length, start = varint_at(footer, at_value)
-            changed[start : start + length] = _NAN[length]
+        if number in statistics:
+            statistics[number] = Value.of_content(_NAN[len(statistics[number].content)])
+    metadata[_STATISTICS] = Value.of_struct(statistics)
+    return struct_to_bytes(column | {_META_DATA: Value.of_struct(metadata)})
 
 
-def _field(data: bytes, at_struct: int, wanted: int) -> int | None:
-    """Return where the value of a field of a struct begins; None if the struct has no such field."""
-    return next((start for number, start in _fields(data, at_struct) if number == wanted), None)
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A column chunk in a file: its pages are `size_bytes` bytes from `start` on. `column` is its `ColumnChunk`."""
+
+    column: Mapping[int, Value]
+    metadata: Mapping[int, Value]
+    start: int
+    size_bytes: int
+
+    @classmethod
+    def parse(cls, data: bytes) -> Chunk:
+        """Parse a `ColumnChunk`. Raises: ValueError if its pages cannot be copied: they are encrypted, or elsewhere."""
+        column = struct_fields(data)
+        if _META_DATA not in column or column.keys() & _ELSEWHERE:
+            raise ValueError("a column chunk is encrypted or in another file")
+        metadata = column[_META_DATA].fields
+        offsets = [metadata[number].number for number in (_DICTIONARY_PAGE, _DATA_PAGE) if number in metadata]
+        start = min(offset for offset in offsets if offset > 0)
+        size_bytes = metadata[_COMPRESSED_BYTES].number
+        if size_bytes < 0:
+            raise ValueError(f"a column chunk has {size_bytes} bytes")
+        return cls(column, metadata, start, size_bytes)
+
+    @property
+    def name(self) -> str:
+        """The first part of the column's path."""
+        return Value.of_bytes_list(self.metadata[_PATH])[0].decode()
+
+    @property
+    def plain_bytes(self) -> int:
+        """The bytes of the pages before compression."""
+        return self.metadata[_UNCOMPRESSED_BYTES].number
+
+    def moved(self, start: int) -> bytes:
+        """Return the `ColumnChunk` of a copy whose pages begin at `start`.
+
+        Indexes of pages and bloom filters of Parquet are left out: they are not among the copied bytes.
+        """
+        shift = start - self.start
+        metadata = {number: value for number, value in self.metadata.items() if number not in _FILTERS}
+        for number in (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE):
+            if number in metadata and metadata[number].number > 0:
+                metadata[number] = Value.of_int(metadata[number].number + shift)
+        column = {number: value for number, value in self.column.items() if number not in _PAGE_INDEXES}
+        if column.get(_FILE_OFFSET) is not None and column[_FILE_OFFSET].number > 0:
+            column[_FILE_OFFSET] = Value.of_int(column[_FILE_OFFSET].number + shift)
+        return struct_to_bytes(column | {_META_DATA: Value.of_struct(metadata)})
 
 
-def _fields(data: bytes, position: int) -> Iterator[tuple[int, int]]:
-    """Yield number and start of each value of a struct, and at last 0 and the position after the struct."""
-    number = 0
-    while data[position]:
-        step, kind = data[position] >> 4, data[position] & 0x0F
-        number, position = (number + step, position + 1) if step else zigzag_at(data, position + 1)
-        yield number, position
-        position = _end(data, position, kind)
-    yield 0, position + 1
+class Footer:
+    """The footer of a Parquet file, whose row groups may be copied to another file. `data` is a `FileMetaData`.
+
+    Raises: ValueError if the data is no footer.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        try:
+            self._fields = struct_fields(data)
+            self.groups = self._fields[_ROW_GROUPS].items
+            """The row groups, as they are encoded."""
+            self.form = (self._fields[_SCHEMA].data, self._fields.get(_COLUMN_ORDERS))
+            """The columns and the order of their values: row groups can be copied between files of one form."""
+        except (KeyError, ValueError) as error:
+            raise _no_footer(error) from error
+
+    @classmethod
+    def of(cls, metadata: pq.FileMetaData) -> Footer:
+        """Return the footer that pyarrow has parsed."""
+        return cls(footer_of(metadata))
+
+    def chunks(self, group: int) -> list[Chunk]:
+        """Return the column chunks of a row group. Raises: ValueError if one cannot be copied."""
+        try:
+            return [Chunk.parse(item) for item in struct_fields(self.groups[group])[_COLUMNS].items]
+        except (IndexError, KeyError) as error:
+            raise _no_footer(error) from error
+
+    def copied(self, group: int, chunks: Sequence[Chunk], starts: Sequence[int]) -> bytes:
+        """Return a row group of these chunks, whose pages begin at `starts`, with the number of rows of a group."""
+        columns = [chunk.moved(start) for chunk, start in zip(chunks, starts, strict=True)]
+        return struct_to_bytes(
+            struct_fields(self.groups[group])
+            | {
+                _COLUMNS: Value.of_structs(columns),
+                _GROUP_BYTES: Value.of_int(sum(chunk.plain_bytes for chunk in chunks)),
+                _GROUP_OFFSET: Value.of_int(min(starts)),
+                _GROUP_COMPRESSED: Value.of_int(sum(chunk.size_bytes for chunk in chunks)),
+            }
+        )
+
+    def with_groups(self, groups: Sequence[bytes]) -> bytes:
+        """Return this footer, as it is encoded, with these row groups instead of its own."""
+        numbered, rows = [], 0
+        for number, item in enumerate(groups):
+            fields = struct_fields(item)
+            rows += fields[_GROUP_ROWS].number
+            if number <= _ORDINAL_MAX:
+                fields[_GROUP_ORDINAL] = Value.of_int(number, I16)
+            else:
+                fields.pop(_GROUP_ORDINAL, None)
+            numbered.append(struct_to_bytes(fields))
+        changed = {_ROWS: Value.of_int(rows), _ROW_GROUPS: Value.of_structs(numbered)}
+        return struct_to_bytes(self._fields | changed)
 
 
-def _items(data: bytes, at_list: int | None) -> Iterator[int]:
-    """Yield the start of each item of a list."""
-    if at_list is None:
-        return
-    count, kind, position = _list_head(data, at_list)
-    for _ in range(count):
-        yield position
-        position = _end(data, position, kind, is_item=True)
+def footer_of(metadata: pq.FileMetaData) -> bytes:
+    """Return a footer that pyarrow has parsed or written, as it is encoded: a `FileMetaData`."""
+    sink = pa.BufferOutputStream()
+    metadata.write_metadata_file(sink)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written[len(_MAGIC) : -_TRAILER_BYTES]
 
 
-def _list_head(data: bytes, position: int) -> tuple[int, int, int]:
-    """Return the number of items of a list, their type and where they begin."""
-    count, kind, position = data[position] >> 4, data[position] & 0x0F, position + 1
-    if count == 15:
-        count, position = varint_at(data, position)
-    return count, kind, position
+def trailer_of(footer: bytes) -> bytes:
+    """Return what follows a footer at the end of a file."""
+    return len(footer).to_bytes(4, "little") + _MAGIC
 
 
-def _end(data: bytes, position: int, kind: int, *, is_item: bool = False) -> int:
-    """Return the position after a value. A boolean has a byte only as an item: the type of a field is its value."""
-    match kind:
-        case 1 | 2:
-            return position + is_item
-        case 3:
-            return position + 1
-        case 4 | 5 | 6:
-            return varint_at(data, position)[1]
-        case 7:
-            return position + 8
-        case 8:
-            length, start = varint_at(data, position)
-            return start + length
-        case 9 | 10:
-            count, item, position = _list_head(data, position)
-            for _ in range(count):
-                position = _end(data, position, item, is_item=True)
-            return position
-        case 12:
-            for _, end in _fields(data, position):
-                position = end
-            return position
-    raise ValueError(f"not the footer of a Parquet file (a value of type {kind})")
+def parsed(footer: bytes) -> pq.FileMetaData:
+    """Return a footer, parsed by pyarrow."""
+    return pq.read_metadata(pa.BufferReader(_MAGIC + footer + trailer_of(footer)))
 
 
 def nan_leaves(rows: pa.Table) -> set[int]:
@@ -132,19 +215,6 @@ def nan_leaves(rows: pa.Table) -> set[int]:
                 found |= {first + number for number, leaf in enumerate(_leaves(chunk)) if _has_nan(leaf)}
         first += count
     return found
-
-
-def footer_with_nan(metadata: pq.FileMetaData, chunks: Set[tuple[int, int]]) -> bytes:
-    """Return the end of a Parquet file: the footer, in which the greatest value of the chunks is NaN, and the trailer.
-
-    `chunks` are pairs of the numbers of a row group and a leaf column. Readers look for the footer from the end of the
-    file, so it may follow an earlier one.
-    """
-    sink = pa.BufferOutputStream()
-    metadata.write_metadata_file(sink)
-    written: bytes = sink.getvalue().to_pybytes()
-    footer, trailer = written[len(_MAGIC) : -_TRAILER_BYTES], written[-_TRAILER_BYTES:]
-    return with_nan_bounds(footer, chunks) + trailer
 
 
 def _has_nan(leaf: pa.Array) -> bool:

@@ -43,9 +43,10 @@ def rows(*values: float | None) -> pa.Table:
 def written(*groups: pa.Table) -> MemoryStore:
     """A base file with one row group for each of the tables."""
     store = MemoryStore()
-    with BaseFileWriter(store, FILE.path, SCHEMA, ParquetOptions(row_group_bytes=1)) as writer:
+    with BaseFileWriter(store, FILE.path, SCHEMA, ParquetOptions()) as writer:
         for group in groups:
             writer.write(group)
+            writer.flush()
     assert writer.size_bytes == len(store.read(FILE.path))
     return store
 

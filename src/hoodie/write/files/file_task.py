@@ -6,7 +6,7 @@ The changes of one file group are merged into the pieces of its base file, and w
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from hoodie.engine import TaskContext
 from hoodie.files.base_file import BaseFileWriter, open_base_file
@@ -21,6 +22,7 @@ from hoodie.files.markers import write_marker
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import BaseFile, join_path
 from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
+from hoodie.files.stored_groups import StoredGroups
 from hoodie.format.filenames import BaseFileName, IoType, name_of, write_token
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
@@ -31,6 +33,7 @@ from hoodie.storage import Started, Store, open_store
 from hoodie.write.files.cdc_log import CdcLog
 from hoodie.write.files.context import RowCounts, WriteContext, Written
 from hoodie.write.files.task_changes import changes_of
+from hoodie.write.files.touched import Piece, TouchedGroups, whole
 from hoodie.write.files.unchanged import ChangeProbe, ReadAhead, all_lose, is_newer_than_stored, unordered_rows
 from hoodie.write.plan import FileTask, TaggedRows
 
@@ -78,11 +81,12 @@ class _FileMerge:
         self.deleted = 0
         self.inserted = 0
 
-    def merge(self, stored: pa.Table) -> pa.Table:
-        """Return the rows that replace the rows of `stored`, in the order of `stored`."""
+    def merge(self, stored: pa.Table, places: pa.Array | None = None) -> pa.Table:
+        """Return the rows that replace the rows of `stored`, in the order of `stored`; `places` as in a `Piece`."""
         if not self._context.merge_stored:
             return stored
-        places = pc.index_in(stored[RECORD_KEY].combine_chunks(), value_set=self._keys)
+        if places is None:
+            places = pc.index_in(stored[RECORD_KEY].combine_chunks(), value_set=self._keys)
         here = np.flatnonzero(np.asarray(pc.is_valid(places)))
         if not len(here):
             return stored
@@ -212,10 +216,10 @@ class NewBaseFile:
         """Add the changes to the existing base file, or create the file group; `parts` are further inserts."""
         announced = self._announced(file_id, base_file)
         if base_file is None:
-            return self._write(file_id, None, changes, (), parts, announced)
-        with _dropped_after_errors(announced), open_base_file(self.store, base_file) as (parquet, _):
-            stored = self.context.stored.base_rows(self.store, parquet, self._kept, base_file, with_keys=True)
-            return self._write(file_id, base_file, changes, stored, parts, announced)
+            return self._write(file_id, None, changes, (), parts, announced, None)
+        with _dropped_after_errors(announced), open_base_file(self.store, base_file) as opened:
+            stored, pieces = self._pieces(*opened, base_file, changes)
+            return self._write(file_id, base_file, changes, pieces(), parts, announced, stored)
 
     def merge(
         self, file_id: str, base_file: BaseFile, changes: pa.Table, parts: Iterable[pa.Table] = ()
@@ -225,23 +229,36 @@ class NewBaseFile:
         `parts` are further inserts, which follow only if `changes` has inserts.
         """
         announced = self._announced(file_id, base_file)
-        with _dropped_after_errors(announced), open_base_file(self.store, base_file) as (parquet, _):
-
-            def read() -> Iterator[pa.Table]:
-                return self.context.stored.base_rows(self.store, parquet, self._kept, base_file, with_keys=True)
-
+        with _dropped_after_errors(announced), open_base_file(self.store, base_file) as (parquet, source):
+            stored, pieces = self._pieces(parquet, source, base_file, changes)
             if is_newer_than_stored(parquet, self.context, base_file, changes):
-                return [self._write(file_id, base_file, changes, read(), parts, announced)]
+                return [self._write(file_id, base_file, changes, pieces(), parts, announced, stored)]
             lost = all_lose(self.store, parquet, self.context, base_file, changes)
             if lost is None:
-                ahead, probe = ReadAhead(read, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
+                ahead, probe = ReadAhead(pieces, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
                 if ahead.finds_change(probe):
-                    return [self._write(file_id, base_file, changes, ahead.rows(), parts, announced)]
+                    return [self._write(file_id, base_file, changes, ahead.pieces(), parts, announced, stored)]
                 probe.count(self.counts)
             else:
                 lost.count(self.counts)
         announced.drop()  # the commit deletes the marker
         return []
+
+    def _pieces(
+        self, parquet: pq.ParquetFile, source: pa.NativeFile, base_file: BaseFile, changes: pa.Table
+    ) -> tuple[StoredGroups | None, Callable[[], Iterator[Piece]]]:
+        """Return what reads the stored rows, as often as it is called, and the row groups that are copied, if any."""
+        columns, stored = self.context.stored, None
+        if columns.are_in(base_file) and not columns.makes_keys and self.context.parquet.has_meta:
+            stored = StoredGroups.of(parquet, source, self._schema, self.store.uri(base_file.path))
+
+        def read(group: int | None = None) -> Iterator[pa.Table]:
+            groups = None if group is None else [group]
+            return columns.base_rows(self.store, parquet, self._kept, base_file, row_groups=groups, with_keys=True)
+
+        if stored is None:
+            return None, lambda: whole(read())
+        return stored, TouchedGroups(stored, changes, read, self.context.merge_stored).pieces
 
     def _announced(self, file_id: str, base_file: BaseFile | None) -> Started:
         """Begin to write the partition's metadata and the marker, in an object store beside the read of stored rows."""
@@ -261,11 +278,12 @@ class NewBaseFile:
         file_id: str,
         base_file: BaseFile | None,
         changes: pa.Table,
-        stored_rows: Iterable[pa.Table],
+        pieces: Iterable[Piece],
         parts: Iterable[pa.Table],
         announced: Started,
+        copied: StoredGroups | None,
     ) -> WriteStat:
-        """Write the file from all stored rows and the changes."""
+        """Write the file from all stored rows and the changes; row groups are `copied` from the file of before."""
         started = time.monotonic()
         store, instant_time = self.store, self.context.instant_time
         path = self._path(file_id)
@@ -279,8 +297,11 @@ class NewBaseFile:
         with self._cdc_log(base_file) as cdc:
             merge = _FileMerge(self.context, changes, stamper, locations, cdc)
             with BaseFileWriter(store, path, self._schema, self.context.parquet, same) as writer:
-                for stored in stored_rows:
-                    writer.write(merge.merge(stored))
+                for piece in pieces:
+                    if piece.rows is not None:
+                        writer.write(merge.merge(piece.rows, piece.places))
+                    elif copied is not None:
+                        writer.copy(copied, piece.group)
                 for rows in merge.inserts():
                     writer.write(rows)
                 for part in parts:

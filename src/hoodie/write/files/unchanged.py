@@ -23,6 +23,7 @@ from hoodie.records.differences import are_same_rows
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import Store
 from hoodie.write.files.context import RowCounts, WriteContext
+from hoodie.write.files.touched import Piece
 
 
 class ChangeProbe:
@@ -95,10 +96,10 @@ class ReadAhead:
     first change comes later, the file is read from its beginning again.
     """
 
-    read: Callable[[], Iterator[pa.Table]]
+    read: Callable[[], Iterator[Piece]]
     held_bytes_max: int
-    _held: deque[pa.Table] = field(default_factory=deque)
-    _rest: Iterator[pa.Table] = field(default_factory=lambda: iter(()))
+    _held: deque[Piece] = field(default_factory=deque)
+    _rest: Iterator[Piece] = field(default_factory=lambda: iter(()))
 
     def finds_change(self, probe: ChangeProbe) -> bool:
         """Read until the first change; False if there is none in the whole file, and no insert either."""
@@ -108,7 +109,7 @@ class ReadAhead:
             held_bytes += stored.nbytes
             if held_bytes <= self.held_bytes_max:
                 self._held.append(stored)
-            if probe.changes_any(stored):
+            if stored.rows is not None and probe.changes_any(stored.rows):
                 break
         else:
             if not probe.inserts_any:
@@ -118,7 +119,7 @@ class ReadAhead:
             self._rest = self.read()
         return True
 
-    def rows(self) -> Iterator[pa.Table]:
+    def pieces(self) -> Iterator[Piece]:
         """Yield all stored rows."""
         while self._held:
             yield self._held.popleft()

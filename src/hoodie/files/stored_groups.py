@@ -1,0 +1,164 @@
+"""Row groups of a base file that a new base file takes as they are: their bytes are copied, not decoded.
+
+Only the file name changes in every row of a new base file. It is one constant column chunk, which is written anew.
+docs/decisions/0022-copied-row-groups.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
+from hoodie.format.parquet_footer import Chunk, Footer
+from hoodie.records.change import RECORD_KEY
+
+_TRAILER_BYTES: Final = 8
+_TINY_GROUPS: Final = 4
+"""A file may have so many more row groups than full ones would be, and twice as many; then it is encoded anew."""
+
+
+class StoredGroups:
+    """The row groups of an open base file. Memory: the footer, and one row group while it is copied.
+
+    `where` is for messages. `key_bounds` are the smallest and the greatest record key in the footer: all keys are
+    between them.
+    """
+
+    def __init__(self, parquet: pq.ParquetFile, source: pa.NativeFile, footer: Footer, where: str) -> None:
+        self._parquet = parquet
+        self._source = source
+        self._footer = footer
+        self._where = where
+        self.metadata: pq.FileMetaData = parquet.metadata
+        self._key_place = parquet.schema_arrow.names.index(RECORD_KEY)
+
+    @classmethod
+    def of(cls, parquet: pq.ParquetFile, source: pa.NativeFile, schema: pa.Schema, where: str) -> StoredGroups | None:
+        """Return the row groups that a file with these columns can take; None if rows must be encoded anew.
+
+        A row group can be taken from a file of the same Parquet schema. Files with many small row groups are encoded
+        anew, to have few full ones.
+        """
+        metadata = parquet.metadata
+        rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        full_groups = -(-metadata.num_rows // max(rows, default=1)) if metadata.num_rows else 0
+        if not 1 < len(rows) <= 2 * full_groups + _TINY_GROUPS:
+            return None
+        if not {MIN_KEY_FOOTER_KEY.encode(), MAX_KEY_FOOTER_KEY.encode()} <= (metadata.metadata or {}).keys():
+            return None
+        try:
+            footer = Footer.of(metadata)
+            if footer.form != _form_of(schema):
+                return None
+            found = cls(parquet, source, footer, where)
+            for number in range(len(rows)):
+                found._chunks(number)
+        except ValueError:
+            return None
+        return found
+
+    @property
+    def key_bounds(self) -> tuple[str, str]:
+        """The smallest and the greatest record key of the file by its footer."""
+        found = self.metadata.metadata
+        return found[MIN_KEY_FOOTER_KEY.encode()].decode(), found[MAX_KEY_FOOTER_KEY.encode()].decode()
+
+    @property
+    def dictionary_columns(self) -> list[str]:
+        """The Parquet paths of the columns that have a dictionary in the first row group."""
+        group = self.metadata.row_group(0)
+        chunks = (group.column(place) for place in range(group.num_columns))
+        return [chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page]
+
+    def rows(self, group: int) -> int:
+        """Return the number of rows of a row group."""
+        count: int = self.metadata.row_group(group).num_rows
+        return count
+
+    def may_hold(self, group: int, keys: pa.Array) -> int:
+        """Return how many of the keys are in the range of the keys of a row group; all if the range is not known."""
+        found = self.metadata.row_group(group).column(self._key_place)
+        if not found.is_stats_set or not found.statistics.has_min_max:
+            return len(keys)
+        low, high = found.statistics.min, found.statistics.max
+        return int(pc.sum(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).as_py() or 0)
+
+    def has_bounds(self, group: int, path: str) -> bool:
+        """Return whether the footer has the bounds of a leaf column, or the column has no values."""
+        found = self.metadata.row_group(group)
+        chunk = next(one for place in range(found.num_columns) if (one := found.column(place)).path_in_schema == path)
+        if not chunk.is_stats_set or not chunk.statistics.has_null_count:
+            return False
+        statistics = chunk.statistics
+        if statistics.null_count == chunk.num_values:
+            return True
+        return bool(statistics.has_min_max)
+
+    def column(self, group: int, name: str) -> pa.ChunkedArray:
+        """Read one column of a row group. Raises: CorruptFileError."""
+        try:
+            return self._parquet.read_row_group(group, columns=[name], use_threads=False)[name]
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=self._where) from error
+
+    def pages(self, group: int) -> Iterator[tuple[Chunk, bytes]]:
+        """Yield the column chunks of a row group with their bytes. Raises: CorruptFileError if the file ends before."""
+        for run in _runs(self._chunks(group)):
+            start, end = run[0].start, run[-1].start + run[-1].size_bytes
+            self._source.seek(start)
+            data = self._source.read(end - start)
+            if len(data) < end - start:
+                raise CorruptFileError(
+                    f"expected {end - start:,} bytes of pages, found {len(data):,}", path=self._where
+                )
+            for chunk in run:
+                yield chunk, data[chunk.start - start : chunk.start - start + chunk.size_bytes]
+
+    def copied(self, group: int, chunks: list[Chunk], starts: list[int]) -> bytes:
+        """Return the row group of a footer for these chunks, whose bytes begin at `starts`."""
+        return self._footer.copied(group, chunks, starts)
+
+    def _chunks(self, group: int) -> list[Chunk]:
+        """Return the column chunks. Raises: ValueError if they are not in the file, or cannot be copied."""
+        chunks, end = self._footer.chunks(group), self._source.size() - _TRAILER_BYTES
+        if any(chunk.start + chunk.size_bytes > end for chunk in chunks):
+            raise ValueError("a column chunk ends after the file")
+        return chunks
+
+
+def _runs(chunks: list[Chunk]) -> Iterator[list[Chunk]]:
+    """Yield chunks that follow each other in the file: they are read together."""
+    run: list[Chunk] = []
+    for chunk in chunks:
+        if run and chunk.start != run[-1].start + run[-1].size_bytes:
+            yield run
+            run = []
+        run.append(chunk)
+    if run:
+        yield run
+
+
+@lru_cache(maxsize=64)
+def _form_of(schema: pa.Schema) -> object:
+    """Return the form of a file that pyarrow writes for a schema."""
+    return Footer.of(pq.read_metadata(pa.BufferReader(_encoded(schema.empty_table(), {})))).form
+
+
+def encoded_chunk(column: pa.Table, options: Mapping[str, Any]) -> tuple[Chunk, bytes]:
+    """Encode a table of one column as a column chunk; return it and its bytes."""
+    data = _encoded(column, options)
+    (chunk,) = Footer.of(pq.read_metadata(pa.BufferReader(data))).chunks(0)
+    return chunk, data[chunk.start : chunk.start + chunk.size_bytes].to_pybytes()
+
+
+def _encoded(rows: pa.Table, options: Mapping[str, Any]) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, row_group_size=max(rows.num_rows, 1), **{"store_schema": False, **options})
+    return sink.getvalue()

@@ -1,0 +1,91 @@
+"""The pieces of a base file that a write merges: only row groups with a changed key are read, the others are copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.files.stored_groups import StoredGroups
+from hoodie.records.change import KIND, RECORD_KEY, Kind
+
+_LIKELY: Final = 4
+"""If so many changed keys are expected in a row group, it is read at once; otherwise its keys are read first."""
+_FULL: Final = 0.5
+"""Inserts are added to the last row group if it has less than this share of the rows of the greatest one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Stored rows to merge; `rows` is None if the row group `group` is copied.
+
+    `places`: for each row the place of its key among the changes, null for other rows; None if it is not known yet.
+    """
+
+    rows: pa.Table | None
+    group: int = -1
+    places: pa.Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Arrow bytes."""
+        return 0 if self.rows is None else int(self.rows.nbytes)
+
+
+def whole(rows: Iterator[pa.Table]) -> Iterator[Piece]:
+    """Yield all rows of a base file as pieces."""
+    return map(Piece, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedGroups:
+    """The row groups of a base file beside the changes of its file group.
+
+    `read` reads the rows of a row group. `looks_up`: whether changes are merged with the stored row of their key;
+    otherwise all of them are inserts. Memory: one row group.
+    """
+
+    stored: StoredGroups
+    changes: pa.Table
+    read: Callable[[int], Iterator[pa.Table]]
+    looks_up: bool
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the pieces of the file, in the order of its rows. Raises: CorruptFileError."""
+        keys = self.changes[RECORD_KEY].combine_chunks()
+        met = np.zeros(len(keys), np.bool_)
+        counts = [self.stored.rows(number) for number in range(self.stored.metadata.num_row_groups)]
+        for group, count in enumerate(counts):
+            pieces = self._with_changes(group, keys, met, count / sum(counts)) if self.looks_up else None
+            if pieces is None and group == len(counts) - 1 and count < _FULL * max(counts) and self._has_inserts(met):
+                pieces = [*whole(self.read(group))]
+            yield from [Piece(None, group)] if pieces is None else pieces
+
+    def _with_changes(self, group: int, keys: pa.Array, met: npt.NDArray[np.bool_], share: float) -> list[Piece] | None:
+        """Return the pieces of a row group with a changed key, and note the keys in `met`; None for other groups."""
+        candidates = self.stored.may_hold(group, keys)
+        if not candidates:
+            return None
+        rows = [*self.read(group)] if candidates * share >= _LIKELY else None
+        if rows is None:
+            stored = self.stored.column(group, RECORD_KEY)
+        else:
+            stored = pa.chunked_array([chunk for one in rows for chunk in one[RECORD_KEY].chunks], pa.string())
+        places = pc.index_in(stored.combine_chunks(), value_set=keys)
+        if places.null_count == len(places):
+            return None
+        met[np.asarray(places.drop_null())] = True
+        pieces, start = [], 0
+        for one in self.read(group) if rows is None else rows:
+            pieces.append(Piece(one, group, places.slice(start, one.num_rows)))
+            start += one.num_rows
+        return pieces
+
+    def _has_inserts(self, met: npt.NDArray[np.bool_]) -> bool:
+        kinds = np.asarray(self.changes[KIND].combine_chunks())
+        return bool((~met & (kinds == Kind.ROW)).any())
