@@ -66,6 +66,8 @@ class TableState:
     """Why a write could not build a record index that another writer had dropped: it is tried once by each handle."""
     has_archive: bool = False
     """Whether a view found archived instants: they stay."""
+    rollbacks_seen: set[str] = field(default_factory=set)
+    """Completed rollbacks after which the log files of the record index were looked through."""
     is_new: bool = False
     """Whether the last timeline had no completed write, and no view found archived instants."""
     expiry: tuple[Hashable, str] | None = None
