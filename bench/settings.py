@@ -116,6 +116,8 @@ class Settings:
     frames_repeats: int = 5
     wide_columns: tuple[int, ...] = (10, 100, 1_000, 5_000)
     wide_repeats: int = 3
+    locality_rows: int = 2_000_000
+    locality_repeats: int = 3
 
     def chosen(self, lanes: tuple[str, ...]) -> tuple[str, ...]:
         """Return the lanes that `self.lanes` contains, or all if it is empty."""
@@ -175,6 +177,8 @@ TINY: dict[str, Any] = {
     "skew_rows": 100_000,
     "wide_columns": (10, 40),
     "wide_repeats": 1,
+    "locality_rows": 20_000,
+    "locality_repeats": 1,
 }
 
 
