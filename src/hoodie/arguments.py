@@ -70,10 +70,15 @@ def check_arguments(function: _F) -> _F:
 
 
 def _translated(properties: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return options with names of JVM Hudi in our names, and notes. Raises: InvalidConfigError."""
+    """Return options with names of JVM Hudi in our names, and notes.
+
+    Raises: InvalidConfigError, also for unknown options and values that do not parse.
+    """
     from hoodie.config.translation import translated
+    from hoodie.format.table.call_options import check_call_options
 
     found = translated(properties)
+    check_call_options(found.properties)
     return found.properties, found.notes
 
 

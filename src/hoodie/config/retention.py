@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie.config.option import Option, flag, hours_or_never, off, one_of, positive, several, text
+from hoodie.config.option import Option, flag, hours_or_never, off, one_of, positive, several, text, whole
 from hoodie.config.patterns import check_pattern
 from hoodie.errors import InvalidConfigError
 
@@ -131,7 +131,7 @@ TTL_STRATEGY: Final = Option(
 TTL_DAYS: Final = Option(
     "hoodie.partition.ttl.strategy.days.retain",
     -1,
-    int,
+    whole,
     "1.0",
     "Days after which a partition has expired; 0 or less: no partition expires.",
 )

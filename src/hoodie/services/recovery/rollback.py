@@ -22,6 +22,7 @@ from hoodie.commit.rollback import (
 )
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
+from hoodie.format.table.call_options import check_call_options
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
@@ -116,8 +117,10 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
         InstantNotFoundError: the timeline has no such instant.
         CommitConflictError: a writer or a service is running.
         UnsupportedError: the instant cannot be rolled back; the message names the cause.
+        InvalidConfigError: a wrong option.
     """
     view = TableView.load(call.state)
+    check_call_options(call.properties, view.config)
     instant = _instant(view, instant_time)
     if not instant.is_completed:
         return _roll_back_pending(call.state, instant_time, dry_run=options.dry_run)

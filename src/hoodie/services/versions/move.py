@@ -121,10 +121,10 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
         CommitConflictError: writers are running.
         CorruptFileError: the copy differs from the original; the table stays as it was.
     """
-    check_call_options(call.properties)
     times = PhaseTimes()
     new = TableVersion.of(to, path=f"{operation}(to={to})")
     view = TableView.load(call.state)
+    check_call_options(call.properties, view.config)
     old = view.config.version
     if old.value == new.value:
         return _finished(call, operation, new, times, dry_run=dry_run)
