@@ -187,6 +187,11 @@ def _number(value: Any) -> Any:
     return found if found is _UNREAD or _is_finite(found) else _UNREAD
 
 
+def _seconds(value: Any) -> Any:
+    found = _number(value)
+    return found if found is _UNREAD or found >= 0 else _UNREAD
+
+
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
@@ -306,7 +311,7 @@ _KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], str, str]]] = {
     "None": (_none, "None", "None"),
     "bool": (_flag, "True or False", "True"),
     "int": (_count, "a whole number from 0 of at most 63 bits", "10"),
-    "float": (_number, "a finite number", "60"),
+    "float": (_seconds, "a finite number of seconds from 0", "60"),
     "When": (_time, "an instant or an ISO date as text, a date or a datetime", '"2026-11-25T12:00:00"'),
     "os.PathLike": (_path, "a path object", '"/data/trips"'),
     "Sequence": (_texts, _LISTED, '["id"]'),

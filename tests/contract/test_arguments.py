@@ -207,6 +207,18 @@ REFUSED: dict[str, tuple[Callable[[hoodie.Table], object], str]] = {
     ),
     "a text for a flag": (lambda table: table.clean("no"), "dry_run: expected True or False, found 'no'"),  # type: ignore[arg-type]
     "a number below 0": (lambda table: table.history(-1), "limit: expected a whole number from 0"),
+    "an age below 0": (
+        lambda table: table.repair(min_age_seconds=-1),
+        "min_age_seconds: expected a finite number of seconds from 0, found -1",
+    ),
+    "a wait below 0": (
+        lambda table: table.index.build(wait_seconds=-5.5),
+        r"wait_seconds: expected a finite number of seconds from 0, found -5\.5",
+    ),
+    "an interval below 0": (
+        lambda table: table.services(interval=-1),
+        "interval: expected a finite number of seconds from 0, found -1",
+    ),
     "lists as keys": (
         lambda table: table.read_keys([["a", 1]]),
         r"tuples of their values such as \[\('a', 1\)\], found list",

@@ -314,7 +314,7 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
 
 def _rules(call: Call, view: TableView) -> ArchiveRules:
     properties = effective_options(view.config, call.properties)
-    retained = earliest_to_retain(view, CleanOptions.of(properties), None, datetime.now(UTC))
+    retained = earliest_to_retain(view, CleanOptions.of(view.config.raw, call.properties), None, datetime.now(UTC))
     return ArchiveRules.of(properties, None if retained is None else retained.requested_time)
 
 
