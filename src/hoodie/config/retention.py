@@ -22,8 +22,8 @@ CLEAN_POLICY: Final = Option(
     one_of("keep_latest_commits", "keep_latest_by_hours", "keep_latest_file_versions"),
     "0.4",
     "What a clean retains: the files of the newest commits, of the commits of the last hours, or the newest file "
-    "slices of each file group. Unless it is set, a retention option that is set alone decides; one that a call gives "
-    "alone decides for the call.",
+    "slices of each file group. Unless it is set, a retention option that is set alone decides; for a call, the "
+    "only retention option that it gives does.",
 )
 CLEAN_COMMITS_RETAINED: Final = Option(
     "hoodie.clean.commits.retained",

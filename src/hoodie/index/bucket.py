@@ -181,7 +181,7 @@ def file_ids_by_bucket(
 ) -> dict[str, dict[int, str]]:
     """Return the file id of each bucket that has a file group, by partition path.
 
-    `remedy`: what the error advises; by default that of a table with the bucket index.
+    `remedy`: what the error advises; by default what helps a table with the bucket index.
 
     Raises: UnsupportedError if a file group has no bucket of its partition, or a bucket has two file groups: keys of
         that partition could be in several file groups.

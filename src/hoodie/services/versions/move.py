@@ -8,7 +8,7 @@ The old timeline stays (`kept.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -81,8 +81,11 @@ class VersionResult(ServiceResult):
         lines = [f"{self.operation} from version {self.from_version} to {self.to_version}"]
         for title, texts in self._chapters():
             lines += [f"  {title}:", *(f"    - {text}" for text in texts)]
-        text = ServiceResult.__str__(self).partition("\n")[2]
-        return "\n".join([*lines, *([text] if text else [])])
+        return "\n".join([*lines, *self._below(self.notes)])
+
+    def _headline(self) -> tuple[str, Sequence[str]]:
+        """Return no text for the first line, which the chapters follow."""
+        return "", self.notes
 
     def _chapters(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         chapters = {
