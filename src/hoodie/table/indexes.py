@@ -62,7 +62,8 @@ class TableIndex:
         the table finds records by it (unless the table stores another index type), and the table properties make JVM
         writers maintain it. `wait_seconds`: how long the build waits for JVM writes that began before it.
 
-        Raises: as `hoodie.services.indexing.record_builds.build_record_index`.
+        Raises: as `hoodie.services.indexing.record_builds.build_record_index`; InvalidConfigError for an unknown index,
+        and for an argument of another one; SchemaMismatchError for a column without statistics.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
@@ -225,8 +226,9 @@ def _built_index(name: str) -> IndexKind | None:
     if KINDS.builder(name) is not None:
         return None
     known = (RECORD.name, HBASE.name, *sorted(KINDS.with_followers([kind.name for kind in KINDS.built])))
-    if all(name.strip().lower() not in kind.names for kind in INDEXES):
-        raise InvalidConfigError(f"index={name!r}: expected one of {', '.join(known)}{hint(name, known)}")
+    lower = name.strip().lower()
+    if all(lower not in kind.names for kind in INDEXES):
+        raise InvalidConfigError(f"index={name!r}: expected one of {', '.join(known)}{hint(lower, known)}")
     kind = index_kind(name)
     if kind not in (RECORD, HBASE):
         raise UnsupportedError(

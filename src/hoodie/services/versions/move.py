@@ -127,7 +127,9 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
     times = PhaseTimes()
     new = TableVersion.of(to, path=f"{operation}(to={to})")
     view = TableView.load(call.state)
-    check_call_options(call.properties, view.config)
+    # The plan looks at the types of partition fields, and names what is wrong with them.
+    others = {key: value for key, value in call.properties.items() if key != keys.PARTITION_FIELDS}
+    check_call_options(others, view.config)
     old = view.config.version
     if old.value == new.value:
         return _finished(call, operation, new, times, dry_run=dry_run)

@@ -131,7 +131,7 @@ def test_a_column_without_statistics_is_refused() -> None:
         ("hbase", {"buckets": 2}, "buckets= of t.index.build is for the record index"),
         ("record", {"properties": {"hoodie.keep.max.commits": "9"}}, "properties= of t.index.build are options of"),
         ("recrod", {}, "expected one of record, hbase, bloom_filters, column_stats, .*; did you mean 'record'"),
-        ("column_stat", {}, "did you mean 'column_stats'"),
+        ("COLUMN_STAT", {}, "did you mean 'column_stats'"),
     ],
 )
 def test_arguments_of_another_index_are_refused(
