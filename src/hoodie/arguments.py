@@ -70,10 +70,15 @@ def check_arguments(function: _F) -> _F:
 
 
 def _translated(properties: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return options with names of JVM Hudi in our names, and notes. Raises: InvalidConfigError."""
+    """Return options with names of JVM Hudi in our names, and notes.
+
+    Raises: InvalidConfigError, also for unknown options and values that do not parse.
+    """
     from hoodie.config.translation import translated
+    from hoodie.format.table.call_options import check_call_options
 
     found = translated(properties)
+    check_call_options(found.properties)
     return found.properties, found.notes
 
 
@@ -180,6 +185,11 @@ def _number(value: Any) -> Any:
     if found is _UNREAD and isinstance(value, float | Decimal):
         found = float(value)
     return found if found is _UNREAD or _is_finite(found) else _UNREAD
+
+
+def _seconds(value: Any) -> Any:
+    found = _number(value)
+    return found if found is _UNREAD or found >= 0 else _UNREAD
 
 
 def _is_finite(value: float) -> bool:
@@ -301,7 +311,7 @@ _KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], str, str]]] = {
     "None": (_none, "None", "None"),
     "bool": (_flag, "True or False", "True"),
     "int": (_count, "a whole number from 0 of at most 63 bits", "10"),
-    "float": (_number, "a finite number", "60"),
+    "float": (_seconds, "a finite number of seconds from 0", "60"),
     "When": (_time, "an instant or an ISO date as text, a date or a datetime", '"2026-11-25T12:00:00"'),
     "os.PathLike": (_path, "a path object", '"/data/trips"'),
     "Sequence": (_texts, _LISTED, '["id"]'),

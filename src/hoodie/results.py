@@ -45,23 +45,35 @@ class ServiceResult(Result):
 
     def __str__(self) -> str:
         when = f" at {self.instant}" if self.instant else ""
-        said = self._said() or ("" if self.instant or self.notes else "nothing to do")
+        said, notes = self._headline()
+        return "\n".join([f"{self.operation}{when}{': ' if said else ''}{said}", *self._below(notes)])
+
+    def _below(self, notes: Sequence[str]) -> Sequence[str]:
+        """Return the lines below the first one."""
         written = "dry run: nothing was changed; took" if self.dry_run else f"{size_text(self.bytes_written)} in"
-        lines = [f"{self.operation}{when}{': ' if said else ''}{said}", f"  {written} {seconds_text(self.seconds)}"]
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+        return [f"  {written} {seconds_text(self.seconds)}", *(f"  note: {note}" for note in notes)]
+
+    def _headline(self) -> tuple[str, Sequence[str]]:
+        """Return what was done, and the notes below it: a note alone stands for counts and an instant."""
+        said, notes = self._said(), self.notes
+        if said or self.instant or len(notes) > 1:
+            return said, notes
+        return notes[0] if notes else "nothing to do", ()
 
     def details(self) -> Sequence[str]:
         """Return further lines, which the command line prints below the text: single files or partitions."""
         return ()
 
     def facts(self) -> Mapping[str, object]:
+        said, notes = self._headline()
+        amounts = {} if self.dry_run else dict(_named(self._amounts()))
         return {
             "operation": self.operation + (" (dry run)" if self.dry_run else ""),
             "instant": self.instant or "",
-            **({"result": self._said()} if self.dry_run else dict(_named(self._amounts()))),
+            **(amounts or {"result": said}),
             "written": "" if self.dry_run else size_text(self.bytes_written),
             "took": seconds_text(self.seconds),
-            "notes": "\n".join(self.notes),
+            "notes": "\n".join(notes),
         }
 
     def _amounts(self) -> Mapping[str, int]:

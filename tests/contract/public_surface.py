@@ -60,6 +60,7 @@ class Template:
             "spark": lambda: None,
             "keep": lambda: lambda instant: True,
             "name": lambda: "record",
+            "comment": lambda: "a",
         }
         instants = dict.fromkeys(("instant", "savepoint", "requested_time", "since"), partial(str, self.first))
         annotations: dict[str, Callable[[], Any]] = {"str": lambda: "a", "int": lambda: 0, "Any": lambda: ROWS}

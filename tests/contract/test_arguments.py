@@ -207,6 +207,18 @@ REFUSED: dict[str, tuple[Callable[[hoodie.Table], object], str]] = {
     ),
     "a text for a flag": (lambda table: table.clean("no"), "dry_run: expected True or False, found 'no'"),  # type: ignore[arg-type]
     "a number below 0": (lambda table: table.history(-1), "limit: expected a whole number from 0"),
+    "an age below 0": (
+        lambda table: table.repair(min_age_seconds=-1),
+        "min_age_seconds: expected a finite number of seconds from 0, found -1",
+    ),
+    "a wait below 0": (
+        lambda table: table.index.build(wait_seconds=-5.5),
+        r"wait_seconds: expected a finite number of seconds from 0, found -5\.5",
+    ),
+    "an interval below 0": (
+        lambda table: table.services(interval=-1),
+        "interval: expected a finite number of seconds from 0, found -1",
+    ),
     "lists as keys": (
         lambda table: table.read_keys([["a", 1]]),
         r"tuples of their values such as \[\('a', 1\)\], found list",
@@ -223,6 +235,40 @@ def test_a_refusal_says_what_was_expected_and_found(case: str) -> None:
     table = template.copy()
     with pytest.raises(hoodie.HoodieError, match=message):
         call(table)
+    assert files_of(table) == template.files
+
+
+WRONG_OPTIONS = {
+    "misspelt": ({"hoodie.clean.comits.retained": "1"}, "did you mean 'hoodie.clean.commits.retained'"),
+    "no option": ({"foo": "1"}, "unknown option 'foo'"),
+    "a text for a number": ({"hoodie.clean.commits.retained": "x"}, "expected a whole number"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_OPTIONS)
+def test_every_call_with_options_checks_them_first(case: str) -> None:
+    """All methods of handles, and all functions, that take `properties`: nothing is read or changed before."""
+    options, message = WRONG_OPTIONS[case]
+    template = template_of("copy-on-write")
+    takers = [called for called in surface_of("copy-on-write") if "properties" in called.parameters]
+    assert {"hoodie.create", "t.rollback", "t.restore", "t.index.build", "t.alter.run", "t.stream"} <= {
+        called.name for called in takers
+    }
+    for called in takers:
+        table = template.copy()
+        call = called.bound_to(table)
+        with pytest.raises(hoodie.InvalidConfigError, match=message):
+            call(**{**called.required(template), "properties": options})
+        assert files_of(table) == template.files
+
+
+@pytest.mark.parametrize("name", ["archive", "clean", "rollback", "restore", "upgrade"])
+def test_a_service_does_not_change_what_is_fixed(name: str) -> None:
+    template = template_of("copy-on-write")
+    table = template.copy()
+    arguments = [template.first] if name in ("rollback", "restore") else []
+    with pytest.raises(hoodie.InvalidConfigError, match=r"hoodie\.table\.name is fixed when the table is created"):
+        getattr(table, name)(*arguments, properties={"hoodie.table.name": "another"})
     assert files_of(table) == template.files
 
 

@@ -17,6 +17,7 @@ from tests.interop.judges import HIVE, Jvm
 from tests.support.rows import assert_same_rows
 
 ROWS = pa.table({"id": ["a", "b", "c"], "ts": [1, 1, 1], "fare": [1.0, 2.0, 3.0], "city": ["x", "x", "y"]})
+"""Procedures that Hudi does not have."""
 SAME = ("show_commits", "show_commits_metadata", "show_savepoints", "show_commit_extra_metadata", "stats_file_sizes")
 
 

@@ -13,8 +13,8 @@ from tests.tidy.sources import PUBLIC, ROOT, Source, for_each, package_sources
 # Highest first. A room imports rooms of earlier lines only; docs/architecture.md shows the same picture.
 LINES = (
     ("errors", "config", "progress", "display"),
-    ("arguments", "format", "results"),
-    ("storage",),
+    ("format", "results"),
+    ("arguments", "storage"),
     ("engine",),
     ("records",),
     ("timeline",),

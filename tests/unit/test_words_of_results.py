@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
 from hoodie.results import ServiceResult
+from hoodie.services.recovery.rollback import DROPPED_NOTE
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.archived import OFTEN
-from tests.support.tables import trips, trips_store
+from tests.support.tables import new_table, trips, trips_store
 
 OFF = {"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"}
 RETAINED = {"hoodie.clean.commits.retained": "2"}
@@ -109,8 +111,49 @@ def test_a_result_without_counts_does_not_say_that_nothing_was_done() -> None:
     scheduled = ServiceResult(operation="schedule compaction", instant="20260101000000000")
     assert str(scheduled).splitlines()[0] == "schedule compaction at 20260101000000000"
     failed = ServiceResult(operation="clean", notes=("clean failed after this write, which is committed",))
-    assert str(failed).splitlines()[0] == "clean"
+    assert str(failed).splitlines()[0] == "clean: clean failed after this write, which is committed"
+    assert "note:" not in str(failed)
     assert str(ServiceResult(operation="clean")).splitlines()[0] == "clean: nothing to do"
+
+
+def test_a_note_alone_stands_for_counts(store: MemoryStore) -> None:
+    dropped = Table(store).drop_old_timeline()
+    assert str(dropped).splitlines()[0] == "drop old timeline: no old timeline is kept"
+    assert (dropped.facts()["result"], dropped.facts()["notes"]) == ("no old timeline is kept", "")
+    noted = ServiceResult(operation="clean", notes=("one", "two"))
+    assert str(noted).splitlines()[0::2] == ["clean", "  note: one"]
+
+
+def test_a_plan_that_was_pending_is_named() -> None:
+    table = Table(trips_store(*({"a": (number, "sf")} for number in range(2))))
+    table.bulk_insert(trips({"b": (1, "sf")}))
+    planned = table.schedule_clustering()
+    assert str(table.cluster()).splitlines()[0] == f"clustering: executed the pending plan {planned} first"
+    assert str(table.cluster()).splitlines()[0] == "clustering: nothing to do"
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_table_without_partitions_expires_nothing(dry_run: bool) -> None:
+    table = new_table(pa.schema({"id": pa.string()}), {"id": ["a"]})
+    expired = table.expire_partitions(dry_run, properties={"hoodie.partition.ttl.strategy.days.retain": "9"})
+    assert str(expired).splitlines()[0] == "expire partitions: nothing to do"
+    assert expired.facts()["result"] == "nothing to do"
+
+
+def test_a_dry_run_says_that_the_metadata_table_would_be_built_anew() -> None:
+    table = new_table(
+        pa.schema({"id": pa.string()}), {"id": ["a"]}, properties={"hoodie.metadata.compact.max.delta.commits": "2"}
+    )
+    saved = table.savepoint().instant
+    assert saved is not None
+    for _ in range(4):
+        newest = table.upsert({"id": ["a"]}).instant
+    (*_, note) = table.restore(saved, dry_run=True).notes
+    assert note.startswith("the metadata table has compacted rows of the instants, so it would be deleted and built")
+    assert note.endswith("with record_index")
+    assert table.restore(saved).notes[0] == DROPPED_NOTE
+    newest = table.upsert({"id": ["b"]}).instant
+    assert len(table.rollback(newest, dry_run=True).notes) == 1
 
 
 def test_a_round_of_services_says_that_nothing_was_due(store: MemoryStore) -> None:

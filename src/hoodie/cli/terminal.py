@@ -232,17 +232,22 @@ class Answer:
 
 
 def print_answer(
-    found: Answer | Printable | pa.Table, as_json: bool, *, own: bool = False, table: str | None = None
+    found: Answer | Printable | pa.Table,
+    as_json: bool,
+    *,
+    own: bool = False,
+    table: str | None = None,
+    whole: bool = False,
 ) -> None:
     """Print rows, a result or an answer; an empty text is not printed.
 
-    `own` as for `print_table`; `table`: the path in the arguments, for the words of the text, as for `in_words`.
+    `own` and `whole` as for `print_table`; `table`: the path in the arguments, as for `in_words`.
     """
     if isinstance(found, pa.Table):
         if as_json:
             print_rows(found.to_batches())
         else:
-            print_table(output(), found, own=own)
+            print_table(output(), found, own=own, whole=whole)
         return
     answer = found if isinstance(found, Answer) else Answer.of(found)
     if as_json:
@@ -252,29 +257,46 @@ def print_answer(
         typer.echo(in_words(answer.text, table))
 
 
-def print_table(console: Console, rows: pa.Table, *, own: bool = False) -> None:
-    """Print all rows; the caller must limit their number."""
-    texts = _texts(rows, own)
+def print_table(console: Console, rows: pa.Table, *, own: bool = False, whole: bool = False) -> None:
+    """Print all rows; the caller must limit their number. `whole`: long texts too, with their line breaks."""
+    texts = _texts(rows, own, whole)
     least = [_least_width(name, column, own) for name, column in texts.items()]
-    if sum(least) <= console.width or rows.num_columns <= 2:
-        print_grid(console, rows, own=own)
+    if whole and rows.num_columns <= 2 and sum(least) > console.width:
+        _print_pairs(console, texts)
+    elif sum(least) <= console.width or rows.num_columns <= 2:
+        print_grid(console, rows, own=own, whole=whole)
     else:
         shown = [(_shown(name.replace("_", " ") if own else name), column) for name, column in texts.items()]
         longest = max(len(name) for name, _ in shown)
         for number in range(rows.num_rows):
             console.rule(f"row {number + 1}", align="left", style="dim")
             for name, column in shown:
-                console.print(f"{name:<{longest}}  {column[number]}", markup=False, soft_wrap=True)
+                _print_pair(console, name, longest, column[number])
 
 
-def print_grid(console: Console, rows: pa.Table, *, own: bool = False) -> None:
+def _print_pairs(console: Console, texts: Mapping[str, list[str]]) -> None:
+    """Print the rows of one or two columns whose texts are longer than a line: a name, and the text beside it."""
+    *names, values = texts.values()
+    longest = max(map(len, names[0]), default=0) if names else 0
+    for number, value in enumerate(values):
+        _print_pair(console, names[0][number] if names else "", longest, value)
+
+
+def _print_pair(console: Console, name: str, width: int, text: str) -> None:
+    """Print a name, and a text whose further lines stand below its first one."""
+    margin = " " * (width + 2) if width else ""
+    for place, line in enumerate(text.split("\n")):
+        console.print(f"{f'{name:<{width}}  ' if width and not place else margin}{line}", markup=False, soft_wrap=True)
+
+
+def print_grid(console: Console, rows: pa.Table, *, own: bool = False, whole: bool = False) -> None:
     """Print all rows as a grid.
 
     If the terminal is too narrow, long values are folded, and the headings of `own` tables have line breaks between
     their words.
     """
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    texts = _texts(rows, own)
+    texts = _texts(rows, own, whole)
     is_narrow = sum(_width(name, column) for name, column in texts.items()) > console.width
     for field in rows.schema:
         grid.add_column(
@@ -291,7 +313,7 @@ def print_grid(console: Console, rows: pa.Table, *, own: bool = False) -> None:
 
 
 def _width(heading: str, cells: list[str]) -> int:
-    return max([len(heading), *map(len, cells)]) + _COLUMN_GAP
+    return max([len(heading), *(len(line) for text in cells for line in text.split("\n"))]) + _COLUMN_GAP
 
 
 def _least_width(name: str, cells: list[str], own: bool) -> int:
@@ -300,18 +322,21 @@ def _least_width(name: str, cells: list[str], own: bool) -> int:
     return min(_width(heading, cells), _FOLDED_CHARS_MIN + _COLUMN_GAP) if own else _width(heading, cells)
 
 
-def _texts(rows: pa.Table, own: bool) -> dict[str, list[str]]:
+def _texts(rows: pa.Table, own: bool, whole: bool = False) -> dict[str, list[str]]:
     is_time = {field.name: pa.types.is_timestamp(field.type) for field in rows.schema}
     return {
-        name: [cell(name, value, own=own, is_time=is_time[name]) for value in _printable_values(rows[name])]
+        name: [
+            cell(name, value, own=own, is_time=is_time[name], whole=whole) for value in _printable_values(rows[name])
+        ]
         for name in rows.column_names
     }
 
 
-def cell(name: str, value: Any, *, own: bool = False, is_time: bool = False) -> str:
+def cell(name: str, value: Any, *, own: bool = False, is_time: bool = False, whole: bool = False) -> str:
     """Convert one value to a string.
 
     ISO texts of times (`is_time`) get milliseconds, control characters are escaped, and long strings are truncated.
+    `whole`: they are not, and keep their line breaks; tabs become spaces.
 
     >>> cell("size_bytes", 1500, own=True), cell("rows", 336776, own=True), cell("flight", 1545), cell("x", None)
     ('1.5 kB', '336,776', '1545', '')
@@ -323,6 +348,8 @@ def cell(name: str, value: Any, *, own: bool = False, is_time: bool = False) -> 
         return size_text(value) if is_size else f"{value:,}"
     if is_time:
         return _TIME.sub(lambda clock: f" {clock[1]}.{clock[2] or '000'}", value)
+    if whole:
+        return "\n".join(_shown(line.expandtabs()) for line in str(value).rstrip("\n").split("\n"))
     text = _shown(str(value))
     return text if len(text) <= _CELL_CHARS_MAX else f"{text[: _CELL_CHARS_MAX - 1]}…"
 

@@ -260,4 +260,4 @@ def sql(
         properties=pairs(option),
         storage_options=pairs(storage_option),
     )
-    print_answer(result, as_json)
+    print_answer(result, as_json, whole=True)

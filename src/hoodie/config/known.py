@@ -61,6 +61,16 @@ def did_you_mean(unknown: Iterable[str], known: Iterable[str]) -> str:
     return f"did you mean {', '.join(map(repr, found))}?" if found else ""
 
 
+def hint(unknown: str, known: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name: `; did you mean …?`, or nothing if no known name is similar.
+
+    >>> hint("recrod", ["record", "simple"]), hint("btree", ["record"])
+    ("; did you mean 'record'?", '')
+    """
+    found = did_you_mean([unknown], known)
+    return f"; {found}" if found else ""
+
+
 def check_sizes(options: Mapping[str, str]) -> None:
     """Refuse options by which one file would be both full and small.
 

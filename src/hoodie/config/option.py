@@ -46,9 +46,25 @@ def flag(text: str) -> bool:
     return text.strip().lower() == "true"
 
 
+def whole(text: str) -> int:
+    """Parse a whole number."""
+    try:
+        return int(text)
+    except ValueError as error:
+        raise ValueError("expected a whole number") from error
+
+
+def real(text: str) -> float:
+    """Parse a number."""
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ValueError("expected a number") from error
+
+
 def positive(text: str) -> int:
     """Parse a whole number above 0."""
-    value = int(text)
+    value = whole(text)
     if value <= 0:
         raise ValueError("a number above 0 expected")
     return value
@@ -56,7 +72,7 @@ def positive(text: str) -> int:
 
 def several(text: str) -> int:
     """Parse a whole number from 2 up."""
-    value = int(text)
+    value = whole(text)
     if value < 2:
         raise ValueError("a number from 2 up expected")
     return value
@@ -64,7 +80,7 @@ def several(text: str) -> int:
 
 def count(text: str) -> int:
     """Parse a whole number from 0 up."""
-    value = int(text)
+    value = whole(text)
     if value < 0:
         raise ValueError("a number from 0 up expected")
     return value
@@ -72,7 +88,7 @@ def count(text: str) -> int:
 
 def hours_or_never(text: str) -> int:
     """Parse a number of hours above 0, or -1 for never."""
-    value = int(text)
+    value = whole(text)
     if value != -1 and value < 1:
         raise ValueError("-1, or a number above 0 expected")
     return value
@@ -80,7 +96,7 @@ def hours_or_never(text: str) -> int:
 
 def factor(text: str) -> float:
     """Parse a finite number above 0."""
-    value = float(text)
+    value = real(text)
     if not 0 < value < math.inf:
         raise ValueError("a number above 0 expected")
     return value
@@ -88,7 +104,7 @@ def factor(text: str) -> float:
 
 def share(text: str) -> float:
     """Parse a number between 0 and 1."""
-    value = float(text)
+    value = real(text)
     if not 0 < value < 1:
         raise ValueError("a number between 0 and 1 expected")
     return value

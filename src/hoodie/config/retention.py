@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie.config.option import Option, flag, hours_or_never, off, one_of, positive, several, text
+from hoodie.config.option import Option, flag, hours_or_never, off, one_of, positive, several, text, whole
 from hoodie.config.patterns import check_pattern
 from hoodie.errors import InvalidConfigError
 
@@ -22,7 +22,8 @@ CLEAN_POLICY: Final = Option(
     one_of("keep_latest_commits", "keep_latest_by_hours", "keep_latest_file_versions"),
     "0.4",
     "What a clean retains: the files of the newest commits, of the commits of the last hours, or the newest file "
-    "slices of each file group. Unless it is set, a retention option that is set alone decides.",
+    "slices of each file group. Unless it is set, a retention option that is set alone decides; for a call, the "
+    "only retention option that it gives does.",
 )
 CLEAN_COMMITS_RETAINED: Final = Option(
     "hoodie.clean.commits.retained",
@@ -131,7 +132,7 @@ TTL_STRATEGY: Final = Option(
 TTL_DAYS: Final = Option(
     "hoodie.partition.ttl.strategy.days.retain",
     -1,
-    int,
+    whole,
     "1.0",
     "Days after which a partition has expired; 0 or less: no partition expires.",
 )

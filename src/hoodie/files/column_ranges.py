@@ -33,7 +33,7 @@ _FOOTER_BYTES_MAX: Final = 4096
 
 def typed_columns(columns: Iterable[str], schema: pa.Schema) -> dict[str, ValueType]:
     """Return the columns that the schema has and whose type has statistics, with the types of their values."""
-    found = {name: _leaf_type(name, schema) for name in columns}
+    found = {name: leaf_type(name, schema) for name in columns}
     types = {name: None if leaf is None else value_type_of(leaf) for name, leaf in found.items()}
     return {name: value_type for name, value_type in types.items() if value_type is not None}
 
@@ -207,7 +207,7 @@ def _longest(values: pa.ChunkedArray) -> int:
     return pc.max(pc.binary_length(values)).as_py() or 0
 
 
-def _leaf_type(name: str, schema: pa.Schema) -> pa.DataType | None:
+def leaf_type(name: str, schema: pa.Schema) -> pa.DataType | None:
     """Return the type of a column by its dotted name, which may go through lists and maps as in a Parquet schema."""
     top = _child(schema, name)
     if top is not None:

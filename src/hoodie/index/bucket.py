@@ -171,13 +171,17 @@ def _check_fields(fields: Sequence[str], record_key: Sequence[str]) -> None:
         )
 
 
-_REMEDY = (
+_REMEDY: Final = (
     "a writer without the bucket index wrote here; roll that write back (t.rollback), or write the rows to a new table"
 )
 
 
-def file_ids_by_bucket(slices: Iterable[FileSlice], rule: BucketRule, *, where: str) -> dict[str, dict[int, str]]:
+def file_ids_by_bucket(
+    slices: Iterable[FileSlice], rule: BucketRule, *, where: str, remedy: str = _REMEDY
+) -> dict[str, dict[int, str]]:
     """Return the file id of each bucket that has a file group, by partition path.
+
+    `remedy`: what the error advises; by default what helps a table with the bucket index.
 
     Raises: UnsupportedError if a file group has no bucket of its partition, or a bucket has two file groups: keys of
         that partition could be in several file groups.
@@ -188,11 +192,11 @@ def file_ids_by_bucket(slices: Iterable[FileSlice], rule: BucketRule, *, where: 
         bucket, count = bucket_of_file_id(file_id), rule.count_in(path)
         name = f"{path}/{file_id}" if path else file_id
         if bucket is None or bucket >= count:
-            raise UnsupportedError(f"{where}: the file group {name} belongs to none of the {count} buckets: {_REMEDY}")
+            raise UnsupportedError(f"{where}: the file group {name} belongs to none of the {count} buckets: {remedy}")
         other = found.setdefault(path, {}).setdefault(bucket, file_id)
         if other != file_id:
             raise UnsupportedError(
-                f"{where}: the file groups {name} and {other} are of one bucket, where one is expected: {_REMEDY}"
+                f"{where}: the file groups {name} and {other} are of one bucket, where one is expected: {remedy}"
             )
     return found
 

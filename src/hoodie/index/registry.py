@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hoodie.config.known import hint
 from hoodie.errors import InvalidConfigError
 from hoodie.index.bloom.index import BLOOM, GLOBAL_BLOOM
 from hoodie.index.bucket import BUCKET
@@ -28,6 +29,6 @@ def index_kind(name: str) -> IndexKind:
     """
     known = name.strip().lower()
     if known not in _BY_NAME:
-        names = ", ".join(kind.name for kind in INDEXES)
-        raise InvalidConfigError(f"index={name!r} is no index; expected one of {names}")
+        names = [kind.name for kind in INDEXES]
+        raise InvalidConfigError(f"index={name!r} is no index; expected one of {', '.join(names)}{hint(known, names)}")
     return _BY_NAME[known]

@@ -19,7 +19,7 @@ from typing import Final
 from hoodie.commit.call import Call, Occasion
 from hoodie.config import clustering, compaction, concurrency, retention
 from hoodie.format.filenames import parse_data_file
-from hoodie.format.table.call_options import effective_options
+from hoodie.format.table.call_options import check_call_options, effective_options
 from hoodie.format.table.table_config import TableType
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.progress import PhaseTimes
@@ -283,9 +283,11 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
         LockTimeoutError: another writer holds the table's lock.
         CommitConflictError: this process lost the lock.
         CorruptFileError: the archive, or a commit, is damaged.
+        InvalidConfigError: a wrong option.
     """
     times = PhaseTimes()
     view = TableView.load(call.state)
+    check_call_options(call.properties, view.config)
     if dry_run:
         with times.phase("plan"):
             plan = plan_archiving(view, _rules(call, view))
@@ -312,7 +314,7 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
 
 def _rules(call: Call, view: TableView) -> ArchiveRules:
     properties = effective_options(view.config, call.properties)
-    retained = earliest_to_retain(view, CleanOptions.of(properties), None, datetime.now(UTC))
+    retained = earliest_to_retain(view, CleanOptions.of(view.config.raw, call.properties), None, datetime.now(UTC))
     return ArchiveRules.of(properties, None if retained is None else retained.requested_time)
 
 

@@ -176,13 +176,11 @@ def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None
 
         with times.phase("delete"):
             instant = call.remove_partitions(call, still_expired)
+    partitions = expired.others + len(expired.times)
     return ExpiredResult(
         operation=OPERATION,
         instant=instant,
-        counts={
-            "partitions_deleted": len(deleted),
-            "partitions_kept": expired.others + len(expired.times) - len(deleted),
-        },
+        counts={"partitions_deleted": len(deleted), "partitions_kept": partitions - len(deleted)} if partitions else {},
         seconds=times.seconds(),
         dry_run=dry_run,
         partitions=deleted,

@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from hoodie.config.known import hint
 from hoodie.errors import InvalidConfigError
 from hoodie.records.sql.parse import parse_expression, to_sql, without_parens
 from hoodie.statements.names import Names
-from hoodie.statements.procedures.procedure import Call, Procedure
+from hoodie.statements.procedures.procedure import PATH, TABLE, Call, Procedure
 from hoodie.statements.procedures.registry import procedure_of
 from hoodie.table.context import Text
 
@@ -47,6 +48,8 @@ def _parsed(text: str) -> tuple[str, list[exp.Expression]]:
 def _bound(procedure: Procedure, arguments: list[exp.Expression]) -> dict[str, Any]:
     """Return the value of each parameter. Raises: InvalidConfigError."""
     known = {parameter.name.lower(): parameter for parameter in procedure.parameters}
+    if procedure.takes_path:
+        known.setdefault(PATH.name, PATH)
     values: dict[str, Any] = {}
     for place, node in enumerate(arguments):
         if isinstance(node, exp.Kwarg):
@@ -55,13 +58,20 @@ def _bound(procedure: Procedure, arguments: list[exp.Expression]) -> dict[str, A
             name, value = procedure.parameters[place].name.lower(), node
         else:
             raise InvalidConfigError(f"CALL {procedure.name}: too many arguments, or one without a name after a name")
-        if name not in known or known[name].name in values:
-            expected = ", ".join(parameter.name for parameter in procedure.parameters)
-            raise InvalidConfigError(f"CALL {procedure.name}: argument {name!r} is unknown or twice there: {expected}")
+        if name not in known:
+            names = [parameter.name for parameter in known.values()]
+            raise InvalidConfigError(
+                f"CALL {procedure.name}: unknown argument {name!r}; expected one of {', '.join(names) or 'none'}"
+                f"{hint(name, names)}"
+            )
+        if known[name].name in values:
+            raise InvalidConfigError(f"CALL {procedure.name}: argument {name!r} is given twice: keep one")
         values[known[name].name] = known[name].checked(procedure.name, _value(value))
     for parameter in procedure.parameters:
-        if parameter.is_required and parameter.name not in values:
-            raise InvalidConfigError(f"CALL {procedure.name}: argument {parameter.name!r} is missing")
+        is_table = procedure.takes_path and parameter.name == TABLE
+        if parameter.is_required and parameter.name not in values and not (is_table and PATH.name in values):
+            advice = ": name the table by table => '…' or path => '…'" if is_table else ""
+            raise InvalidConfigError(f"CALL {procedure.name}: argument {parameter.name!r} is missing{advice}")
         values.setdefault(parameter.name, parameter.default)
     return values
 

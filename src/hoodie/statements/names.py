@@ -68,10 +68,11 @@ class Names:
             return known
         path = known if isinstance(known, str) else None if known is not None else self._catalog_path(name)
         if path is None:
+            place = name if "/" in name else f"/data/{name}"
             raise InvalidConfigError(
-                f"no table {name!r}: expected a path, hoodie.`/data/{name}`; a name of tables={{…}}, which has "
-                f"{sorted(self.tables)}; or, in a session, a table of its catalog that was created USING hoodie "
-                "(Spark gives no path for a temporary view)"
+                f"no table {name!r}: expected a path, hoodie.`{place}`, or path => '{place}' in CALL; a name of "
+                f"tables={{…}}, which has {sorted(self.tables)}; or, in a session, a table of its catalog that was "
+                "created USING hoodie (Spark gives no path for a temporary view)"
             )
         return self.at(path)
 

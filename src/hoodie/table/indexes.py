@@ -7,10 +7,11 @@ from typing import Any
 
 from hoodie.arguments import check_methods
 from hoodie.commit.call import Call, Wait
+from hoodie.config.known import hint
 from hoodie.engine import Engine
 from hoodie.engine.inputs import with_types
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.index import HBASE, RECORD, index_kind, stored_index
+from hoodie.index import HBASE, INDEXES, RECORD, IndexKind, index_kind, stored_index
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.read.times import When, completion_of
 from hoodie.results import Report, ServiceResult
@@ -61,7 +62,8 @@ class TableIndex:
         the table finds records by it (unless the table stores another index type), and the table properties make JVM
         writers maintain it. `wait_seconds`: how long the build waits for JVM writes that began before it.
 
-        Raises: as `hoodie.services.indexing.record_builds.build_record_index`.
+        Raises: as `hoodie.services.indexing.record_builds.build_record_index`; InvalidConfigError for an unknown index,
+        and for an argument of another one; SchemaMismatchError for a column without statistics.
 
         >>> import hoodie, pyarrow as pa
         >>> rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
@@ -71,14 +73,16 @@ class TableIndex:
         2
         """
         call = self._call(wait_seconds)
-        if properties and str(name).lower() != HBASE.name:
+        kind = _built_index(name)
+        if properties and kind is not HBASE:
             raise InvalidConfigError(f"properties= of t.index.build are options of the HBase index, not of {name!r}")
-        if KINDS.builder(name) is not None:
+        if buckets is not None and kind is not RECORD:
+            raise InvalidConfigError(f"buckets= of t.index.build is for the record index, not for {name!r}")
+        if kind is None:
             return build_partition(call, name, columns=columns)
-        if index_kind(name) is HBASE:
-            return build_hbase_index(call, properties or {})
-        _only_record(name)
-        return build_record_index(call, buckets=buckets)
+        if columns is not None:
+            raise InvalidConfigError(f"columns= of t.index.build is for column statistics, not for the index {name!r}")
+        return build_hbase_index(call, properties or {}) if kind is HBASE else build_record_index(call, buckets=buckets)
 
     def drop(self, name: str = "record") -> ServiceResult:
         """Drop the record index, or give up the HBase index; the table then finds records by `global_simple`.
@@ -98,12 +102,10 @@ class TableIndex:
         >>> t.upsert({"id": ["a"]}).updated  # the key columns of the files are searched
         1
         """
-        if KINDS.builder(name) is not None:
+        kind = _built_index(name)
+        if kind is None:
             return drop_partition(self._state, name)
-        if index_kind(name) is HBASE:
-            return drop_hbase_index(self._state)
-        _only_record(name)
-        return drop_record_index(self._state)
+        return drop_hbase_index(self._state) if kind is HBASE else drop_record_index(self._state)
 
     def switch(
         self,
@@ -172,14 +174,13 @@ class TableIndex:
         >>> t.index.verify().ok
         True
         """
-        if name is not None and KINDS.builder(name) is not None:
+        if name is None:
+            name = HBASE.name if stored_index(self._state.read_config()) is HBASE else RECORD.name
+        kind = _built_index(name)
+        if kind is None:
             return verify_partition(self._call(), name)
-        if name is None and stored_index(self._state.read_config()) is HBASE:
-            name = HBASE.name
-        if name is not None and index_kind(name) is HBASE:
-            return verify_hbase_index(self._state, self._call().engine_for)
-        _only_record(name or RECORD.name)
-        return verify_record_index(self._state, self._call().engine_for)
+        verify = verify_hbase_index if kind is HBASE else verify_record_index
+        return verify(self._state, self._call().engine_for)
 
     def compare(
         self, first: str = "record", second: str = "simple", *, data: Any = None, since: When | None = None
@@ -217,10 +218,20 @@ class TableIndex:
         return Call(state=self._state, engine=self._engine(), wait=Wait(wait_seconds))
 
 
-def _only_record(name: Any) -> None:
-    if index_kind(str(name)) is not RECORD:
-        built = KINDS.with_followers([kind.name for kind in KINDS.built])
-        names = ", ".join((RECORD.name, HBASE.name, *sorted(built)))
+def _built_index(name: str) -> IndexKind | None:
+    """Return the index that a build makes: record or HBase; None for a metadata partition that is built from files.
+
+    Raises: InvalidConfigError for an unknown name; UnsupportedError for an index that reads the data files.
+    """
+    if KINDS.builder(name) is not None:
+        return None
+    known = (RECORD.name, HBASE.name, *sorted(KINDS.with_followers([kind.name for kind in KINDS.built])))
+    lower = name.strip().lower()
+    if all(lower not in kind.names for kind in INDEXES):
+        raise InvalidConfigError(f"index={name!r}: expected one of {', '.join(known)}{hint(lower, known)}")
+    kind = index_kind(name)
+    if kind not in (RECORD, HBASE):
         raise UnsupportedError(
-            f"index={name!r}: only {names} can be built or dropped; other indexes read the data files"
+            f"index={name!r}: only {', '.join(known)} can be built or dropped; other indexes read the data files"
         )
+    return kind

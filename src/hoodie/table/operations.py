@@ -77,7 +77,7 @@ _DRY_RUN: Final = About(text="Change nothing; print what would be deleted.")
 _UNDO_DRY_RUN: Final = About(text="Only print what would be rolled back.")
 _PLAN_FIRST: Final = About(text="Do it, or only print what would be done (default).")
 _OPTIONS: Final = About(text="A `hoodie.*` option.")
-_WAIT: Final = About(text="Seconds to wait for JVM writes that began before.", option="wait")
+_WAIT: Final = About(text="Seconds to wait for JVM writes that began before.", option="wait", least=0)
 _VERSION_ABOUT: Final = (
     "Move a table to {} version: print the plan, or do it. Stop writers of other engines first.\n\n"
     "The plan reads the log files of a merge-on-read table, and notes those that are damaged: they would stop the move."

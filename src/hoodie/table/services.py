@@ -554,11 +554,9 @@ class TableServices:
         ...     compactor.is_running
         True
         """
-        from hoodie.format.table.call_options import check_call_options
         from hoodie.services.planned.coordination import coordinator_of
         from hoodie.services.runner import Compactor
 
-        check_call_options(properties or {})
         return Compactor(
             self._context.service(properties),
             coordinator=coordinator_of(coordinator),

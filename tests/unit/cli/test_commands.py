@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -347,6 +348,23 @@ def test_python_m_hoodie_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "hoodie", "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert all(name in done.stdout for name in ("demo", "create", "upsert", "changes", "timeline", "inspect"))
+
+
+def test_rows_of_call_are_printed_in_full(trips: Path, run: Run) -> None:
+    listed = run.text("sql", "CALL help()").splitlines()
+    assert len(listed) > 60
+    assert "synopsis" in listed
+    described = run.text("sql", "CALL help(cmd => 'run_clean')")
+    assert re.search(r"^ +retain_commits +integer +null +false *$", described, re.MULTILINE)
+    for file in trips.rglob("*.parquet"):
+        if not file.name.startswith("."):
+            file.unlink()
+    facts = run.text("sql", f"CALL verify(path => '{trips}')")
+    assert re.search(r"^mended by +file-missing: .*--accept-loss FILE$", facts, re.MULTILINE)
+    assert "…" not in facts
+    examples = [line for line in facts.splitlines() if "expected a file, found none" in line]
+    assert len(examples) > 1
+    assert {line.index("file-missing") for line in examples} == {facts.splitlines()[0].index(facts.split()[1])}
 
 
 def test_sql_runs_statements_with_tables_and_data_by_name(trips: Path, tmp_path: Path, run: Run) -> None:

@@ -16,6 +16,7 @@ from hoodie.files.markers import read_markers, write_marker
 from hoodie.format.filenames import IoType
 from hoodie.services.clustering.clustering import CLUSTERING
 from hoodie.statements.procedures.refused import REFUSED
+from hoodie.statements.procedures.registry import PROCEDURES
 from hoodie.timeline import Action, Heartbeat, State, create_inflight
 from tests.support.steps import begin
 from tests.support.tables import new_table
@@ -65,6 +66,27 @@ def test_help_lists_procedures_and_describes_one(call: Call) -> None:
         ["instant_time", "string", "null", "true"],
     ]
     assert ["avg_record_size", "long", "true", "{}"] in lines
+
+
+@pytest.mark.parametrize(
+    "text", ["show_commits(path => '{}')", "drop_old_timeline(path => '{}')", "show_savepoints(path => '{}')"]
+)
+def test_a_path_names_the_table(trips: hoodie.Table, call: Call, text: str) -> None:
+    assert len(call(text.format(trips.path))) == len(call(text.replace("path", "table").format("t")))
+
+
+def test_every_procedure_with_a_table_takes_its_path() -> None:
+    """Only where `path` means something else it does not."""
+    names = {name: {one.name for one in found.parameters} for name, found in PROCEDURES.items()}
+    assert {name for name, found in PROCEDURES.items() if "table" in names[name] and not found.takes_path} - {
+        name for name in names if {"table", "path"} <= names[name]
+    } == set()
+    assert not PROCEDURES["commits_compare"].takes_path
+
+
+def test_nothing_to_do_is_a_fact(call: Call) -> None:
+    facts = {row["fact"]: row["value"] for row in call("repair(table => 't')")}
+    assert facts["result"] == "nothing to do"
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))

@@ -72,7 +72,7 @@ def test_a_function_and_a_row_make_a_command(table: hoodie.Table, monkeypatch: p
 
 def test_a_function_and_a_row_make_a_procedure(table: hoodie.Table) -> None:
     procedure = procedure_of_row(ROW)
-    assert [parameter.name for parameter in procedure.parameters] == ["table", "times", "names", "dry_run"]
+    assert [parameter.name for parameter in procedure.parameters] == ["table", "path", "times", "names", "dry_run"]
     assert procedure.about == "Count the rows of a table."
 
     class _Names:

@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.config import indexes
-from hoodie.errors import CorruptFileError
-from hoodie.files.column_ranges import META_COLUMNS, typed_columns
+from hoodie.errors import CorruptFileError, SchemaMismatchError
+from hoodie.files.column_ranges import META_COLUMNS, leaf_type, typed_columns
 from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import BaseFile, LogFile
 from hoodie.format.filenames import BaseFileName, LogFileName, name_of
@@ -171,9 +171,11 @@ class ColumnStatsKind(StatisticsKind):
         options = table.config.raw
         if columns is None and not indexes.COLUMN_STATS_COLUMNS.get(options):
             columns = self.settings(table)
-        if columns is not None:
-            options = {**options, indexes.COLUMN_STATS_COLUMNS.key: ",".join(columns)}
-        return _chosen(table, options)
+        if columns is None:
+            return _chosen(table, options)
+        chosen = _chosen(table, {**options, indexes.COLUMN_STATS_COLUMNS.key: ",".join(columns)})
+        _check_columns([name for name in columns if name not in chosen.columns], table)
+        return chosen
 
     def build(self, followers: Sequence[PartitionKind], held: ExitStack, table: DataTable) -> StatisticsBuild:
         """Read the footers of the base files and the rows of the log files of the newest file slices."""
@@ -260,6 +262,23 @@ def _chosen(table: DataTable, options: Mapping[str, str]) -> ColumnStatsKind:
         found = found[: indexes.COLUMN_STATS_COLUMNS_MAX.get(options)]
     columns = (*META_COLUMNS, *(name for name in found if name not in META_COLUMNS))
     return ColumnStatsKind(columns, version.has_typed_statistics)
+
+
+def _check_columns(unused: Sequence[str], table: DataTable) -> None:
+    """Refuse columns that a build was given and that get no statistics. Those of the partition path need none.
+
+    Raises: SchemaMismatchError.
+    """
+    schema, where = table.columns(), table.store.uri("")
+    for name in unused:
+        found = leaf_type(name, schema)
+        if found is None:
+            raise SchemaMismatchError(f"column {name!r}: expected a column of {where}: {', '.join(schema.names)}")
+        if name not in table.config.path_fields:
+            raise SchemaMismatchError(
+                f"column {name!r} of {where} has the type {found}, whose values have no statistics in tables of "
+                f"version {table.config.version.value}: omit it"
+            )
 
 
 def _in_files(table: DataTable, schema: pa.Schema) -> pa.Schema:

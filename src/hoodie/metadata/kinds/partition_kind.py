@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from hoodie.config import Option
+from hoodie.errors import InvalidConfigError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.versions import TableVersion
@@ -190,7 +191,12 @@ class PartitionKind:
         return None
 
     def with_columns(self, table: DataTable, columns: Sequence[str] | None) -> PartitionKind:
-        """Return the kind that a build makes; `columns` as in `t.index.build`."""
+        """Return the kind that a build makes; `columns` as in `t.index.build`.
+
+        Raises: InvalidConfigError if columns are given, and the kind has none to choose.
+        """
+        if columns is not None:
+            raise InvalidConfigError(f"columns={list(columns)}: the {self.subject} have no columns to choose: omit it")
         return self
 
     def build(self, followers: Sequence[PartitionKind], held: ExitStack, table: DataTable) -> PartitionBuild:

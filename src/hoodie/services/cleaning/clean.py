@@ -28,7 +28,7 @@ from hoodie.files.staging.staged import dead_stages
 from hoodie.files.table_properties import BACKUP, finish_update
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
-from hoodie.format.table.call_options import check_call_options, effective_options
+from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
 from hoodie.results import OnResult, ServiceResult
 from hoodie.services.cleaning.execution import CleanCompletion, delete_files, files_to_delete
@@ -204,7 +204,7 @@ _PLAN_BYTES_PER_FILE: Final = 300
 def _disk_full(call: Call, error: OSError) -> StorageError:
     """Return the error of a clean that cannot begin: it deletes nothing before its plan is stored."""
     view = TableView.load(call.state)
-    planned = _planned(view, CleanOptions.of(effective_options(view.config, call.properties)))
+    planned = _planned(view, CleanOptions.of(view.config.raw, call.properties))
     needed = size_text(_ROOM_BYTES + _PLAN_BYTES_PER_FILE * planned.files)
     said = str(error).partition("; ")[0]
     gain = f"to free {size_text(planned.bytes)}" if planned.files else "with options by which it has files to delete"
@@ -220,7 +220,7 @@ def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
     times = PhaseTimes()
     view = call.view()
     check_call_options(call.properties, view.config)
-    options = CleanOptions.of(effective_options(view.config, call.properties))
+    options = CleanOptions.of(view.config.raw, call.properties)
     if dry_run:
         with times.phase("plan"):
             planned = _planned(view, options)
@@ -261,7 +261,7 @@ def clean_under_lock(call: Call, view: TableView) -> tuple[CleanResult, TableVie
     if pending_cleans(view):
         return None
     times = PhaseTimes()
-    options = CleanOptions.of(effective_options(view.config, call.properties))
+    options = CleanOptions.of(view.config.raw, call.properties)
     examined = examine(view, options, _last_planned(view))
     if examined.partitions is None or len(examined.partitions) > _PARTITIONS_UNDER_LOCK_MAX:
         return None
@@ -301,7 +301,7 @@ def _is_clean_due(call: Call, view: TableView) -> bool:
     """
     if pending_cleans(view) or (call.occasion is Occasion.ROUND and dead_writes(view)):
         return True
-    options = CleanOptions.of(effective_options(view.config, call.properties))
+    options = CleanOptions.of(view.config.raw, call.properties)
     last = _last_planned(view)
     if commits_since(view, last) < options.trigger_commits:
         return False

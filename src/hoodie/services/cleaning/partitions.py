@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Final
 
 from hoodie.config import retention
@@ -43,6 +44,7 @@ _RETAINED = {
     Policy.HOURS: retention.CLEAN_HOURS_RETAINED,
     Policy.VERSIONS: retention.CLEAN_VERSIONS_RETAINED,
 }
+_POLICY: Final = retention.CLEAN_POLICY
 
 _ONE_WAY = (
     retention.CLEAN_TRIGGER,
@@ -69,15 +71,17 @@ class CleanOptions:
     pattern: str = ""
 
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> CleanOptions:
-        """Return the options that these properties define.
+    def of(cls, stored: Mapping[str, str], given: Mapping[str, str] = MappingProxyType({})) -> CleanOptions:
+        """Return the options that the stored properties define, and those that a call gives, which take precedence.
 
-        Without `hoodie.clean.policy`, the policy is the one of the only retention option that is set, else
+        A call that gives one retention option and no `hoodie.clean.policy` has the policy of that option, whatever the
+        table stores. Else, without a policy, it is the one of the only retention option that is set, or
         KEEP_LATEST_COMMITS.
 
         Raises: InvalidConfigError if a value does not parse, or a filter of partitions has incremental planning on.
         """
-        policy = _policy(properties)
+        properties = {**stored, **given}
+        policy = _only_policy(given) or _only_policy(properties) or Policy(_POLICY.get(properties).upper())
         for option in _ONE_WAY:
             # Parsed for its error: there is one way.
             option.get(properties)
@@ -108,11 +112,10 @@ class CleanOptions:
         return not self.pattern or match_whole(self.pattern, [partition_path])[0]
 
 
-def _policy(properties: Mapping[str, str]) -> Policy:
-    given = [policy for policy, option in _RETAINED.items() if option.key in properties]
-    if retention.CLEAN_POLICY.key not in properties and len(given) == 1:
-        return given[0]
-    return Policy(retention.CLEAN_POLICY.get(properties).upper())
+def _only_policy(properties: Mapping[str, str]) -> Policy | None:
+    """Return the policy of the only retention option; None with a named policy, and with several options or none."""
+    found = [policy for policy, option in _RETAINED.items() if option.key in properties]
+    return found[0] if len(found) == 1 and _POLICY.key not in properties else None
 
 
 SAVEPOINTS: Final = "savepointed_timestamps"

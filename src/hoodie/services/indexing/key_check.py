@@ -104,10 +104,12 @@ def check_buckets(view: TableView, engine_for: EngineFor, rule: BucketRule) -> i
     """
     where = view.store.uri("")
     remedy = "create a table with index='bucket', and write the rows to it with bulk_insert"
-    try:
-        file_ids_by_bucket(list_slices(view), rule, where=where)
-    except UnsupportedError as error:
-        raise UnsupportedError(f"{error}. To get a bucket index: {remedy}") from error
+    # The table is sound, and its writes are not to be rolled back: they obeyed the index that it has.
+    advice = (
+        "the file groups of this table do not obey these buckets: it was written without the bucket index, or with "
+        f"another number of buckets. To get a bucket index: {remedy}"
+    )
+    file_ids_by_bucket(list_slices(view), rule, where=where, remedy=advice)
     found = _read(view, engine_for, None, rule)
     if found.wrong:
         raise UnsupportedError(

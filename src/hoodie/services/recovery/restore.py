@@ -24,10 +24,11 @@ from hoodie.commit.rollback import (
 from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RestoreMetadata, RestorePlan, RollbackPlan
+from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
 from hoodie.services.recovery.plan import commit_to_restore, plan_restore
-from hoodie.services.recovery.rollback import notes_of, what_goes
+from hoodie.services.recovery.rollback import notes_of, preview, what_goes
 from hoodie.timeline import Action, Instant, State, TableLock, delete_instant_files
 from hoodie.view.table_view import TableView
 
@@ -46,11 +47,13 @@ def restore(call: Call, commit: str, *, dry_run: bool = False) -> ServiceResult:
         CommitConflictError: a writer or a service is running.
         UnsupportedError: files that the table needs were deleted, or instants after the commit are archived; a later
             savepoint exists; a restore to another commit is pending; the table version.
+        InvalidConfigError: a wrong option.
     """
+    view = TableView.load(call.state)
+    check_call_options(call.properties, view.config)
     if dry_run:
-        view = TableView.load(call.state)
         begun = _begun(view, commit)
-        return what_goes(view, OPERATION, _planned(view, commit) if begun is None else _still_there(view, begun[1]))
+        return preview(view, OPERATION, _planned(view, commit) if begun is None else _still_there(view, begun[1]))
     times = PhaseTimes()
     with times.phase("restore"), TableView.locked(call.state, call.properties) as view:
         begun = _begun(view, commit) or _begin(call, view, view.held_lock, commit)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
@@ -22,7 +22,9 @@ from hoodie.commit.rollback import (
 )
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
+from hoodie.format.table.call_options import check_call_options
 from hoodie.metadata.kinds.registry import KINDS
+from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
 from hoodie.services.clustering.clustering import CLUSTERING
@@ -59,7 +61,7 @@ def _roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = 
         requests = plan_rollback(view, instant).rollback_requests
         files = sum(len(request.files_to_be_deleted) for request in requests)
         counts = {"instants": 1, "files_deleted": files}
-        notes = (f"{instant} would be rolled back",)
+        notes = (f"{instant} would be rolled back", *_would_build_anew(view, [instant]))
         return ServiceResult(operation=OPERATION, counts=counts, dry_run=True, notes=notes)
     if instant.action in COMPACTION.actions:
         with times.phase("rollback"):
@@ -116,15 +118,17 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
         InstantNotFoundError: the timeline has no such instant.
         CommitConflictError: a writer or a service is running.
         UnsupportedError: the instant cannot be rolled back; the message names the cause.
+        InvalidConfigError: a wrong option.
     """
     view = TableView.load(call.state)
+    check_call_options(call.properties, view.config)
     instant = _instant(view, instant_time)
     if not instant.is_completed:
         return _roll_back_pending(call.state, instant_time, dry_run=options.dry_run)
     check_no_exclusive_service(view)
     instants = plan_chain(view, instant, chain=options.chain)
     if options.dry_run:
-        return what_goes(view, OPERATION, instants)
+        return preview(view, OPERATION, instants)
     times = PhaseTimes()
     with times.phase("rollback"), call.state.table_lock(call.properties) as lock:
         view, finished = prepare_table(call.state, lock)
@@ -142,6 +146,27 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
         ensure_metadata_table(view)
     notes = notes_of(call, done)
     return ServiceResult(operation=OPERATION, instant=instant_time, counts=counts, seconds=times.seconds(), notes=notes)
+
+
+def preview(view: TableView, operation: str, instants: Sequence[Instant]) -> ServiceResult:
+    """Return the result of a dry run, with a note if the metadata table would be built anew."""
+    found = what_goes(view, operation, instants)
+    return replace(found, notes=(*found.notes, *_would_build_anew(view, instants)))
+
+
+def _would_build_anew(view: TableView, instants: Sequence[Instant]) -> tuple[str, ...]:
+    """Return the note of a dry run whose real run drops the metadata table, see `RolledBack`."""
+    table = MetadataTable.open(view.store, view.config)
+    if table is None or all(
+        table.can_roll_back(found.requested_time, was_completed=found.is_completed) for found in instants
+    ):
+        return ()
+    lost = sorted({*view.config.metadata_partitions} - {kind.name for kind in KINDS.required})
+    indexes = f", with {', '.join(lost)}" if lost else ""
+    return (
+        "the metadata table has compacted rows of the instants, so it would be deleted and built anew from the files "
+        f"in storage{indexes}",
+    )
 
 
 def what_goes(view: TableView, operation: str, instants: Sequence[Instant]) -> ServiceResult:

@@ -8,7 +8,7 @@ The old timeline stays (`kept.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -81,8 +81,11 @@ class VersionResult(ServiceResult):
         lines = [f"{self.operation} from version {self.from_version} to {self.to_version}"]
         for title, texts in self._chapters():
             lines += [f"  {title}:", *(f"    - {text}" for text in texts)]
-        text = ServiceResult.__str__(self).partition("\n")[2]
-        return "\n".join([*lines, *([text] if text else [])])
+        return "\n".join([*lines, *self._below(self.notes)])
+
+    def _headline(self) -> tuple[str, Sequence[str]]:
+        """Return no text for the first line, which the chapters follow."""
+        return "", self.notes
 
     def _chapters(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         chapters = {
@@ -121,10 +124,12 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
         CommitConflictError: writers are running.
         CorruptFileError: the copy differs from the original; the table stays as it was.
     """
-    check_call_options(call.properties)
     times = PhaseTimes()
     new = TableVersion.of(to, path=f"{operation}(to={to})")
     view = TableView.load(call.state)
+    # The plan looks at the types of partition fields, and names what is wrong with them.
+    others = {key: value for key, value in call.properties.items() if key != keys.PARTITION_FIELDS}
+    check_call_options(others, view.config)
     old = view.config.version
     if old.value == new.value:
         return _finished(call, operation, new, times, dry_run=dry_run)

@@ -7,7 +7,16 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
-from hoodie.statements.procedures.procedure import OPTIONS, Call, Parameter, Procedure, Row, columns, names_in, required
+from hoodie.statements.procedures.procedure import (
+    OPTIONS,
+    TABLE_OR_PATH,
+    Call,
+    Parameter,
+    Procedure,
+    Row,
+    columns,
+    names_in,
+)
 from hoodie.table.operations import OPERATIONS, Operation
 
 _KINDS: Final = {"bool": bool, "int": int, "float": float}
@@ -19,7 +28,7 @@ def procedure_of_row(operation: Operation) -> Procedure:
     return Procedure(
         name=operation.name.replace(" ", "_").replace("-", "_"),
         about=operation.about.partition("\n")[0],
-        parameters=(required("table"), *map(_parameter, operation.signature().values())),
+        parameters=(*TABLE_OR_PATH, *map(_parameter, operation.signature().values())),
         columns=columns("fact string, value string"),
         run=partial(_run, operation),
     )

@@ -51,7 +51,7 @@ class Parameter:
         if self.kind is float and type(value) is int:
             return float(value)
         if type(value) is not self.kind:
-            raise InvalidConfigError(f"CALL {procedure}: {self.name} => {value!r}: expected {self.kind.__name__}")
+            raise InvalidConfigError(f"CALL {procedure}: {self.name} => {value!r}: expected {KINDS[self.kind]}")
         if self.name == "limit" and isinstance(value, int) and value < 0:
             raise InvalidConfigError(f"CALL {procedure}: limit => {value}: expected 0 or more")
         return value
@@ -104,6 +104,12 @@ class Procedure:
     columns: pa.Schema
     run: Callable[[Call], Iterable[Row]]
 
+    @property
+    def takes_path(self) -> bool:
+        """Whether `path` can name the table too, although Hudi's procedure has no such parameter."""
+        required = {parameter.name: parameter.is_required for parameter in self.parameters}
+        return required.get(TABLE, False) and PATH.name not in required
+
     def rows(self, call: Call) -> pa.Table:
         """Run the procedure and return its rows: those that match the argument `filter`, if it has one.
 
@@ -151,5 +157,9 @@ OPTIONS: Final = optional("options")
 """The parameter with options of the write or service, as `name=value,name=value`."""
 FILTER: Final = optional("filter", "")
 """The parameter whose value is a condition in SQL over the columns of the rows."""
-TABLE_OR_PATH = (optional("table"), optional("path"))
+TABLE: Final = "table"
+"""The parameter that names a table."""
+PATH: Final = optional("path")
+"""The parameter that names it by its path."""
+TABLE_OR_PATH = (optional(TABLE), PATH)
 """The first parameters of most procedures."""

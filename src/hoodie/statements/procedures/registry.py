@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Any, Final
 
+from hoodie.config.known import hint
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.statements.procedures.cleans import CLEANS
 from hoodie.statements.procedures.commits import COMMITS
@@ -32,7 +33,8 @@ def procedure_of(name: str) -> Procedure:
         raise UnsupportedError(f"CALL {name}: this release has no such procedure; use {REFUSED[name]}")
     found = PROCEDURES.get(name)
     if found is None:
-        raise InvalidConfigError(f"CALL {name}: no such procedure; `CALL help()` lists them: {', '.join(PROCEDURES)}")
+        advice = hint(name, (*PROCEDURES, *REFUSED))
+        raise InvalidConfigError(f"CALL {name}: no such procedure; CALL help() lists all procedures{advice}")
     return found
 
 

@@ -158,6 +158,34 @@ def test_file_versions() -> None:
     assert table.clean(properties={"hoodie.clean.fileversions.retained": "1"}).counts["files_deleted"] == 2
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"hoodie.clean.commits.retained": "10"},
+        {"hoodie.clean.hours.retained": "24"},
+        {"hoodie.clean.commits.retained": "10", "hoodie.clean.fileversions.retained": "5"},
+        {"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS"},
+    ],
+    ids=str,
+)
+def test_an_option_of_the_call_beats_what_the_table_stores(stored: dict[str, str]) -> None:
+    table = table_of_versions(6)
+    table.alter.set_properties(stored)
+    given = {"hoodie.clean.fileversions.retained": "2"}
+    named = {"hoodie.clean.policy": "KEEP_LATEST_COMMITS"}
+    assert table.clean(dry_run=True).counts["files_deleted"] == 0
+    assert table.clean(dry_run=True, properties={**given, **named}).counts["files_deleted"] == 0
+    assert table.clean(properties=given).counts["files_deleted"] == 8
+
+
+def test_a_number_of_commits_beats_a_stored_policy() -> None:
+    table = table_of_versions(6)
+    table.alter.set_property("hoodie.clean.policy", "KEEP_LATEST_FILE_VERSIONS")
+    table.alter.set_property("hoodie.clean.fileversions.retained", "9")
+    assert table.clean(dry_run=True).counts["files_deleted"] == 0
+    assert table.clean(properties={"hoodie.clean.commits.retained": "1"}).counts["files_deleted"] > 0
+
+
 def test_a_deleted_partition_is_dropped_when_it_leaves_the_window() -> None:
     table = without_nyc()
     done = table.clean(properties=TWO)

@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step
-from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
+from hoodie.errors import CommitConflictError, InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.metadata_table.column_stats import column_prefix
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS, PARTITION_STATS
 from hoodie.format.metadata_table.value_types import ValueKind, ValueType
@@ -104,6 +104,51 @@ def test_columns_are_chosen(table: Table) -> None:
     table.upsert(rows(range(60, 62)))
     assert table.index.verify("column_stats").ok
     assert table.explain("x = 61").file_slices == 1
+
+
+def test_a_column_without_statistics_is_refused() -> None:
+    made = {"id": ["a"], "x": [1], "s": [{"n": 1}], "many": [[1]]}
+    table = new_table(pa.table(made).schema, pa.table(made))
+    for columns, message in (
+        (["nocol"], r"column 'nocol': expected a column of memory.*: id, x, s, many"),
+        (["x", "s.m"], "column 's.m': expected a column"),
+        (["x", "many"], r"column 'many' of .* has the type list<.*, whose values have no statistics"),
+        (["s"], r"column 's' of .* has the type struct<"),
+    ):
+        with pytest.raises(SchemaMismatchError, match=message):
+            table.index.build("column_stats", columns=columns)
+        assert COLUMN_STATS not in table.view().config.metadata_partitions
+    assert table.index.build("column_stats", columns=["s.n", "_hoodie_record_key"]).counts["columns"] == 4
+    assert table.index.build("partition_stats", columns=["x"]).counts["columns"] == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("record", {"columns": ["id"]}, "columns= of t.index.build is for column statistics, not for the index"),
+        ("bloom_filters", {"columns": ["id"]}, "the bloom filters have no columns to choose"),
+        ("column_stats", {"buckets": 2}, "buckets= of t.index.build is for the record index, not for 'column_stats'"),
+        ("hbase", {"buckets": 2}, "buckets= of t.index.build is for the record index"),
+        ("record", {"properties": {"hoodie.keep.max.commits": "9"}}, "properties= of t.index.build are options of"),
+        ("recrod", {}, "expected one of record, hbase, bloom_filters, column_stats, .*; did you mean 'record'"),
+        ("COLUMN_STAT", {}, "did you mean 'column_stats'"),
+    ],
+)
+def test_arguments_of_another_index_are_refused(
+    table: Table, name: str, arguments: dict[str, Any], message: str
+) -> None:
+    before = table.view().config.raw
+    with pytest.raises(InvalidConfigError, match=message):
+        table.index.build(name, **arguments)
+    assert table.view().config.raw == before
+
+
+@pytest.mark.parametrize("method", ["drop", "verify"])
+def test_an_unknown_index_is_named_with_those_that_can_be_built(table: Table, method: str) -> None:
+    with pytest.raises(InvalidConfigError, match=r"expected one of record, hbase, .*; did you mean 'record'"):
+        getattr(table.index, method)("recrod")
+    with pytest.raises(UnsupportedError, match=r"only record,.* can be built or dropped"):
+        getattr(table.index, method)("simple")
 
 
 def test_statistics_are_dropped(table: Table) -> None:
