@@ -97,5 +97,5 @@ def test_what_is_refused() -> None:
     path, names = next(iter(found.files.items()))
     store.delete(f"{path}/{names[0]}")
     table.index.rebuild()
-    with pytest.raises(hoodie.UnsupportedError, match="missing in partition"):
+    with pytest.raises(hoodie.UnsupportedError, match=rf"savepoint names are missing: {path}/.* from a copy"):
         table.restore(saved)
