@@ -2,57 +2,27 @@
 
 A listing does not show that a file was lost: the older file of its group looks like the newest one then. A write names
 the base file that it replaces, and the plan of a service all files that it reads. So the writes after a state show
-which files the state has, of the file groups that they changed; no other file can have lost its place in the listing.
+which files the state has in the file groups that they changed. An append to a log file names no file in later versions
+than 6: there the newest rows need the same files, until the next compaction names them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.files.slices import FileSlice, join_path
-from hoodie.format.filenames import BaseFileName, LogFileName, name_of, parse_data_file
-from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.filenames import name_of
+from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.instants.replaced_files import Findings, Replaced, found_by
 from hoodie.timeline import Instant
 from hoodie.view.pending_plans import FileGroup, input_files
 from hoodie.view.table_view import TableView
 
 _PLANNED = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
-
-
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """What a write found in a file group that it changed: the names of the files that it is known to have read.
-
-    `is_ended`: the write replaced the whole file group; its newest files were there, even if they are not named.
-    """
-
-    group: FileGroup
-    base: BaseFileName | None
-    logs: tuple[LogFileName, ...] = ()
-    is_ended: bool = False
-
-
-def replaced_by(commit: CommitMetadata, read: Iterable[tuple[str, str]] = ()) -> Iterator[Replaced]:
-    """Yield what a write found; `read` are the partition paths and names of the files in the plan of a service."""
-    for stat in commit.write_stats():
-        group = (stat.partition_path or "", stat.file_id or "")
-        base = _base(stat.prev_base_file or stat.base_file or "")
-        if base is not None and base.file_id == stat.file_id:
-            yield Replaced(group, base)
-    planned: dict[FileGroup, list[BaseFileName | LogFileName]] = {}
-    for path, text in read:
-        name = parse_data_file(text)
-        if name is not None:
-            planned.setdefault((path, name.file_id), []).append(name)
-    for group, names in planned.items():
-        bases = (name for name in names if isinstance(name, BaseFileName))
-        yield Replaced(group, next(bases, None), tuple(name for name in names if isinstance(name, LogFileName)))
-    for path, file_ids in (commit.partition_to_replace_file_ids or {}).items():
-        yield from (Replaced((path, file_id), None, is_ended=True) for file_id in file_ids)
+_FILES_KEPT = 100_000
 
 
 def lost_before(
@@ -72,9 +42,9 @@ def lost_before(
     """
     found = {(one.partition_path, one.file_id): one for one in slices}
     gone, lost, ended, written = view.replaced_file_ids(as_of), set[str](), set[FileGroup](), set[FileGroup]()
-    for groups, was in _read(view, [one for one in later if one.requested_time not in view.archived_later]):
-        written |= groups
-        for one in was:
+    for write in _read(view, [one for one in later if one.requested_time not in view.archived_later]):
+        written |= write.groups
+        for one in write.replaced:
             path, file_id = one.group
             if (partitions is None or path in partitions) and file_id not in gone.get(path, ()):
                 lost |= {join_path(path, name) for name in _lacking(view, found.get(one.group), one, as_of)}
@@ -84,27 +54,34 @@ def lost_before(
     return sorted(lost | (_newest_files(view, ended, as_of) if ended else set()))
 
 
-def _base(text: str) -> BaseFileName | None:
-    return BaseFileName.parse(name_of(text))
+def _read(view: TableView, writes: Sequence[Instant]) -> list[Findings]:
+    """Return what each write found. Nothing is known of writes that are gone.
 
+    Memory: what was read stays in memory for later calls, up to 100,000 files of all writes.
+    """
+    known = view.state.commits.found
 
-def _read(view: TableView, writes: Sequence[Instant]) -> list[tuple[frozenset[FileGroup], tuple[Replaced, ...]]]:
-    """Return the file groups that each write wrote, and what it found. Nothing is known of writes that are gone."""
-
-    def read(instant: Instant, _context: TaskContext) -> tuple[frozenset[FileGroup], tuple[Replaced, ...]]:
-        read: list[tuple[str, str]] = []
+    def read(instant: Instant, _context: TaskContext) -> Findings:
+        files: list[tuple[str, str]] = []
         try:
             commit = view.commit_metadata(instant)
             if commit.operation_type in _PLANNED:
                 with suppress(CorruptFileError):
-                    files = input_files(view, instant)
-                    read = [(path, name) for path, names in files.items() for name in sorted(names)]
+                    planned = input_files(view, instant)
+                    files = [(path, name) for path, names in planned.items() for name in sorted(names)]
         except (CorruptFileError, InstantNotFoundError):
-            return frozenset(), ()
-        groups = frozenset((stat.partition_path or "", stat.file_id or "") for stat in commit.write_stats())
-        return groups, tuple(replaced_by(commit, read))
+            return Findings()
+        return found_by(commit, files)
 
-    return LocalEngine().run(read, list(writes))
+    new = [one for one in writes if one.requested_time not in known]
+    found = dict(zip(new, LocalEngine().run(read, new), strict=True)) if new else {}
+    every = [found[one] if one in found else known[one.requested_time] for one in writes]
+    kept = sum(map(len, known.values()))
+    for instant, one in found.items():
+        kept += len(one)
+        if kept <= _FILES_KEPT:
+            known[instant.requested_time] = one
+    return every
 
 
 def _lacking(view: TableView, found: FileSlice | None, was: Replaced, as_of: str | None) -> Iterator[str]:
