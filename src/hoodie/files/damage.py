@@ -1,10 +1,11 @@
-"""Errors for data files that are missing, or do not have the length that the table's listing states."""
+"""Errors for data files that are missing or lost, or do not have the length that the table's listing states."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 
+from hoodie.display import counted
 from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.storage import Store
@@ -41,6 +42,17 @@ def missing_file(store: Store, path: str) -> MissingFileError:
     return MissingFileError(
         f"the table lists this file, but it does not exist. {_written_by(path)}; if a cleaner or a rollback deleted it "
         f"while it was to be read, read again (with Spark: make the DataFrame anew, it keeps its plan), else {_REMEDY}",
+        path=store.uri(path),
+    )
+
+
+def lost_file(store: Store, path: str, *, others: int = 0) -> MissingFileError:
+    """Return the error for a data file of an earlier state that later commits name and that no listing has."""
+    more = f", nor do {counted(others, 'others')}" if others > 1 else ", nor does another one" if others else ""
+    return MissingFileError(
+        f"this file of an earlier state does not exist{more}, although later commits replaced it and no clean deleted "
+        f"it: without it rows would be missing. {_written_by(path)}; restore the file from a copy (then "
+        "t.repair(dry_run=False) lists it again), or read the table as of a later time",
         path=store.uri(path),
     )
 

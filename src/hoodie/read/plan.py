@@ -6,6 +6,7 @@ Tables that this release would read incorrectly are refused here. `explain` coun
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.display import Result, size_text
-from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slice_read import slice_read
 from hoodie.files.slices import BaseFile, FileSlice
@@ -30,6 +32,7 @@ from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
+from hoodie.timeline import Action
 from hoodie.view.ahead import ask_for_columns
 from hoodie.view.columns import stored_columns
 from hoodie.view.slices import list_slices
@@ -406,6 +409,8 @@ def check_readable(view: TableView, *, by_meta_columns: bool = False) -> None:
     `by_meta_columns`: the read finds rows by `_hoodie_record_key` or `_hoodie_commit_time`. A table without meta fields
     does not have these columns.
 
+    Warns: `HoodieWarning` if a restore is pending, once for each table handle.
+
     Raises: UnsupportedError. The message names the missing part and the engine that can read the table.
     """
     config = view.config
@@ -416,6 +421,24 @@ def check_readable(view: TableView, *, by_meta_columns: bool = False) -> None:
     for what, found in missing.items():
         if found:
             raise UnsupportedError(f"{view.store.uri('')}: this release does not read a table {what}; use JVM Hudi")
+    _warn_of_restore(view)
+
+
+def _warn_of_restore(view: TableView) -> None:
+    """Warn if a restore is pending, which takes back one commit after the other. Takes a read of its plan then."""
+    for found in view.timeline.pending():
+        if found.action is Action.RESTORE:
+            to = ""
+            with suppress(HoodieError):
+                plan = restore_plan(view, found)
+                to = restored_to(plan) if plan is not None else ""
+            call = f"t.restore('{to}')" if to else "t.repair(dry_run=False)"
+            where = f" to {to}" if to else ""
+            view.state.warn(
+                f"{view.store.uri('')} has a pending restore{where} ({found.requested_time}), which "
+                "takes back one commit after the other: a read returns the rows of the commits that are left. If the "
+                f"process of the restore does not run any more, complete the restore with {call}, then read again"
+            )
 
 
 def check_formats(view: TableView, slices: list[FileSlice]) -> None:

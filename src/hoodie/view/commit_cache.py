@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.instants.replaced_files import Findings
 from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY, QUERY_KEY
 from hoodie.format.schema.column_ids import LATEST_SCHEMA, parse_latest
 
@@ -156,6 +157,7 @@ class CommitCache:
     execute, because there was nothing to delete. `archiving_hold` is what held the last archiving back, if it archived
     nothing. `savepoints` are parsed savepoints by their instants (see `view.history`). `file_schemas` maps an
     instant whose commit is archived to the schema stored in its files. `written` are the sums that writes computed.
+    `found` are the files that writes replaced (see `view.superseded`).
     """
 
     def __init__(self) -> None:
@@ -168,6 +170,7 @@ class CommitCache:
         self.savepoints: Mapping[Instant, Savepoint] = {}
         self.file_schemas: dict[str, pa.Schema] = {}
         self.written: dict[str, WrittenBytes] = {}
+        self.found: dict[str, Findings] = {}
 
     def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:
         """Store the metadata and the facts of a completed commit."""

@@ -58,12 +58,12 @@ def compactions_by_group(view: TableView) -> dict[FileGroup, str]:
 
 
 def input_files(view: TableView, instant: Instant) -> dict[str, set[str]]:
-    """Return the names of the files that a planned table service reads, by partition path.
+    """Return the names of the files that a pending or completed table service with a plan reads, by partition path.
 
     Raises: CorruptFileError if the plan does not parse.
     """
     files = defaultdict[str, set[str]](set)
-    if instant.action is Action.CLUSTERING:
+    if instant.action.completed_as is Action.REPLACE_COMMIT:
         clustering = stored_clustering(view, instant)
         for group in clustering.input_groups if clustering else ():
             for piece in group.slices:
@@ -80,7 +80,7 @@ def _names(base_file: str | None, log_files: Sequence[str] | None) -> set[str]:
 
 
 def stored_plan(view: TableView, instant: Instant) -> CompactionPlan | None:
-    """Return the plan of a pending compaction or log compaction.
+    """Return the plan of a pending or completed compaction or log compaction.
 
     None if its scheduler stopped before it stored the plan, or if the instant was deleted meanwhile.
 

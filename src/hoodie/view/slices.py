@@ -11,6 +11,7 @@ from functools import partial
 
 from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import HistoryLostError
+from hoodie.files.damage import lost_file
 from hoodie.files.logs.log_scan import logs_of_instant
 from hoodie.files.slices import FileSlice, Listing, latest_slices, logs_in_doubt
 from hoodie.format.filenames import instant_of_data_file
@@ -21,6 +22,8 @@ from hoodie.timeline import Timeline
 from hoodie.view.listing import list_files, list_from_storage, missing_between
 from hoodie.view.lost_instants import REPLACING, LostInstant, gone_instants, lost_and_recorded, recorded_by_last_listing
 from hoodie.view.saved_slices import SavedSnapshot
+from hoodie.view.still_there import check_files_stay
+from hoodie.view.superseded import lost_before
 from hoodie.view.table_view import TableView
 
 
@@ -50,19 +53,41 @@ def list_slices(
 
     `partitions` as in `list_files`. Behind a clean, the snapshots of commits with a savepoint are readable.
 
-    Raises: HistoryLostError if the cleaner removed files that `as_of` needs; CorruptFileError.
+    Of an earlier state it reads the commits that completed after it, as a listing does not show that a file was lost.
+
+    Raises: HistoryLostError if the cleaner removed files that `as_of` needs; MissingFileError if somebody deleted one;
+        CorruptFileError.
     """
     saved = SavedSnapshot.needed_by(view, as_of)
     listing = list_files(view, partitions)
     slices = _slices_of(view, listing, as_of, partitions)
+    asked = None if partitions is None else listing.keys()
     if saved is not None:
-        saved.check(slices, None if partitions is None else listing.keys())
+        saved.check(slices, asked)
+    else:
+        _check_no_file_is_lost(view, slices, asked, as_of)
     return slices
 
 
 def list_existing_slices(view: TableView, partitions: Collection[str], *, as_of: str | None = None) -> list[FileSlice]:
     """Return the slices as `list_slices`, made of the files that exist: the caller checks that none was cleaned."""
     return _slices_of(view, list_files(view, partitions), as_of, partitions)
+
+
+def _check_no_file_is_lost(
+    view: TableView, slices: Sequence[FileSlice], partitions: Collection[str] | None, as_of: str | None
+) -> None:
+    """Refuse an earlier state if somebody deleted one of its files. Of the newest state it takes no request.
+
+    Raises: MissingFileError; ViewOvertakenError if others have taken the files since the view was loaded.
+    """
+    later = [found for found in view.completed_later if found.action.writes_data]
+    if as_of is not None:
+        later += [found for found in view.timeline.writes().completed() if found.requested_time > as_of]
+    lost = lost_before(view, slices, later, partitions=partitions, as_of=as_of) if later else []
+    if lost:
+        check_files_stay(view, as_of)
+        raise lost_file(view.store, lost[0], others=len(lost) - 1)
 
 
 def _slices_of(

@@ -30,6 +30,7 @@ from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.filenames import LogFileName, name_of, parse_data_file
+from hoodie.format.instants.accepted_loss import ACCEPTED_LOSS
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.call_options import effective_options
@@ -57,7 +58,6 @@ from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
 
 OPERATION: Final = "accept loss"
-ACCEPTED_LOSS: Final = "hoodie.python.accepted.loss"
 """Extra metadata of the commit: the lost files, as a JSON list of paths."""
 _BATCH_ROWS: Final = 64 * 1024
 _FILE_ID_HEAD: Final = 8
@@ -156,16 +156,6 @@ def _compacted(call: Call, plan: str) -> str:
         # The loss is committed: an error here would look as if it were not.
         return f"the pending compaction {plan} of the same file groups failed, and stays pending: {error}"
     return f"the pending compaction {plan} was executed without these file groups"
-
-
-def accepted_losses(commits: Iterable[CommitMetadata]) -> Iterator[str]:
-    """Yield the paths of the files that commits gave up."""
-    for commit in commits:
-        try:
-            found = json.loads((commit.extra_metadata or {}).get(ACCEPTED_LOSS) or "[]")
-        except ValueError:
-            continue
-        yield from (path for path in found if isinstance(path, str)) if isinstance(found, list) else ()
 
 
 def _relative(view: TableView, path: str) -> str:

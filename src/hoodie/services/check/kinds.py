@@ -109,6 +109,16 @@ FILE_MISSING: Final = _error(
     "a file that the newest rows need does not exist",
     _OR_LOSS,
 )
+HISTORY_FILE_MISSING: Final = _warning(
+    "history-file-missing",
+    "a file that earlier states need does not exist: reads of them are refused, and going back to them too",
+    "restore the file from a copy; without a copy, the finding ends when a clean passes these states",
+)
+SAVEPOINT_FILE_MISSING: Final = _error(
+    "savepoint-file-missing",
+    "a file that a savepoint names does not exist: no restore goes back to the savepoint",
+    "restore the file from a copy; a savepoint without a copy is given up: hoodie savepoint delete TABLE INSTANT",
+)
 FILE_LENGTH: Final = _error("file-length", "a data file has not the length that its commit recorded", _OR_LOSS)
 FILE_ORPHANED: Final = _error(
     "file-orphaned", "no completed instant names the data file; readers that list folders may count its rows", REPAIR

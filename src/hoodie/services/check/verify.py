@@ -30,6 +30,7 @@ from hoodie.services.check.files_check import (
     property_problems,
     stage_notes,
 )
+from hoodie.services.check.history_check import history_problems
 from hoodie.services.check.kinds import KINDS
 from hoodie.services.check.metadata_check import MetadataState, check_metadata_table
 from hoodie.services.check.survey import Problem, Survey
@@ -129,6 +130,7 @@ def _checked(call: Call, *, full: bool, now_ms: int) -> Checked:
         notes.append(f"files were not compared with commits, as the archived timeline is damaged: {error}")
     else:
         problems += file_problems(survey, known)
+        problems += history_problems(survey, known)
         problems += overdue_problems(survey, known.slices)
         if full:
             is_whole = not any(problem.kind in _UNREADABLE for problem in metadata.problems)

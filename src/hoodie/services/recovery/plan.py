@@ -8,26 +8,32 @@ The functions of this module change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from hoodie.display import counted
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
-from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import instant_of_data_file, name_of
+from hoodie.files.slices import FileSlice, join_path
+from hoodie.format.filenames import instant_of_data_file, name_of, parse_data_file
+from hoodie.format.instants.accepted_loss import accepted_losses
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
 from hoodie.services.indexing.life import how_to_end
 from hoodie.services.planned.claim import RunState, runner_of
+from hoodie.storage import together
 from hoodie.timeline import Action, Instant
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.history import oldest_readable_instant, savepointed_instants, savepoints
 from hoodie.view.listing import list_files
 from hoodie.view.saved_slices import has_named_files, named_groups
 from hoodie.view.slices import list_existing_slices
+from hoodie.view.superseded import lost_before
 from hoodie.view.table_view import TableView
 
 _PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 _NAMED_MAX = 10
+_BRING_BACK = "Nothing was changed; bring them back from a copy of the storage (object stores keep versions)"
 
 
 def plan_chain(view: TableView, target: Instant, *, chain: bool) -> tuple[Instant, ...]:
@@ -38,7 +44,8 @@ def plan_chain(view: TableView, target: Instant, *, chain: bool) -> tuple[Instan
 
     Raises:
         UnsupportedError: there are later instants and `chain` is false; a savepoint keeps one of the instants; a clean
-            deleted files that the table needs without them; instants that stay are archived, beyond a savepoint.
+            deleted files that the table needs without them, or they are missing; instants that stay are archived,
+            beyond a savepoint.
         CommitConflictError: a writer or a service is running.
     """
     later = [found for found in view.timeline.writes() if _is_later(view, found, target)]
@@ -56,6 +63,7 @@ def plan_chain(view: TableView, target: Instant, *, chain: bool) -> tuple[Instan
     newest = _newest_that_stays(view, instants)
     _check_readable(view, newest)
     _check_not_archived(view, newest or target)
+    _check_files_exist(view, instants, "" if newest is None else newest.requested_time)
     return instants
 
 
@@ -66,7 +74,7 @@ def plan_restore(view: TableView, target: Instant) -> tuple[Instant, ...]:
     compactions are compared by their requested times.
 
     Raises: UnsupportedError, CommitConflictError as `plan_chain`; UnsupportedError if later instants are archived, or
-        files of the savepoint are missing, or the table would not end with the files that the savepoint names.
+        files are missing, or the table would not end with the files that the savepoint names.
     """
     instants = _newest_first(view, (found for found in view.timeline.writes() if _completes_after(view, found, target)))
     if not instants:
@@ -80,6 +88,7 @@ def plan_restore(view: TableView, target: Instant) -> tuple[Instant, ...]:
     else:
         _check_present(view, saved.files.items(), instants, target)
         _check_saved_state(view, saved.files, instants, target)
+    _check_files_exist(view, instants, target.requested_time)
     return instants
 
 
@@ -160,9 +169,11 @@ def _check_none_running(view: TableView) -> None:
 def _check_no_savepoint(view: TableView, instants: Collection[Instant]) -> None:
     saved = sorted({found.requested_time for found in instants} & set(savepointed_instants(view)))
     if saved:
+        what, it = ("savepoints keep", "them") if len(saved) > 1 else ("a savepoint keeps", "it")
+        calls = " and ".join(f"t.delete_savepoint('{found}')" for found in reversed(saved))
         raise UnsupportedError(
-            f"{view.store.uri('')}: a savepoint keeps {', '.join(saved)}, which would be rolled back; delete the "
-            f"savepoint first, with t.delete_savepoint('{saved[-1]}')"
+            f"{view.store.uri('')}: {what} {', '.join(saved)}, which would be rolled back; delete {it} first, with "
+            f"{calls}"
         )
 
 
@@ -179,7 +190,7 @@ def _check_readable(view: TableView, newest: Instant | None) -> None:
     if newest.requested_time < oldest and newest.requested_time not in savepointed_instants(view):
         raise UnsupportedError(
             f"{view.store.uri('')} cannot go back to {newest.requested_time}: a clean deleted files that it needs, and "
-            f"kept what instants from {oldest} on need"
+            f"kept what instants from {oldest} on need. Go back to one of these; savepoints keep the files of a commit"
         )
 
 
@@ -189,13 +200,14 @@ def _check_not_archived(view: TableView, target: Instant) -> None:
     archive = view.archive()
     if (start is not None and start <= target.requested_time) or archive.newest_time() <= target.requested_time:
         return
-    for found in archive.completed():
-        if found.action.writes_data and found.requested_time > target.requested_time:
-            raise UnsupportedError(
-                f"{view.store.uri('')} cannot go back to {target.requested_time}: later instants, such as "
-                f"{found.requested_time}, are archived (hoodie.archive.beyond.savepoint), and archived instants cannot "
-                "be rolled back"
-            )
+    times = (found.requested_time for found in archive.completed() if found.action.writes_data)
+    newest = max(times, default="")
+    if newest > target.requested_time:
+        raise UnsupportedError(
+            f"{view.store.uri('')} cannot go back to {target.requested_time}: later instants, up to {newest}, are "
+            "archived (hoodie.archive.beyond.savepoint), and archived instants cannot be rolled back. Go back to a "
+            "later commit than these; t.to_arrow(as_of=…) reads the table as of an earlier one"
+        )
 
 
 def _check_present(
@@ -205,13 +217,86 @@ def _check_present(
     times = {found.requested_time for found in gone}
     named = dict(saved)
     listing = list_files(view, sorted(named))
-    for path, names in named.items():
-        lost = [name for name in names if name not in listing[path] and instant_of_data_file(name) not in times]
-        if lost:
-            raise UnsupportedError(
-                f"{view.store.uri('')} cannot go back to {target.requested_time}: files that its savepoint names are "
-                f"missing in partition {path!r}: {lost[:3]}"
-            )
+    lost = [
+        join_path(path, name)
+        for path, names in named.items()
+        for name in names
+        if name not in listing[path] and instant_of_data_file(name) not in times
+    ]
+    if lost:
+        raise UnsupportedError(
+            f"{view.store.uri('')} cannot go back to {target.requested_time}: files that its savepoint names are "
+            f"missing: {_few(lost)}. {_BRING_BACK}, or choose another savepoint"
+        )
+
+
+def _check_files_exist(view: TableView, gone: Collection[Instant], target: str) -> None:
+    """Refuse if a file does not exist that the table would need again in a file group that `gone` changed.
+
+    Takes one more request for each changed partition, or for each file of it if these are fewer, all together; none in
+    a table without a metadata table, which is listed from the storage.
+
+    Raises: UnsupportedError.
+    """
+    undone = [found for found in gone if found.is_completed]
+    commits = [view.commit_metadata(found) for found in undone]
+    stats = [stat for commit in commits for stat in commit.write_stats()]
+    changed = {(stat.partition_path or "", stat.file_id or "") for stat in stats}
+    for commit in commits:
+        ended = commit.partition_to_replace_file_ids or {}
+        changed |= {(path, file_id) for path, file_ids in ended.items() for file_id in file_ids}
+    stays, paths = _without(view, gone), sorted({path for path, _ in changed})
+    again = [one for one in list_existing_slices(stays, paths) if (one.partition_path, one.file_id) in changed]
+    lost = {*lost_before(stays, again, undone, partitions=paths), *_not_stored(view, again)}
+    lost -= {*accepted_losses(commits)}  # the file groups of these have no newer file
+    if lost:
+        groups = {(path.rpartition("/")[0], name.file_id) for path in lost if (name := parse_data_file(path))}
+        newest: dict[tuple[str, str], int] = {}
+        for stat in stats:
+            newest.setdefault((stat.partition_path or "", stat.file_id or ""), stat.num_writes)
+        rows = sum(written for group, written in newest.items() if group in groups)
+        to = f"to {target}" if target else "to before its first commit"
+        raise UnsupportedError(
+            f"{view.store.uri('')} cannot go back {to}: the table would need files again that do not exist: "
+            f"{_few(sorted(lost))}. The newest files of their file groups, to which the commits that would be rolled "
+            f"back wrote {counted(rows, 'rows')}, would be deleted, and these rows lost. {_BRING_BACK}, or go back to "
+            "another commit. If the newest rows need a file too, as t.verify() then reports, "
+            "t.repair(accept_loss=[FILE]) gives it up"
+        )
+
+
+def _not_stored(view: TableView, slices: Collection[FileSlice]) -> set[str]:
+    """Return the files of the slices that the storage does not have."""
+    if not view.lists_by_partition:
+        return set()
+    needed: dict[str, set[str]] = {}
+    for found in slices:
+        needed.setdefault(found.partition_path, set()).update(found.paths)
+
+    def missing(path: str, files: set[str]) -> set[str]:
+        if len(files) == 1:
+            return {file for file in files if view.store.head(file) is None}
+        return files - {info.path for info in view.store.list(path)}
+
+    return set().union(*together(view.store, *(partial(missing, path, files) for path, files in needed.items())))
+
+
+def _without(view: TableView, gone: Collection[Instant]) -> TableView:
+    """Return the view as it is when the instants are rolled back."""
+    times = {found.requested_time for found in gone}
+    timeline = view.timeline.filter(lambda found: found.requested_time not in times)
+    later = tuple(found for found in gone if found.is_completed)
+    hidden = timeline.never_completed | {found.requested_time for found in later}
+    return replace(
+        view,
+        timeline=replace(timeline, never_completed=hidden),
+        completed_later=(*view.completed_later, *later),
+    )
+
+
+def _few(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _NAMED_MAX:,} more" if len(paths) > _NAMED_MAX else ""
+    return ", ".join(paths[:_NAMED_MAX]) + more
 
 
 def _check_saved_state(
@@ -223,11 +308,7 @@ def _check_saved_state(
 
     Raises: UnsupportedError.
     """
-    named = named_groups(saved)
-    times = {found.requested_time for found in gone}
-    timeline = view.timeline.filter(lambda found: found.requested_time not in times)
-    later = tuple(found for found in gone if found.is_completed)
-    stays = replace(view, timeline=timeline, completed_later=(*view.completed_later, *later))
+    named, stays = named_groups(saved), _without(view, gone)
     after = {(found.partition_path, found.file_id): found for found in list_existing_slices(stays, sorted(saved))}
     for group in sorted({*named, *after}):
         found = after.get(group)

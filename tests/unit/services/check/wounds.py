@@ -43,7 +43,8 @@ File = Callable[[Store], str]
 class Wound:
     """A table, the findings that it must give, and its rows after the repair (None: no repair mends it).
 
-    `rows_before` are the rows that a reader sees before the repair; None if a read fails or the rows are wrong.
+    `rows_before` are the rows that a reader sees before the repair; None if a read fails or the rows are wrong. `left`
+    are findings of earlier states, which stay.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Wound:
     rows_before: Rows | None = None
     full: bool = False
     kind: str = "copy_on_write"
+    left: frozenset[FindingKind] = frozenset()
 
     def make(self, version: int = 9) -> MemoryStore:
         """Return a new copy of the wounded table of a version; all its files are old."""
@@ -338,6 +340,14 @@ def _first_of_sf(store: Store) -> str:
     return next(path for path in data_files(store) if path.startswith("city=sf"))
 
 
+def _lose_saved(store: MemoryStore) -> None:
+    """Lose a file that only a savepoint and earlier states need; the listing is built anew without it."""
+    table = Table(store)
+    table.savepoint(table.timeline.writes().instants[0].requested_time)
+    store.delete(_first_of_sf(store))
+    table.index.rebuild()
+
+
 def _drop_partitions(*names: str) -> Change:
     """Drop them as a JVM call without options of theirs does: the properties that ask for them stay."""
 
@@ -412,6 +422,7 @@ WOUNDS = [
         _half_clean,
         *(kinds.PLAN_DAMAGED, kinds.CLEAN_PENDING, kinds.LISTING_STALE),
         rows=THIRD,
+        left=frozenset({kinds.HISTORY_FILE_MISSING}),
     ),
     _told("a cut file of the archive", _cut_archive, kinds.ARCHIVE_DAMAGED, before=ARCHIVED),
     _told("a lost file of the archive", _lose_archive, kinds.ARCHIVE_DAMAGED, before=ARCHIVED),
@@ -427,7 +438,13 @@ WOUNDS = [
     _unseen("a base file older than the timeline", _orphan_before_the_timeline, kinds.FILE_ORPHANED),
     _told("a missing base file", _lose(_newest_data), kinds.FILE_MISSING),
     _told("a base file that was cut", _cut(_newest_data, 20), kinds.FILE_LENGTH),
-    _unseen("a missing base file of an old version", _lose(_first_of_sf), kinds.LISTING_STALE),
+    _unseen(
+        "a missing base file of an old version",
+        _lose(_first_of_sf),
+        *(kinds.HISTORY_FILE_MISSING, kinds.LISTING_STALE),
+        left=frozenset({kinds.HISTORY_FILE_MISSING}),
+    ),
+    _told("a missing base file of a savepoint", _lose_saved, kinds.SAVEPOINT_FILE_MISSING, before=SECOND),
     _unseen("a missing partition metadata file", _lose(_PARTITION_FILE), kinds.PARTITION_FILE_MISSING),
     _mended("a missing metadata table", lambda store: store.delete_folder(".hoodie/metadata"), kinds.METADATA_MISSING),
     _mended("a torn log file of the listing", _cut(_NEWEST_LISTED, 11), kinds.METADATA_DAMAGED),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 import hoodie
 from hoodie.format.instants.service_metadata import RestoreMetadata
 from hoodie.table import Table
 from hoodie.timeline import Action, read_instant
-from tests.support.deaths import check_tidy
+from tests.support.deaths import check_tidy, die
 from tests.support.tables import TYPES, contents, made_once, rows_of, trips, trips_store
 
 ONE = {"a": (1, "sf"), "b": (1, "la")}
@@ -97,5 +99,23 @@ def test_what_is_refused() -> None:
     path, names = next(iter(found.files.items()))
     store.delete(f"{path}/{names[0]}")
     table.index.rebuild()
-    with pytest.raises(hoodie.UnsupportedError, match="missing in partition"):
+    with pytest.raises(hoodie.UnsupportedError, match=rf"savepoint names are missing: {path}/.* from a copy"):
         table.restore(saved)
+
+
+def test_a_read_warns_of_a_restore_that_died() -> None:
+    """It names the call that completes the restore, once for each handle."""
+    table = saved_table("copy_on_write")
+    store, saved = table.view().store, table.savepoints()[0].instant
+    die(store, lambda table: table.restore(saved), ".rollback.inflight")
+    for read in (Table.to_arrow, Table.changes):
+        with pytest.warns(hoodie.HoodieWarning, match=rf"pending restore to {saved} .*t\.restore\('{saved}'\)"):
+            read(Table(store))
+    table = Table(store)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(hoodie.HoodieWarning, match="pending restore"):
+            table.to_arrow()
+        table.count()
+        table.restore(saved)
+        assert rows_of(store) == ONE
