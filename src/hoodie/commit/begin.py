@@ -11,19 +11,16 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from hoodie.commit.metadata_table import ensure_metadata_partitions
+from hoodie.commit.metadata_table import ensure_metadata_partitions, remove_unknown_index_logs
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service
-from hoodie.errors import CorruptFileError, MetadataTableMissingError
+from hoodie.errors import CorruptFileError
 from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers, read_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import BACKUP, finish_update
 from hoodie.format.filenames import LogFileName, name_of
-from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.record.file_groups import list_index_files
-from hoodie.metadata.folder import MetadataFolder
 from hoodie.storage import Store, forget_answers
 from hoodie.timeline import HOODIE_FOLDER, Action, TableLock, Timeline, delete_heartbeat, is_live
 from hoodie.view.ahead import ask_for_creation, ask_for_view
@@ -176,30 +173,5 @@ def prepare_table(
         forget_answers()
         view = view.refreshed()
     abandoned.remove(view)
-    _remove_unknown_index_logs(view)
+    remove_unknown_index_logs(view)
     return ensure_metadata_partitions(view, properties, reads), rolled_back
-
-
-def _remove_unknown_index_logs(view: TableView) -> None:
-    """Delete log files of the record index whose write another engine rolled back before its delta commit began.
-
-    JVM Hudi does not know of them. They would count as committed once the metadata table's timeline starts later. They
-    are looked for once after each rollback. In version 6 their names have other instants.
-    """
-    completed = (found for found in view.timeline.completed() if found.action is Action.ROLLBACK)
-    new = {found.requested_time for found in completed} - view.state.rollbacks_seen
-    if not new or RECORD_INDEX not in view.config.metadata_partitions:
-        return
-    if not view.config.version.log_name_has_base_instant:
-        logs = {path: found for path in list_index_files(view.store) if (found := LogFileName.parse(name_of(path)))}
-        # Loaded after the listing: other writers begin a delta commit before they write its log files.
-        try:
-            known = MetadataFolder(view.store, view.config).timeline()
-        except MetadataTableMissingError:
-            return  # it is built anew
-        pending = {found.requested_time for found in view.timeline.pending()}
-        for path, log in logs.items():
-            if log.instant_time not in pending and not known.contains_or_before_start(log.instant_time):
-                view.held_lock.ensure_held()
-                view.store.delete(path)
-    view.state.rollbacks_seen |= new
