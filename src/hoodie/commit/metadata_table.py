@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 
 from hoodie.engine import EngineFor
-from hoodie.errors import CommitConflictError, MetadataTableMissingError
+from hoodie.errors import CommitConflictError, CorruptFileError, MetadataTableMissingError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.instants.service_metadata import RollbackMetadata
 from hoodie.format.instants.write_stat import by_partition
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.format.table import table_keys as keys
@@ -19,14 +21,14 @@ from hoodie.index.record.file_groups import list_index_files
 from hoodie.index.selection import partitions_to_add
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.instants import fills_a_partition, visible_instants
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
 from hoodie.metadata.kinds.registry import KINDS, Collect
 from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.slices import slices_of
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import forget_answers
-from hoodie.timeline import Action
+from hoodie.timeline import Action, read_instant
 from hoodie.view.ahead import ask_for_partitions
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.table_view import TableView
@@ -288,22 +290,20 @@ def remove_unknown_index_logs(view: TableView) -> None:
     JVM Hudi does not know of them. They would count as committed once the metadata table's timeline starts later. They
     are looked for once after each rollback. In version 6 their names have other instants.
     """
-    completed = (found for found in view.timeline.completed() if found.action is Action.ROLLBACK)
-    new = {found.requested_time for found in completed} - view.state.rollbacks_seen
+    rollbacks = (found for found in view.timeline.completed() if found.action is Action.ROLLBACK)
+    new = [found for found in rollbacks if found.requested_time not in view.state.rollbacks_seen]
     if not new or RECORD_INDEX not in view.config.metadata_partitions:
         return
     if not view.config.version.log_name_has_base_instant:
-        names = ((path, LogFileName.parse(name_of(path))) for path in list_index_files(view.store))
-        logs = {path: name.instant_time for path, name in names if name is not None}
-        # Loaded after the listing: other writers begin a delta commit before they write its log files.
-        try:
-            known = MetadataFolder(view.store, view.config).timeline()
-        except MetadataTableMissingError:
-            return  # it is built anew
-        pending = {found.requested_time for found in view.timeline.pending()}
-        for path, time in logs.items():
-            # Builds have no delta commit until they end.
-            if time not in pending and not fills_a_partition(time) and not known.contains_or_before_start(time):
+        gone: set[str] = set()
+        for rollback in new:
+            with suppress(CorruptFileError):  # `t.verify` names it
+                content = read_instant(view.store, view.layout, rollback)
+                gone.update(RollbackMetadata.parse(content, path=str(rollback)).commits_rollback)
+        known = MetadataFolder(view.store, view.config).timeline()
+        for path in list_index_files(view.store):
+            log = LogFileName.parse(name_of(path))
+            if log is not None and log.instant_time in gone and known.get(log.instant_time) is None:
                 view.held_lock.ensure_held()
                 view.store.delete(path)
-    view.state.rollbacks_seen |= new
+    view.state.rollbacks_seen |= {found.requested_time for found in new}

@@ -26,6 +26,7 @@ _ABOVE_ALL: Final = float("inf")
 
 JVM readers cache the rows as a Spark table, and Spark's cached tables lose rows with NaN when they are filtered.
 """
+_FILE_NAME: Final = META_FIELDS[4]
 _NO_FIELDS: Final = pa.schema([])
 _FOOTER_BYTES_MAX: Final = 4096
 """Parquet writers leave out the bounds of a column chunk if one of them is longer."""
@@ -76,7 +77,7 @@ class RangeObserver:
         """
         noted: dict[str, ColumnRange] = {}
         for name, found in self._watched:
-            if name not in META_FIELDS and (found.is_floating or not stored.has_bounds(group, name)):
+            if name != _FILE_NAME and (found.is_floating or not stored.has_bounds(group, name)):
                 path = path_of_structs(name, self._schema)
                 assert path is not None, name
                 rows = pa.table({path[0]: stored.column(group, path[0])})

@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, StorageError
 from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
-from hoodie.format.parquet_footer import Chunk, Footer
+from hoodie.format.parquet_footer import Chunk, Footer, damage_of_pages
 from hoodie.records.change import RECORD_KEY
 
 _TRAILER_BYTES: Final = 8
+_MANY_CHUNKS, _TINY_CHUNK_BYTES = 2000, 16 * 1024
+"""Of many column chunks that are tiny, the entries of the footer cost more than to encode them anew."""
 _TINY_GROUPS: Final = 4
 """A file may have so many more row groups than full ones would be, and twice as many; then it is encoded anew."""
 
@@ -27,8 +29,9 @@ _TINY_GROUPS: Final = 4
 class StoredGroups:
     """The row groups of an open base file. Memory: the footer, and one row group while it is copied.
 
-    `where` is for messages. `key_bounds` are the smallest and the greatest record key in the footer: all keys are
-    between them.
+    `where` is for messages.
+
+    Raises: ValueError if a column chunk cannot be copied.
     """
 
     def __init__(self, parquet: pq.ParquetFile, source: pa.NativeFile, footer: Footer, where: str) -> None:
@@ -37,7 +40,11 @@ class StoredGroups:
         self._footer = footer
         self._where = where
         self.metadata: pq.FileMetaData = parquet.metadata
-        self._key_place = parquet.schema_arrow.names.index(RECORD_KEY)
+        self._places = {self.metadata.schema.column(place).path: place for place in range(self.metadata.num_columns)}
+        self._chunks = [footer.chunks(group) for group in range(self.metadata.num_row_groups)]
+        end = source.size() - _TRAILER_BYTES
+        if any(chunk.start + chunk.size_bytes > end for chunks in self._chunks for chunk in chunks):
+            raise ValueError("a column chunk ends after the file")
 
     @classmethod
     def of(cls, parquet: pq.ParquetFile, source: pa.NativeFile, schema: pa.Schema, where: str) -> StoredGroups | None:
@@ -48,21 +55,18 @@ class StoredGroups:
         """
         metadata = parquet.metadata
         rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-        full_groups = -(-metadata.num_rows // max(rows, default=1)) if metadata.num_rows else 0
-        if not 1 < len(rows) <= 2 * full_groups + _TINY_GROUPS:
+        if not metadata.num_rows or not 1 < len(rows) <= 2 * -(-metadata.num_rows // max(rows)) + _TINY_GROUPS:
+            return None
+        chunks = len(rows) * metadata.num_columns
+        if chunks > _MANY_CHUNKS and source.size() < chunks * _TINY_CHUNK_BYTES:
             return None
         if not {MIN_KEY_FOOTER_KEY.encode(), MAX_KEY_FOOTER_KEY.encode()} <= (metadata.metadata or {}).keys():
             return None
         try:
             footer = Footer.of(metadata)
-            if footer.form != _form_of(schema):
-                return None
-            found = cls(parquet, source, footer, where)
-            for number in range(len(rows)):
-                found._chunks(number)
+            return cls(parquet, source, footer, where) if footer.form == _form_of(schema) else None
         except ValueError:
             return None
-        return found
 
     @property
     def key_bounds(self) -> tuple[str, str]:
@@ -84,16 +88,18 @@ class StoredGroups:
 
     def may_hold(self, group: int, keys: pa.Array) -> int:
         """Return how many of the keys are in the range of the keys of a row group; all if the range is not known."""
-        found = self.metadata.row_group(group).column(self._key_place)
+        found = self.metadata.row_group(group).column(self._places[RECORD_KEY])
         if not found.is_stats_set or not found.statistics.has_min_max:
             return len(keys)
-        low, high = found.statistics.min, found.statistics.max
+        try:
+            low, high = found.statistics.min, found.statistics.max
+        except UnicodeDecodeError:
+            return len(keys)
         return int(pc.sum(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).as_py() or 0)
 
     def has_bounds(self, group: int, path: str) -> bool:
         """Return whether the footer has the bounds of a leaf column, or the column has no values."""
-        found = self.metadata.row_group(group)
-        chunk = next(one for place in range(found.num_columns) if (one := found.column(place)).path_in_schema == path)
+        chunk = self.metadata.row_group(group).column(self._places[path])
         if not chunk.is_stats_set or not chunk.statistics.has_null_count:
             return False
         statistics = chunk.statistics
@@ -105,12 +111,17 @@ class StoredGroups:
         """Read one column of a row group. Raises: CorruptFileError."""
         try:
             return self._parquet.read_row_group(group, columns=[name], use_threads=False)[name]
+        except StorageError:
+            raise
         except (pa.ArrowInvalid, OSError) as error:
             raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=self._where) from error
 
     def pages(self, group: int) -> Iterator[tuple[Chunk, bytes]]:
-        """Yield the column chunks of a row group with their bytes. Raises: CorruptFileError if the file ends before."""
-        for run in _runs(self._chunks(group)):
+        """Yield the column chunks of a row group with their bytes, whose checksums are compared.
+
+        Raises: CorruptFileError if a page is damaged, or the file ends before.
+        """
+        for run in _runs(self._chunks[group]):
             start, end = run[0].start, run[-1].start + run[-1].size_bytes
             self._source.seek(start)
             data = self._source.read(end - start)
@@ -119,18 +130,14 @@ class StoredGroups:
                     f"expected {end - start:,} bytes of pages, found {len(data):,}", path=self._where
                 )
             for chunk in run:
-                yield chunk, data[chunk.start - start : chunk.start - start + chunk.size_bytes]
+                pages = data[chunk.start - start : chunk.start - start + chunk.size_bytes]
+                if problem := damage_of_pages(pages):
+                    raise CorruptFileError(f"the column {chunk.name}: {problem}", path=self._where)
+                yield chunk, pages
 
     def copied(self, group: int, chunks: list[Chunk], starts: list[int]) -> bytes:
         """Return the row group of a footer for these chunks, whose bytes begin at `starts`."""
         return self._footer.copied(group, chunks, starts)
-
-    def _chunks(self, group: int) -> list[Chunk]:
-        """Return the column chunks. Raises: ValueError if they are not in the file, or cannot be copied."""
-        chunks, end = self._footer.chunks(group), self._source.size() - _TRAILER_BYTES
-        if any(chunk.start + chunk.size_bytes > end for chunk in chunks):
-            raise ValueError("a column chunk ends after the file")
-        return chunks
 
 
 def _runs(chunks: list[Chunk]) -> Iterator[list[Chunk]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.format.thrift import I16, Value, struct_fields, struct_to_bytes
+from hoodie.format.thrift import I16, Value, struct_at, struct_fields, struct_to_bytes
 
 _MAGIC = b"PAR1"
 _TRAILER_BYTES = 8
@@ -37,6 +38,7 @@ _PATH, _UNCOMPRESSED_BYTES, _COMPRESSED_BYTES = 3, 6, 7
 _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 9, 10, 11
 _STATISTICS: Final = 12
 _FILTERS: Final = frozenset({14, 15})
+_PAGE_BYTES, _PAGE_CHECKSUM = 3, 4
 _MAX_DEPRECATED: Final = 1
 _MAX_VALUE: Final = 5
 _ORDINAL_MAX: Final = 2**15 - 1
@@ -128,6 +130,27 @@ class Chunk:
         if column.get(_FILE_OFFSET) is not None and column[_FILE_OFFSET].number > 0:
             column[_FILE_OFFSET] = Value.of_int(column[_FILE_OFFSET].number + shift)
         return struct_to_bytes(column | {_META_DATA: Value.of_struct(metadata)})
+
+
+def damage_of_pages(data: bytes) -> str | None:
+    """Return what is wrong with the pages of a column chunk: their sizes, or a checksum; None if all is well.
+
+    Pages without a checksum are believed.
+    """
+    position = 0
+    while position < len(data):
+        try:
+            header, start = struct_at(data, position)
+            size_bytes = header[_PAGE_BYTES].number
+        except (KeyError, ValueError) as error:
+            return f"no page header at byte {position} of the column chunk ({error})"
+        page = data[start : start + size_bytes]
+        if size_bytes < 0 or len(page) < size_bytes:
+            return f"a page of {size_bytes:,} bytes at byte {position} of the column chunk, which has {len(data):,}"
+        if _PAGE_CHECKSUM in header and zlib.crc32(page) != header[_PAGE_CHECKSUM].number & 0xFFFFFFFF:
+            return f"the checksum of the page at byte {position} of the column chunk does not match its bytes"
+        position = start + size_bytes
+    return None
 
 
 class Footer:

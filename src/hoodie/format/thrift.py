@@ -90,8 +90,13 @@ class Value:
 
 def struct_fields(data: bytes) -> dict[int, Value]:
     """Return the fields of an encoded struct, by their numbers. Raises: ValueError if the bytes are no struct."""
+    return struct_at(data, 0)[0]
+
+
+def struct_at(data: bytes, position: int) -> tuple[dict[int, Value], int]:
+    """Return the fields of a struct that begins at a position, and the position after it. Raises: ValueError."""
     found: dict[int, Value] = {}
-    number = position = 0
+    number = 0
     try:
         while head := data[position]:
             step, kind = head >> 4, head & 0x0F
@@ -101,7 +106,7 @@ def struct_fields(data: bytes) -> dict[int, Value]:
             position = end
     except IndexError as error:
         raise ValueError(f"the data ends inside a struct ({error})") from error
-    return found
+    return found, position + 1
 
 
 def struct_to_bytes(fields: Mapping[int, Value]) -> bytes:

@@ -300,7 +300,8 @@ class NewBaseFile:
                 for piece in pieces:
                     if piece.rows is not None:
                         writer.write(merge.merge(piece.rows, piece.places))
-                    elif copied is not None:
+                    else:
+                        assert copied is not None
                         writer.copy(copied, piece.group)
                 for rows in merge.inserts():
                     writer.write(rows)
