@@ -266,17 +266,18 @@ def end_dead(view: TableView, build: IndexBuild) -> str:
     return f"rolled back the build at {build.requested_time}, whose process had died"
 
 
-def end_dead_builds(view: TableView, *, of_records: bool) -> tuple[str, ...]:
+def end_dead_builds(view: TableView, *, of_records: bool | None = None) -> tuple[str, ...]:
     """Complete or roll back builds whose process died, of the record index or of other partitions; return notes.
 
-    Call it under the table's lock.
+    `of_records`: only builds of the record index, or only others; None: both. Call it under the table's lock.
 
     Raises: CommitConflictError if another build is pending, or runs; UnsupportedError if it is the JVM's.
     """
     notes = []
     for instant in pending_indexing(view):
         build = build_of(view, instant)
-        if build is None or build.is_of_records != of_records or is_live(view.store, instant.requested_time):
+        is_other = build is not None and of_records not in (None, build.is_of_records)
+        if build is None or is_other or is_live(view.store, instant.requested_time):
             raise pending_build_error(view, instant)
         notes.append(end_dead(view, build))
     return tuple(notes)

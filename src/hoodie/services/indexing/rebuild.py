@@ -83,7 +83,7 @@ def rebuild_listing(state: TableState) -> tuple[str, ...]:
     with state.table_lock() as lock:
         abandoned = AbandonedFiles.find(state.store)
         view = TableView.load(state, lock)
-        notes = (*end_dead_builds(view, of_records=True), *_given_up(view))
+        notes = (*end_dead_builds(view), *_given_up(view))
         # Before dead writes are rolled back: their rollback would read the damaged metadata table.
         rolled_back = roll_back_dead_writes(drop_metadata_table(view))
         view = view.refreshed()
