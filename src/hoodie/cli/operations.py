@@ -11,10 +11,7 @@ import typer
 from hoodie.cli.options import Call, Execute, Properties, pairs, table_command
 from hoodie.cli.terminal import Answer
 from hoodie.results import ServiceResult
-from hoodie.table.operations import OPERATIONS, About, Operation
-
-_KINDS = {"str": str, "bool": bool, "int": int, "float": float, "Sequence[str]": list[str], "Text": dict[str, str]}
-"""The types of parameters by their annotations; a parameter that may be None has several alternatives."""
+from hoodie.table.operations import OPERATIONS, About, Operation, kind_of
 
 
 def command_of(operation: Operation) -> Callable[..., None]:
@@ -44,13 +41,6 @@ def group_of(name: str, about: str) -> typer.Typer:
     return group
 
 
-def _kind(parameter: inspect.Parameter) -> tuple[Any, bool]:
-    """Return the type of a parameter, and whether it may be None."""
-    *_, last = kinds = [part for part in str(parameter.annotation).split(" | ") if part != "None"]
-    kind = _KINDS["Text" if last.startswith("Mapping") else last]
-    return kind, len(kinds) < len(str(parameter.annotation).split(" | "))
-
-
 def _plans_first(parameter: inspect.Parameter) -> bool:
     """Return whether the operation changes nothing by default, so that the command has `--execute`."""
     return parameter.name == "dry_run" and parameter.default is True
@@ -58,11 +48,11 @@ def _plans_first(parameter: inspect.Parameter) -> bool:
 
 def _shown(parameter: inspect.Parameter, about: About) -> inspect.Parameter:
     """Return the parameter of the command: an argument for a text that may be given by place, else an option."""
-    kind, may_be_none = _kind(parameter)
+    kind, may_be_none = kind_of(parameter)
     annotation: Any
     if _plans_first(parameter):
         return _declared(parameter.name, Execute, False)
-    if kind == dict[str, str]:
+    if kind is dict:
         return _declared(parameter.name, Properties, None)
     is_argument = kind is str and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     if is_argument:
@@ -70,7 +60,8 @@ def _shown(parameter: inspect.Parameter, about: About) -> inspect.Parameter:
     else:
         name = f"--{about.option or parameter.name.replace('_', '-')}"
         annotation = typer.Option(name, help=about.text, metavar=about.metavar, min=about.least)
-    return _declared(parameter.name, Annotated[kind | None if may_be_none else kind, annotation], parameter.default)
+    shown: Any = list[str] if kind is list else kind
+    return _declared(parameter.name, Annotated[shown | None if may_be_none else shown, annotation], parameter.default)
 
 
 def _declared(name: str, annotation: Any, default: Any) -> inspect.Parameter:
@@ -82,6 +73,6 @@ def _value(parameter: inspect.Parameter, given: Any) -> Any:
     """Return the argument of the method for what the command was given."""
     if _plans_first(parameter):
         return not given
-    if _kind(parameter)[0] == dict[str, str]:
+    if kind_of(parameter)[0] is dict:
         return pairs(given)
     return given

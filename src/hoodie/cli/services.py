@@ -163,14 +163,12 @@ def run(
     Without a service, those run that are on in the table's properties. Several processes can serve one table. The exit
     code is 1 if a service of the last round failed.
     """
-    properties = pairs(option)
-    check_call_options(properties)
     runner = call.table.services(
         names or None,
         interval=interval,
         schedule=schedule,
         coordinator=None if zookeeper is None else f"zookeeper://{zookeeper}",
-        properties=properties,
+        properties=pairs(option),
         report=lambda result: print_answer(result, call.as_json, table=call.path),
         on_error=lambda name, error: print_error(hoodie.HoodieError(f"{name}: {error}")),
     )

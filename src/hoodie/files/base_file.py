@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.errors import CorruptFileError, StorageError
+from hoodie.errors import StorageError
 from hoodie.files.column_ranges import RangeObserver
-from hoodie.files.damage import check_length, damaged_file, expected_file
+from hoodie.files.damage import check_length, damaged_file, expected_file, readable_pages
 from hoodie.files.encoding_threads import EncodingThreads
 from hoodie.files.slices import BaseFile
 from hoodie.files.stored_groups import StoredGroups, encoded_chunk
@@ -139,16 +139,16 @@ class BaseFileWriter:
         if self._options.has_meta:
             writer.add_key_value_metadata(self._footer())
         writer.close()
-        metadata = self._metadata[0]
-        if self._nan_chunks or self._encoded_groups < len(self._groups):
+        metadata, copies = self._metadata[0], self._encoded_groups < len(self._groups)
+        footer = b""
+        if self._nan_chunks or copies:
             # A second footer, as pyarrow writes neither these bounds nor copied row groups. Readers take the last one.
             footer = self._whole_footer(metadata)
             self._sink.write(footer + trailer_of(footer))
-            metadata = parsed(footer)
         self.size_bytes = self._sink.tell()
         self._sink.close()
         if self._observer is not None:
-            self.ranges = self._observer.ranges(metadata)
+            self.ranges = self._observer.ranges(parsed(footer) if copies else metadata)
 
     def _whole_footer(self, metadata: pq.FileMetaData) -> bytes:
         """Return the footer of all row groups, with the bounds of chunks that have NaN."""
@@ -361,14 +361,10 @@ def stored_rows(
     present = [found for name in schema.names if (found := names.get(name, name)) in known]
     paths = present if names else [path for name in present for path in _paths(stored.field(name), schema.field(name))]
     groups = range(file.metadata.num_row_groups) if row_groups is None else row_groups
-    try:
+    with readable_pages(where):
         for run, run_rows in _runs(file.metadata, groups, set(present), batch_rows):
             for batch in file.iter_batches(run_rows, row_groups=run, columns=paths, use_threads=False):
                 yield conform(pa.Table.from_batches([batch]), schema, stored=True, names=names)
-    except StorageError:
-        raise
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=where) from error
 
 
 def _paths(stored: pa.Field, wanted: pa.Field) -> list[str]:

@@ -13,6 +13,7 @@ from hoodie.files.base_file import open_base_file
 from hoodie.files.merge_results import POSITION, POSITION_FIELD, MergeResult
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
+from hoodie.files.stored_groups import keys_in_range
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.merging.fold import FoldRule, mode_replaces_all
 from hoodie.storage import Store
@@ -132,7 +133,5 @@ def _may_hold(parquet: pq.ParquetFile, group: int, keys: pa.ChunkedArray | None)
     if keys is None:
         return True
     found = parquet.metadata.row_group(group).column(parquet.schema_arrow.names.index(RECORD_KEY))
-    if found.path_in_schema != RECORD_KEY or not found.is_stats_set or not found.statistics.has_min_max:
-        return True
-    low, high = found.statistics.min, found.statistics.max
-    return bool(pc.any(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).as_py())
+    count = keys_in_range(found, keys) if found.path_in_schema == RECORD_KEY else None
+    return count is None or count > 0

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hoodie.files.damage import readable_pages
 from hoodie.files.stored_groups import StoredGroups
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.format.metadata_table.value_types import NULL_TYPE, ValueKind, ValueType, raw_values, value_type_of
@@ -44,7 +45,7 @@ class RangeObserver:
 
     def __init__(self, columns: Sequence[str], schema: pa.Schema) -> None:
         self.types = typed_columns(columns, schema)
-        self._schema = schema
+        self._stored_types = {name: found for name, found in self.types.items() if name != _FILE_NAME}
         self._groups: list[dict[str, ColumnRange]] = []
         self._watched = [
             (name, found)
@@ -75,14 +76,7 @@ class RangeObserver:
         Files of hoodie before 0.4 have NaN outside the bounds of their footers, so that numbers with a fraction are
         always read.
         """
-        noted: dict[str, ColumnRange] = {}
-        for name, found in self._watched:
-            if name != _FILE_NAME and (found.is_floating or not stored.has_bounds(group, name)):
-                path = path_of_structs(name, self._schema)
-                assert path is not None, name
-                rows = pa.table({path[0]: stored.column(group, path[0])})
-                noted[name] = range_of(name, found, column_of(rows, name))
-        self._groups.append(noted)
+        self._groups.append(unknown_ranges(stored.parquet, group, self._stored_types, stored.where))
 
     def ranges(self, metadata: pq.FileMetaData) -> tuple[ColumnRange, ...]:
         """Return the exact ranges of the file; a column whose bounds are not known is left out."""
@@ -113,6 +107,29 @@ def footer_ranges(
         if total is not None:
             found.append(total)
     return tuple(found)
+
+
+def unknown_ranges(
+    parquet: pq.ParquetFile, number: int, types: Mapping[str, ValueType], where: str
+) -> dict[str, ColumnRange]:
+    """Return the ranges of the columns of a row group whose bounds the footer may lack, by reading them."""
+    group = parquet.metadata.row_group(number)
+    chunks = {group.column(place).path_in_schema: group.column(place) for place in range(group.num_columns)}
+    schema = parquet.schema_arrow
+    found: dict[str, ColumnRange] = {}
+    for name, value_type in types.items():
+        chunk = chunks.get(name)
+        if chunk is None or path_of_structs(name, schema) is None:
+            continue
+        stats = chunk.statistics
+        is_counted = stats is not None and stats.has_null_count
+        is_known = is_counted and (stats.has_min_max or stats.null_count == chunk.num_values)
+        if is_known and not value_type.is_floating:
+            continue
+        with readable_pages(where):
+            rows = parquet.read_row_group(number, columns=[name], use_threads=False)
+        found[name] = range_of(name, value_type, column_of(rows, name))
+    return found
 
 
 def table_ranges(rows: pa.Table, types: Mapping[str, ValueType]) -> dict[str, ColumnRange]:

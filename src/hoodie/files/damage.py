@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from hoodie.display import counted
-from hoodie.errors import CorruptFileError, MissingFileError
+from hoodie.errors import CorruptFileError, MissingFileError, StorageError
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.storage import Store
 
@@ -44,6 +46,17 @@ def missing_file(store: Store, path: str) -> MissingFileError:
         f"while it was to be read, read again (with Spark: make the DataFrame anew, it keeps its plan), else {_REMEDY}",
         path=store.uri(path),
     )
+
+
+@contextlib.contextmanager
+def readable_pages(where: str) -> Iterator[None]:
+    """Raise CorruptFileError with the path `where` if pyarrow cannot decode pages; errors of the storage stay."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=where) from error
 
 
 def lost_file(store: Store, path: str, *, others: int = 0) -> MissingFileError:

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.errors import CorruptFileError, StorageError
+from hoodie.errors import CorruptFileError
+from hoodie.files.damage import readable_pages
 from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
 from hoodie.format.parquet_footer import Chunk, Footer, damage_of_pages
 from hoodie.records.change import RECORD_KEY
@@ -35,12 +36,12 @@ class StoredGroups:
     """
 
     def __init__(self, parquet: pq.ParquetFile, source: pa.NativeFile, footer: Footer, where: str) -> None:
-        self._parquet = parquet
+        self.parquet = parquet
         self._source = source
         self._footer = footer
-        self._where = where
+        self.where = where
         self.metadata: pq.FileMetaData = parquet.metadata
-        self._places = {self.metadata.schema.column(place).path: place for place in range(self.metadata.num_columns)}
+        self._key_place = parquet.schema_arrow.names.index(RECORD_KEY)
         self._chunks = [footer.chunks(group) for group in range(self.metadata.num_row_groups)]
         end = source.size() - _TRAILER_BYTES
         if any(chunk.start + chunk.size_bytes > end for chunks in self._chunks for chunk in chunks):
@@ -88,33 +89,13 @@ class StoredGroups:
 
     def may_hold(self, group: int, keys: pa.Array) -> int:
         """Return how many of the keys are in the range of the keys of a row group; all if the range is not known."""
-        found = self.metadata.row_group(group).column(self._places[RECORD_KEY])
-        if not found.is_stats_set or not found.statistics.has_min_max:
-            return len(keys)
-        try:
-            low, high = found.statistics.min, found.statistics.max
-        except UnicodeDecodeError:
-            return len(keys)
-        return int(pc.sum(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).as_py() or 0)
-
-    def has_bounds(self, group: int, path: str) -> bool:
-        """Return whether the footer has the bounds of a leaf column, or the column has no values."""
-        chunk = self.metadata.row_group(group).column(self._places[path])
-        if not chunk.is_stats_set or not chunk.statistics.has_null_count:
-            return False
-        statistics = chunk.statistics
-        if statistics.null_count == chunk.num_values:
-            return True
-        return bool(statistics.has_min_max)
+        found = keys_in_range(self.metadata.row_group(group).column(self._key_place), keys)
+        return len(keys) if found is None else found
 
     def column(self, group: int, name: str) -> pa.ChunkedArray:
         """Read one column of a row group. Raises: CorruptFileError."""
-        try:
-            return self._parquet.read_row_group(group, columns=[name], use_threads=False)[name]
-        except StorageError:
-            raise
-        except (pa.ArrowInvalid, OSError) as error:
-            raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=self._where) from error
+        with readable_pages(self.where):
+            return self.parquet.read_row_group(group, columns=[name], use_threads=False)[name]
 
     def pages(self, group: int) -> Iterator[tuple[Chunk, bytes]]:
         """Yield the column chunks of a row group with their bytes, whose checksums are compared.
@@ -126,18 +107,27 @@ class StoredGroups:
             self._source.seek(start)
             data = self._source.read(end - start)
             if len(data) < end - start:
-                raise CorruptFileError(
-                    f"expected {end - start:,} bytes of pages, found {len(data):,}", path=self._where
-                )
+                raise CorruptFileError(f"expected {end - start:,} bytes of pages, found {len(data):,}", path=self.where)
             for chunk in run:
                 pages = data[chunk.start - start : chunk.start - start + chunk.size_bytes]
                 if problem := damage_of_pages(pages):
-                    raise CorruptFileError(f"the column {chunk.name}: {problem}", path=self._where)
+                    raise CorruptFileError(f"the column {chunk.name}: {problem}", path=self.where)
                 yield chunk, pages
 
     def copied(self, group: int, chunks: list[Chunk], starts: list[int]) -> bytes:
         """Return the row group of a footer for these chunks, whose bytes begin at `starts`."""
         return self._footer.copied(group, chunks, starts)
+
+
+def keys_in_range(chunk: pq.ColumnChunkMetaData, keys: pa.Array | pa.ChunkedArray) -> int | None:
+    """Return how many keys are between the bounds of a column chunk of keys; None if the bounds are not known."""
+    if not chunk.is_stats_set or not chunk.statistics.has_min_max:
+        return None
+    try:
+        low, high = chunk.statistics.min, chunk.statistics.max
+    except UnicodeDecodeError:
+        return None
+    return int(pc.sum(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).as_py() or 0)
 
 
 def _runs(chunks: list[Chunk]) -> Iterator[list[Chunk]]:

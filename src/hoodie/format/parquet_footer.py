@@ -109,7 +109,7 @@ class Chunk:
     @property
     def name(self) -> str:
         """The first part of the column's path."""
-        return Value.of_bytes_list(self.metadata[_PATH])[0].decode()
+        return self.metadata[_PATH].contents[0].decode()
 
     @property
     def plain_bytes(self) -> int:

@@ -69,10 +69,10 @@ class Value:
             raise ValueError(f"the data ends inside a list ({error})") from error
         return found
 
-    @staticmethod
-    def of_bytes_list(value: Value) -> list[bytes]:
-        """Return the items of a list of bytes or texts."""
-        return [Value(_BINARY, item).content for item in value.items]
+    @property
+    def contents(self) -> list[bytes]:
+        """The items of a list of bytes or texts."""
+        return [Value(_BINARY, item).content for item in self.items]
 
     @property
     def content(self) -> bytes:

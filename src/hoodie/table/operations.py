@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -71,6 +72,18 @@ class Operation:
         for name in self.method.split("."):
             target = getattr(target, name)
         return target(**arguments)
+
+
+_KINDS: Final[Mapping[str, type]] = MappingProxyType(
+    {"str": str, "bool": bool, "int": int, "float": float, "Sequence[str]": list, "Text": dict}
+)
+
+
+def kind_of(parameter: inspect.Parameter) -> tuple[type, bool]:
+    """Return the type of a declared parameter (`list` of texts, `dict` of options), and whether it may be None."""
+    parts = str(parameter.annotation).split(" | ")
+    kinds = [part for part in parts if part != "None"]
+    return _KINDS["Text" if kinds[-1].startswith("Mapping") else kinds[-1]], len(kinds) < len(parts)
 
 
 _DRY_RUN: Final = About(text="Change nothing; print what would be deleted.")

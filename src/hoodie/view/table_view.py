@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie.errors import InstantNotFoundError, InvalidConfigError
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.slice_read import slice_read
-from hoodie.files.table_properties import KEEP_FOLDER, finish_update
+from hoodie.files.table_properties import BACKUP, KEEP_FOLDER, finish_update
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
@@ -106,7 +106,7 @@ class TableView:
 
         Raises: as `load`; LockTimeoutError; InvalidConfigError for a wrong option.
         """
-        with state.table_lock(properties) as lock:
+        with state.table_lock(properties, ahead=(("head", BACKUP),) if finishes_update else ()) as lock:
             if finishes_update:
                 finish_update(state.store)
             yield cls.load(state, lock)

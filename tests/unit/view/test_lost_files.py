@@ -11,15 +11,9 @@ from hoodie.format.filenames import instant_of_data_file
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.fault_store import FaultStore
+from tests.support.replaced_groups import ALONE, ENDS, ONE, three_commits
 from tests.support.tables import TYPES, made_once, model_of, rows_of, trips, trips_store
 
-ONE = {"a": (1, "sf"), "b": (1, "la")}
-ALONE = {"hoodie.compact.inline": "false", "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-ENDS: dict[str, Callable[[Table], object]] = {
-    "insert_overwrite": lambda table: table.insert_overwrite(trips({"x": (1, "sf")})),
-    "delete_partitions": lambda table: table.delete_partitions(["city=sf"]),
-    "cluster": lambda table: table.cluster("ts"),
-}
 EACH_TYPE = pytest.mark.parametrize("table_type", TYPES)
 VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
 
@@ -27,12 +21,7 @@ VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
 @made_once
 def written(table_type: str, version: int) -> MemoryStore:
     """A table of three commits of `a`, of which the logs are compacted, and a later commit of `b`."""
-    store = trips_store(ONE, table_type=table_type, table_version=version, properties=ALONE)
-    for ts in (2, 3):
-        Table(store).upsert(trips({"a": (ts, "sf")}))
-    if table_type == "merge_on_read":
-        Table(store).schedule_compaction(strategy="unbounded")
-        Table(store).compact()
+    store = three_commits(table_type, version)
     Table(store).upsert(trips({"b": (2, "la")}))
     return store
 

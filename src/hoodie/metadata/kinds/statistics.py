@@ -8,20 +8,16 @@ from typing import cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie.engine import TaskContext
-from hoodie.errors import CorruptFileError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.column_ranges import (
-    column_of,
     empty_ranges,
     footer_ranges,
     joined_ranges,
-    path_of_structs,
-    range_of,
     table_ranges,
     typed_columns,
+    unknown_ranges,
 )
 from hoodie.files.logs.log_scan import stored_blocks
 from hoodie.files.slice_read import SliceRead, slice_read
@@ -287,7 +283,7 @@ def base_file_ranges(store: Store, file: BaseFile, columns: Sequence[str]) -> tu
     with open_base_file(store, file) as (parquet, _):
         types = typed_columns(columns, parquet.schema_arrow)
         groups = range(parquet.metadata.num_row_groups)
-        noted = [_unknown_ranges(parquet, number, types, store.uri(file.path)) for number in groups]
+        noted = [unknown_ranges(parquet, number, types, store.uri(file.path)) for number in groups]
         return footer_ranges(parquet.metadata, types, noted)
 
 
@@ -313,28 +309,3 @@ def log_file_ranges(
         found = table_ranges(conform(rows, pa.schema(fields), stored=True), types)
         total = found if total is None else joined_ranges(total, found)
     return empty_ranges(types) if total is None else tuple(total.values())
-
-
-def _unknown_ranges(
-    parquet: pq.ParquetFile, number: int, types: Mapping[str, ValueType], where: str
-) -> dict[str, ColumnRange]:
-    """Return the ranges of the columns whose bounds the footer does not have, by reading them."""
-    group = parquet.metadata.row_group(number)
-    chunks = {group.column(place).path_in_schema: group.column(place) for place in range(group.num_columns)}
-    schema = parquet.schema_arrow
-    found: dict[str, ColumnRange] = {}
-    for name, value_type in types.items():
-        chunk = chunks.get(name)
-        if chunk is None or path_of_structs(name, schema) is None:
-            continue
-        stats = chunk.statistics
-        is_counted = stats is not None and stats.has_null_count
-        is_known = is_counted and (stats.has_min_max or stats.null_count == chunk.num_values)
-        if is_known and not value_type.is_floating:
-            continue
-        try:
-            rows = parquet.read_row_group(number, columns=[name], use_threads=False)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise CorruptFileError(f"the Parquet data cannot be read ({error})", path=where) from error
-        found[name] = range_of(name, value_type, column_of(rows, name))
-    return found

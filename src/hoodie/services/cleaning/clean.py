@@ -25,7 +25,6 @@ from hoodie.config import retention
 from hoodie.display import size_text
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError, StorageError
 from hoodie.files.staging.staged import dead_stages
-from hoodie.files.table_properties import BACKUP, finish_update
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.table.call_options import check_call_options
@@ -39,7 +38,6 @@ from hoodie.timeline import (
     Action,
     Instant,
     State,
-    TableLock,
     delete_instant_files,
     is_live,
     parse_instant_time,
@@ -331,8 +329,8 @@ def _finish_pending(call: Call, view: TableView, times: PhaseTimes) -> CleanResu
     """
     result: CleanResult | None = None
     for clean in pending_cleans(view):
-        with call.state.table_lock(call.properties) as lock:
-            now = _prepared(call, lock)
+        with TableView.locked(call.state, call.properties, finishes_update=True) as loaded:
+            now = _prepared(loaded)
             found = now.timeline.get(clean.requested_time, Action.CLEAN)
             if found is None or found.is_completed:
                 continue
@@ -357,8 +355,8 @@ def _begin(
     if not _is_worthwhile(view, options, planned):
         _remember(view, planned)
         return None
-    with call.state.table_lock(call.properties, ahead=(("head", BACKUP),)) as lock:
-        now = _prepared(call, lock)
+    with TableView.locked(call.state, call.properties, finishes_update=True) as loaded:
+        now = _prepared(loaded)
         if pending_cleans(now):
             return None
         if _ground(now) != _ground(view):
@@ -377,10 +375,8 @@ def _claimed(call: Call, view: TableView, plan: CleanerPlan) -> PendingInstant:
     return claim(view, requested, plan, call.properties)
 
 
-def _prepared(call: Call, lock: TableLock) -> TableView:
-    """Return the table under its lock, ready for a change."""
-    finish_update(call.state.store)
-    view = TableView.load(call.state, lock)
+def _prepared(view: TableView) -> TableView:
+    """Return the table that was loaded under its lock, ready for a change."""
     check_no_exclusive_service(view)
     return ensure_metadata_partitions(view)
 

@@ -29,7 +29,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
 from hoodie.services.recovery.plan import commit_to_restore, plan_restore
 from hoodie.services.recovery.rollback import notes_of, preview, what_goes
-from hoodie.timeline import Action, Instant, State, TableLock, delete_instant_files
+from hoodie.timeline import Action, Instant, State, delete_instant_files
 from hoodie.view.table_view import TableView
 
 OPERATION = "restore"
@@ -56,7 +56,7 @@ def restore(call: Call, commit: str, *, dry_run: bool = False) -> ServiceResult:
         return preview(view, OPERATION, _planned(view, commit) if begun is None else _still_there(view, begun[1]))
     times = PhaseTimes()
     with times.phase("restore"), TableView.locked(call.state, call.properties) as view:
-        begun = _begun(view, commit) or _begin(call, view, view.held_lock, commit)
+        begun = _begun(view, commit) or _begin(call, view, commit)
         if begun is None:
             return ServiceResult(operation=OPERATION, seconds=times.seconds())
         counts = dict(what_goes(view, OPERATION, _still_there(view, begun[1])).counts)
@@ -117,12 +117,12 @@ def _begun(view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
     return None
 
 
-def _begin(call: Call, view: TableView, lock: TableLock, commit: str) -> tuple[Instant, RestorePlan] | None:
+def _begin(call: Call, view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
     """Plan the restore and store the plan; None if the commit is the newest write already."""
     for found in _pending(view):
         _remove(view, found)  # without a plan, see `_begun`
     _planned(view.refreshed(), commit)  # refuses before anything is changed
-    view, _ = prepare_table(call.state, lock)
+    view, _ = prepare_table(call.state, view.held_lock)
     instants = _planned(view, commit)
     if not instants:
         return None

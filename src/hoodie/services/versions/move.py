@@ -53,7 +53,7 @@ from hoodie.services.versions.timeline_copy import (
     instant_files,
     timeline_differences,
 )
-from hoodie.timeline import TableLock, layout_of, load_timeline
+from hoodie.timeline import layout_of, load_timeline
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -151,7 +151,7 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
         _check_ready(now, plan)
         _refuse(now, plan)
         move = _move_timeline if plan.changes_timeline else _move_properties
-        counts = move(now, plan, now.held_lock)
+        counts = move(now, plan)
     with times.phase("index"):
         notes += _build(call, plan)
     return replace(_result(operation, plan, times), counts=counts, notes=notes)
@@ -267,15 +267,15 @@ def _check_ready(view: TableView, plan: MovePlan) -> None:
         )
 
 
-def _move_timeline(view: TableView, plan: MovePlan, lock: TableLock) -> dict[str, int]:
+def _move_timeline(view: TableView, plan: MovePlan) -> dict[str, int]:
     """Copy the timeline, compare it, and make it the table's timeline. Return counts."""
     store, names = view.store, f"{plan.old.value}-{plan.new.value}"
     update_table_config(store, {MOVE: f"{names} {COPYING}"})
     target = target_config(view, plan)
-    copied = copy_timeline(view, target, lock)
+    copied = copy_timeline(view, target, view.held_lock)
     _compare(view, target, copied)
     view = drop_metadata_table(view)
-    lock.ensure_held()
+    view.held_lock.ensure_held()
     kept = f"{names} {KEPT} {view.clock.next_time(view.timeline)}"
     update_table_config(store, {**off_properties(plan.dropped), **plan.changes, MOVE: kept})
     return {"instants": copied.instants, "archived_instants": copied.archived}
@@ -308,7 +308,7 @@ def _files(slices: Iterable[FileSlice]) -> set[str]:
     return {" and ".join(found.paths) for found in slices}
 
 
-def _move_properties(view: TableView, plan: MovePlan, lock: TableLock) -> dict[str, int]:
+def _move_properties(view: TableView, plan: MovePlan) -> dict[str, int]:
     """Move a table between versions with the same timeline: its properties, and those of its metadata table."""
     store, config = view.store, view.config
     gone = KINDS.with_followers({*plan.dropped, *plan.built}) & {*config.metadata_partitions}
@@ -318,7 +318,7 @@ def _move_properties(view: TableView, plan: MovePlan, lock: TableLock) -> dict[s
         of_metadata = TableConfig.parse(store.read(METADATA_PROPERTIES), path=store.uri(METADATA_PROPERTIES))
         changed = of_metadata.with_changes(**{keys.VERSION: str(plan.new.value)})
         store.replace(METADATA_PROPERTIES, changed.to_bytes(datetime.now(UTC)))
-    lock.ensure_held()
+    view.held_lock.ensure_held()
     update_table_config(store, dict(plan.changes))
     view.state.metadata_table = None
     return {"metadata_partitions": len(plan.carried)}

@@ -17,10 +17,7 @@ from hoodie.statements.procedures.procedure import (
     columns,
     names_in,
 )
-from hoodie.table.operations import OPERATIONS, Operation
-
-_KINDS: Final = {"bool": bool, "int": int, "float": float}
-"""The types of parameters by their annotations; others are text, and lists have commas between their names."""
+from hoodie.table.operations import OPERATIONS, Operation, kind_of
 
 
 def procedure_of_row(operation: Operation) -> Procedure:
@@ -35,11 +32,11 @@ def procedure_of_row(operation: Operation) -> Procedure:
 
 
 def _parameter(declared: inspect.Parameter) -> Parameter:
-    annotation = str(declared.annotation)
-    if annotation.startswith(("Text", "Mapping")):
+    kind, _ = kind_of(declared)
+    if kind is dict:
         return OPTIONS
     is_required = declared.default is inspect.Parameter.empty
-    kind = _KINDS.get(annotation.partition(" ")[0], str)
+    kind = str if kind is list else kind  # names with commas between them
     default = None if is_required else declared.default
     return Parameter(name=declared.name, kind=kind, default=default, is_required=is_required)
 
@@ -51,11 +48,11 @@ def _run(operation: Operation, call: Call) -> Iterable[Row]:
 
 
 def _value(declared: inspect.Parameter, call: Call) -> Any:
-    annotation = str(declared.annotation)
-    if annotation.startswith(("Text", "Mapping")):
+    kind, _ = kind_of(declared)
+    if kind is dict:
         return call.options()
     given = call[declared.name]
-    return (names_in(given) or None) if "Sequence" in annotation else given
+    return (names_in(given) or None) if kind is list else given
 
 
 OWN: Final = tuple(procedure_of_row(operation) for operation in OPERATIONS if operation.procedure is None)

@@ -60,9 +60,10 @@ class TouchedGroups:
         keys = self.changes[RECORD_KEY].combine_chunks()
         met = np.zeros(len(keys), np.bool_)
         counts = [self.stored.rows(number) for number in range(self.stored.metadata.num_row_groups)]
+        total, last_is_small = sum(counts), counts[-1] < _FULL * max(counts)
         for group, count in enumerate(counts):
-            pieces = self._with_changes(group, keys, met, count / sum(counts)) if self.looks_up else None
-            if pieces is None and group == len(counts) - 1 and count < _FULL * max(counts) and self._has_inserts(met):
+            pieces = self._with_changes(group, keys, met, count / total) if self.looks_up else None
+            if pieces is None and group == len(counts) - 1 and last_is_small and self._has_inserts(met):
                 pieces = [*whole(self.read(group))]
             yield from [Piece(None, group)] if pieces is None else pieces
 

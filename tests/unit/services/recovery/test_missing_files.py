@@ -17,30 +17,15 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.deaths import die
 from tests.support.fault_store import FaultStore
+from tests.support.replaced_groups import ALONE, ENDS, ONE, three_commits
 from tests.support.tables import TYPES, contents, made_once, rows_of, trips, trips_store
 
-ONE = {"a": (1, "sf"), "b": (1, "la")}
 VERSIONS = (6, 8, 9)
-IN_PLACE = {"hoodie.compact.inline": "false", "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-ENDS: dict[str, Callable[[Table], object]] = {
-    "insert_overwrite": lambda table: table.insert_overwrite(trips({"x": (1, "sf")})),
-    "delete_partitions": lambda table: table.delete_partitions(["city=sf"]),
-    "cluster": lambda table: table.cluster("ts"),
-}
 EACH_TYPE = pytest.mark.parametrize("table_type", TYPES)
 EACH_LISTING = pytest.mark.parametrize("built_anew", [False, True], ids=["listed", "listing built anew"])
 
 
-@made_once
-def written(table_type: str, version: int, *, compacts: bool = True) -> MemoryStore:
-    """A table of three commits of `a`; in a merge-on-read table the logs are compacted afterwards."""
-    store = trips_store(ONE, table_type=table_type, table_version=version, properties=IN_PLACE)
-    for ts in (2, 3):
-        Table(store).upsert(trips({"a": (ts, "sf")}))
-    if compacts and table_type == "merge_on_read":
-        Table(store).schedule_compaction(strategy="unbounded")
-        Table(store).compact()
-    return store
+written = made_once(three_commits)
 
 
 def lose(store: MemoryStore, instant: str, *, logs: bool = False, built_anew: bool = False) -> str:
@@ -127,7 +112,7 @@ def test_a_log_file_of_version_6_that_is_listed() -> None:
 @EACH_LISTING
 @pytest.mark.parametrize("end", ENDS)
 def test_file_groups_that_were_replaced(end: str, table_type: str, built_anew: bool) -> None:
-    store = trips_store({**ONE, "c": (1, "sf")}, table_type=table_type, properties=IN_PLACE)
+    store = trips_store({**ONE, "c": (1, "sf")}, table_type=table_type, properties=ALONE)
     first = Table(store).timeline.writes().instants[0].requested_time
     ENDS[end](Table(store))
     path = lose(store, first, built_anew=built_anew)
