@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 
-from hoodie.services.check.kinds import KINDS
 from hoodie.table import Table
 from tests.support.command_line import Run
 from tests.unit.services.check.wounds import WOUNDS, Wound
 
 ROUNDS_MAX = 5
-COMMAND = re.compile(r"hoodie (\w+ [^;,:]*)")
-BY_HAND = {"instant-doubled", "instant-not-requested", "key-doubled", "lock-damaged"}
-"""Findings whose page asks a person to decide what is right, or to wait."""
+COMMAND = re.compile(r"hoodie (\w+ [^;,]*)")
+BY_HAND = {"history-file-missing", "instant-doubled", "instant-not-requested", "key-doubled", "lock-damaged"}
+"""Findings whose page asks a person to decide what is right, to restore a copy, or to wait."""
 NOT_IN_6 = re.compile("manifest of the archive|partition statistics")
 """Wounds of files that tables of version 6 do not have."""
 CASES = [
@@ -34,9 +34,8 @@ def test_the_advice_of_a_finding_mends_it(wound: Wound, version: int, run: Run) 
         left = [finding for finding in report.findings if finding.kind not in BY_HAND]
         if not left:
             break
-        *_, command = COMMAND.findall(KINDS[left[0].kind].remedy)
-        places = {"TABLE": store.uri(""), "FILE": left[0].key, "INSTANT": left[0].key}
-        words = [places.get(word, word) for word in command.split()]
+        *_, command = COMMAND.findall(left[0].remedy or "")
+        words = shlex.split(command)
         if "--accept-loss" in words:
             words.append("--execute")
         done = run(*words)

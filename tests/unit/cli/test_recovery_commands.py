@@ -64,7 +64,7 @@ def test_a_lost_file_is_given_up(path: Path, run: Run) -> None:
     (lost,) = path.glob("*.parquet")
     lost.unlink()
     done = run("verify", path)
-    assert (done.code, f"hoodie repair {path} --accept-loss FILE" in done.out) == (FOUND, True)
+    assert (done.code, f"hoodie repair {path} --accept-loss {lost.name}" in done.out) == (FOUND, True)
     out = run.text("repair", path, "--accept-loss", lost)
     assert out.splitlines()[0] == "accept loss: would lose 1 file and 2 rows"
     counts = run.json("repair", path, "--accept-loss", lost.name, "--execute")["counts"]

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
+from hoodie.display import counted
 from hoodie.errors import CorruptFileError
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
 from hoodie.format.instants.replaced_files import FileGroup, found_by
+from hoodie.results import EXAMPLES_MAX
 from hoodie.services.check import kinds
 from hoodie.services.check.files_check import KnownFiles
 from hoodie.services.check.survey import Problem, Survey
@@ -26,11 +28,16 @@ def history_problems(survey: Survey, known: KnownFiles) -> Iterator[Problem]:
     A savepoint or clean that does not parse is left out: the check of the timeline reports it.
     """
     there = survey.data_files.keys() | known.leaving | known.needed
-    saved = {path: commit for path, commit in _of_savepoints(survey.view) if path not in there}
-    for path, commit in sorted(saved.items()):
-        yield Problem(kinds.SAVEPOINT_FILE_MISSING, path, f"a file, which the savepoint {commit} names", "none")
+    saved: dict[str, list[str]] = {}
+    for path, commit in _of_savepoints(survey.view):
+        if path not in there:
+            saved.setdefault(commit, []).append(path)
+    for commit, paths in sorted(saved.items()):
+        missing = f"{counted(len(paths), 'files')} missing: {', '.join(sorted(paths)[:EXAMPLES_MAX])}"
+        yield Problem(kinds.SAVEPOINT_FILE_MISSING, commit, "all files that the savepoint names", missing)
+    there = there.union(*saved.values())
     with suppress(CorruptFileError):
-        replaced = {path: commit for path, commit in _replaced(survey) if path not in there and path not in saved}
+        replaced = {path: commit for path, commit in _replaced(survey) if path not in there}
         for path, commit in sorted(replaced.items()):
             yield Problem(kinds.HISTORY_FILE_MISSING, path, f"a file, which {commit} replaced", "none")
 

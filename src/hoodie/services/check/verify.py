@@ -165,7 +165,7 @@ def _finding(problem: Problem, table: str) -> Finding:
         expected=problem.expected,
         found=problem.found,
         severity=kind.severity,
-        remedy=kind.remedy_for(table),
+        remedy=kind.remedy_for(table, problem.key),
     )
 
 
