@@ -115,9 +115,10 @@ PARTIAL_UPDATES: Final = Option(
     "compatible",
     one_of("compatible", "always", "never"),
     "hoodie",
-    "When update logs the changed columns only. compatible: if late rows cannot fill the other columns and the JVM can "
-    "read and write the table, which excludes ordering fields, a record index, and the column _hoodie_is_deleted. "
-    "always: whenever log files can store partial rows. never: not at all.",
+    "When update reads and writes the changed columns only. compatible: in copy-on-write tables without change data "
+    "capture; in log files if late rows cannot fill the other columns and the JVM can read and write the table, which "
+    "excludes ordering fields, a record index, and the column _hoodie_is_deleted. always: whenever log files can store "
+    "partial rows. never: not at all.",
 )
 LOG_BLOCK_BYTES: Final = Option(
     "hoodie.logfile.data.block.max.size",

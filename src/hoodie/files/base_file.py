@@ -21,7 +21,7 @@ from hoodie.files.column_ranges import RangeObserver
 from hoodie.files.damage import check_length, damaged_file, expected_file, readable_pages
 from hoodie.files.encoding_threads import EncodingThreads
 from hoodie.files.slices import BaseFile
-from hoodie.files.stored_groups import StoredGroups, encoded_chunk
+from hoodie.files.stored_groups import StoredGroups, encoded_chunks
 from hoodie.format.hashes.bloom import BloomFilter, FilterBuilder, FilterOptions, footer_entries
 from hoodie.format.metadata_table.column_stats import ColumnRange
 from hoodie.format.parquet_footer import Chunk, Footer, footer_of, nan_leaves, parsed, trailer_of, with_nan_bounds
@@ -188,10 +188,11 @@ class BaseFileWriter:
         else:
             self._encoding = self._threads.submit(lambda: self._encode(rows, groups))
 
-    def copy(self, stored: StoredGroups, group: int) -> None:
+    def copy(self, stored: StoredGroups, group: int, changed: pa.Table | None = None) -> None:
         """Append a row group of another file without decoding it, after the rows that are held.
 
-        Columns that have one text get the text of this file. Raises: CorruptFileError if the other file is damaged.
+        `changed`: columns that all rows of the row group have anew. Columns that have one text get the text of this
+        file. Record keys do not change. Raises: CorruptFileError if the other file is damaged.
         """
         self.flush()
         self._settle()
@@ -200,13 +201,11 @@ class BaseFileWriter:
         if self._filter is not None:
             self._filter.add(stored.column(group, RECORD_KEY))
         if self._observer is not None:
-            self._observer.observe_copied(stored, group)
+            self._observer.observe_copied(stored, group, changed)
         if self._writer is None:
             self._writer = self._open(self._same.schema, stored.dictionary_columns)
         chunks, starts = [], []
-        for chunk, pages in stored.pages(group):
-            if self._same.has(chunk.name):
-                chunk, pages = self._constant(chunk.name, rows)
+        for chunk, pages in stored.pages(group, self._anew(rows, changed)):
             chunks.append(chunk)
             starts.append(int(self._sink.tell()))
             self._sink.write(pages)
@@ -214,10 +213,14 @@ class BaseFileWriter:
         self.rows += rows
         self._settle()
 
-    def _constant(self, name: str, rows: int) -> tuple[Chunk, bytes]:
-        """Return a column chunk of one text, and its bytes."""
-        alone = pa.Table.from_arrays([self._same.column(name, rows)], [name])
-        return encoded_chunk(alone, {**self._parquet_options, "use_dictionary": [name]})
+    def _anew(self, count: int, changed: pa.Table | None) -> dict[tuple[str, ...], tuple[Chunk, bytes]]:
+        """Return the column chunks that a copied row group of `count` rows gets instead of its own."""
+        same = self._same.alone(count)
+        anew = encoded_chunks(same, {**self._parquet_options, "use_dictionary": same.column_names})
+        if changed is not None:
+            options = {**self._parquet_options, "use_dictionary": dictionary_columns(changed)}
+            anew |= encoded_chunks(changed, options)
+        return anew
 
     def _settle(self) -> None:
         """Wait for the row group that a thread encodes. Raises: its error."""
@@ -461,9 +464,9 @@ class _SameText:
         ]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def has(self, name: str) -> bool:
-        """Return whether a column has one text."""
-        return name in self._values
+    def alone(self, count: int) -> pa.Table:
+        """Return only the columns that have one text, with so many rows."""
+        return pa.table({name: self.column(name, count) for name in self._values})
 
     def column(self, name: str, count: int) -> pa.Array:
         """Return such a column of so many rows."""

@@ -55,10 +55,16 @@ class RangeObserver:
 
     def observe(self, rows: pa.Table) -> None:
         """Note the rows of the next row group."""
+        self._groups.append(self._noted(rows))
+
+    def _noted(self, rows: pa.Table) -> dict[str, ColumnRange]:
+        """Return the ranges of columns of these rows that their footer will not have.
+
+        A column that the rows lack is copied, or added by the writer: its text is shorter than the footer's limit.
+        """
         noted: dict[str, ColumnRange] = {}
         for name, found in self._watched:
-            if name in META_FIELDS and rows.schema.get_field_index(name) < 0:
-                # The writer adds the column: its one text is shorter than the footer's limit.
+            if path_of_structs(name, rows.schema) is None:
                 continue
             values = column_of(rows, name)
             if found.is_floating:
@@ -68,15 +74,19 @@ class RangeObserver:
                 is_needed = rows.nbytes > _FOOTER_BYTES_MAX and _longest(values) > _FOOTER_BYTES_MAX
             if is_needed:
                 noted[name] = range_of(name, found, values)
-        self._groups.append(noted)
+        return noted
 
-    def observe_copied(self, stored: StoredGroups, group: int) -> None:
-        """Note a row group that is copied: a column is read if the footer may lack its bounds.
+    def observe_copied(self, stored: StoredGroups, group: int, changed: pa.Table | None = None) -> None:
+        """Note a row group that is copied, but for the columns `changed`: a column is read if its footer lacks bounds.
 
         Files of hoodie before 0.4 have NaN outside the bounds of their footers, so that numbers with a fraction are
         always read.
         """
-        self._groups.append(unknown_ranges(stored.parquet, group, self._stored_types, stored.where))
+        types, noted = self._stored_types, {}
+        if changed is not None:
+            types = {name: found for name, found in types.items() if path_of_structs(name, changed.schema) is None}
+            noted = self._noted(changed)
+        self._groups.append({**unknown_ranges(stored.parquet, group, types, stored.where), **noted})
 
     def ranges(self, metadata: pq.FileMetaData) -> tuple[ColumnRange, ...]:
         """Return the exact ranges of the file; a column whose bounds are not known is left out."""

@@ -1,12 +1,12 @@
-"""Row groups of a base file that a new base file takes as they are: their bytes are copied, not decoded.
+"""Row groups of a base file whose column chunks a new base file takes as they are: bytes are copied, not decoded.
 
-Only the file name changes in every row of a new base file. It is one constant column chunk, which is written anew.
-docs/decisions/0022-copied-row-groups.md.
+Only the file name changes in every row of a new base file. It is one constant column chunk, which is written anew, as
+are the columns that changed. docs/decisions/0022-copied-row-groups.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,12 +17,16 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFileError
 from hoodie.files.damage import readable_pages
 from hoodie.format.hashes.bloom import MAX_KEY_FOOTER_KEY, MIN_KEY_FOOTER_KEY
-from hoodie.format.parquet_footer import Chunk, Footer, damage_of_pages
+from hoodie.format.parquet_footer import Chunk, Footer, damage_of_pages, footer_of, nan_leaves, with_nan_bounds
 from hoodie.records.change import RECORD_KEY
 
 _TRAILER_BYTES: Final = 8
 _MANY_CHUNKS, _TINY_CHUNK_BYTES = 2000, 16 * 1024
 """Of many column chunks that are tiny, the entries of the footer cost more than to encode them anew."""
+_SINGLE_BYTES_MIN: Final = 1024 * 1024
+"""The only row group of a file is encoded anew if it has fewer bytes than these before compression."""
+_SKIPPED_BYTES_MIN: Final = 64 * 1024
+"""Smaller column chunks that changed are read with their neighbours: a request costs more than their bytes."""
 _TINY_GROUPS: Final = 4
 """A file may have so many more row groups than full ones would be, and twice as many; then it is encoded anew."""
 
@@ -56,7 +60,9 @@ class StoredGroups:
         """
         metadata = parquet.metadata
         rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-        if not metadata.num_rows or not 1 < len(rows) <= 2 * -(-metadata.num_rows // max(rows)) + _TINY_GROUPS:
+        if not metadata.num_rows or len(rows) > 2 * -(-metadata.num_rows // max(rows)) + _TINY_GROUPS:
+            return None
+        if len(rows) == 1 and metadata.row_group(0).total_byte_size < _SINGLE_BYTES_MIN:
             return None
         chunks = len(rows) * metadata.num_columns
         if chunks > _MANY_CHUNKS and source.size() < chunks * _TINY_CHUNK_BYTES:
@@ -97,22 +103,34 @@ class StoredGroups:
         with readable_pages(self.where):
             return self.parquet.read_row_group(group, columns=[name], use_threads=False)[name]
 
-    def pages(self, group: int) -> Iterator[tuple[Chunk, bytes]]:
+    def pages(
+        self, group: int, instead: Mapping[tuple[str, ...], tuple[Chunk, bytes]]
+    ) -> Iterator[tuple[Chunk, bytes]]:
         """Yield the column chunks of a row group with their bytes, whose checksums are compared.
+
+        `instead` are the chunks of columns that changed, by their paths; the stored ones are not read.
 
         Raises: CorruptFileError if a page is damaged, or the file ends before.
         """
-        for run in _runs(self._chunks[group]):
+        large = {path for path, (chunk, _) in instead.items() if chunk.size_bytes > _SKIPPED_BYTES_MIN}
+        for run in _runs(self._chunks[group], large):
             start, end = run[0].start, run[-1].start + run[-1].size_bytes
-            self._source.seek(start)
-            data = self._source.read(end - start)
-            if len(data) < end - start:
-                raise CorruptFileError(f"expected {end - start:,} bytes of pages, found {len(data):,}", path=self.where)
+            data = b"" if run[0].path in large else self._read(start, end - start)
             for chunk in run:
+                if chunk.path in instead:
+                    yield instead[chunk.path]
+                    continue
                 pages = data[chunk.start - start : chunk.start - start + chunk.size_bytes]
                 if problem := damage_of_pages(pages):
                     raise CorruptFileError(f"the column {chunk.name}: {problem}", path=self.where)
                 yield chunk, pages
+
+    def _read(self, start: int, size_bytes: int) -> bytes:
+        self._source.seek(start)
+        data: bytes = self._source.read(size_bytes)
+        if len(data) < size_bytes:
+            raise CorruptFileError(f"expected {size_bytes:,} bytes of pages, found {len(data):,}", path=self.where)
+        return data
 
     def copied(self, group: int, chunks: list[Chunk], starts: list[int]) -> bytes:
         """Return the row group of a footer for these chunks, whose bytes begin at `starts`."""
@@ -130,11 +148,12 @@ def keys_in_range(chunk: pq.ColumnChunkMetaData, keys: pa.Array | pa.ChunkedArra
     return int(pc.sum(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).as_py() or 0)
 
 
-def _runs(chunks: list[Chunk]) -> Iterator[list[Chunk]]:
-    """Yield chunks that follow each other in the file: they are read together."""
+def _runs(chunks: list[Chunk], alone: Set[tuple[str, ...]]) -> Iterator[list[Chunk]]:
+    """Yield chunks that follow each other in the file: they are read together. Those of some paths come alone."""
     run: list[Chunk] = []
     for chunk in chunks:
-        if run and chunk.start != run[-1].start + run[-1].size_bytes:
+        ends = run and chunk.start != run[-1].start + run[-1].size_bytes
+        if run and (ends or chunk.path in alone or run[-1].path in alone):
             yield run
             run = []
         run.append(chunk)
@@ -148,11 +167,14 @@ def _form_of(schema: pa.Schema) -> object:
     return Footer.of(pq.read_metadata(pa.BufferReader(_encoded(schema.empty_table(), {})))).form
 
 
-def encoded_chunk(column: pa.Table, options: Mapping[str, Any]) -> tuple[Chunk, bytes]:
-    """Encode a table of one column as a column chunk; return it and its bytes."""
-    data = _encoded(column, options)
-    (chunk,) = Footer.of(pq.read_metadata(pa.BufferReader(data))).chunks(0)
-    return chunk, data[chunk.start : chunk.start + chunk.size_bytes].to_pybytes()
+def encoded_chunks(rows: pa.Table, options: Mapping[str, Any]) -> dict[tuple[str, ...], tuple[Chunk, bytes]]:
+    """Encode columns as column chunks; return them and their bytes, by their paths."""
+    data = _encoded(rows, options)
+    footer = with_nan_bounds(
+        footer_of(pq.read_metadata(pa.BufferReader(data))), {(0, leaf) for leaf in nan_leaves(rows)}
+    )
+    chunks = Footer(footer).chunks(0)
+    return {chunk.path: (chunk, data[chunk.start : chunk.start + chunk.size_bytes].to_pybytes()) for chunk in chunks}
 
 
 def _encoded(rows: pa.Table, options: Mapping[str, Any]) -> pa.Buffer:

@@ -107,9 +107,14 @@ class Chunk:
         return cls(column, metadata, start, size_bytes)
 
     @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the column and of the fields in it, down to the leaf."""
+        return tuple(part.decode() for part in self.metadata[_PATH].contents)
+
+    @property
     def name(self) -> str:
         """The first part of the column's path."""
-        return self.metadata[_PATH].contents[0].decode()
+        return self.path[0]
 
     @property
     def plain_bytes(self) -> int:

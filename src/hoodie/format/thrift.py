@@ -12,10 +12,16 @@ from typing import Final
 
 from hoodie.format.varint import varint_at, varint_to_bytes, zigzag_at, zigzag_to_bytes
 
+_FALSE: Final = 2
 I16: Final = 4
 I64: Final = 6
+_NUMBERS: Final = frozenset({I16, 5, I64})
+_SIZES: Final = {1: 0, _FALSE: 0, 3: 1, 7: 8}
+"""The bytes of values of other types: booleans as fields, a byte, a double."""
 _BINARY: Final = 8
 _LIST: Final = 9
+_LISTS: Final = frozenset({_LIST, 10})
+"""Lists and sets."""
 _STRUCT: Final = 12
 _DEPTH_MAX: Final = 64
 """Nesting at which a value counts as damaged."""
@@ -134,30 +140,36 @@ def _end(data: bytes, position: int, kind: int, *, is_item: bool = False, depth:
     """Return the position after a value. A boolean has a byte only as an item: the type of a field is its value."""
     if depth > _DEPTH_MAX:
         raise ValueError("values are nested too deep")
-    match kind:
-        case 1 | 2:
-            end = position + is_item
-        case 3:
-            end = position + 1
-        case 4 | 5 | 6:
-            end = varint_at(data, position)[1]
-        case 7:
-            end = position + 8
-        case 8:
-            length, start = varint_at(data, position)
-            end = start + length
-        case 9 | 10:
-            count, item, end = _list_head(data, position)
-            for _ in range(count):
+    if kind == _STRUCT:
+        end = position
+        while head := data[end]:
+            end, kind = end + 1 if head >> 4 else zigzag_at(data, end + 1)[1], head & 0x0F
+            # Numbers and short texts are most fields of a footer: a call for each costs more than all the rest.
+            if kind in _NUMBERS:
+                while data[end] > 0x7F:
+                    end += 1
+                end += 1
+            elif kind == _BINARY and data[end] < 0x80:
+                end += 1 + data[end]
+            elif kind > _FALSE:
+                end = _end(data, end, kind, depth=depth + 1)
+        end += 1
+    elif kind in _NUMBERS:
+        end = varint_at(data, position)[1]
+    elif kind == _BINARY:
+        length, start = varint_at(data, position)
+        end = start + length
+    elif kind in _LISTS:
+        count, item, end = _list_head(data, position)
+        for _ in range(count):
+            if item == _BINARY and data[end] < 0x80:
+                end += 1 + data[end]
+            else:
                 end = _end(data, end, item, is_item=True, depth=depth + 1)
-        case 12:
-            end = position
-            while head := data[end]:
-                end = end + 1 if head >> 4 else zigzag_at(data, end + 1)[1]
-                end = _end(data, end, head & 0x0F, depth=depth + 1)
-            end += 1
-        case _:
-            raise ValueError(f"a value of type {kind}")
+    elif kind in _SIZES:
+        end = position + (is_item if kind <= _FALSE else _SIZES[kind])
+    else:
+        raise ValueError(f"a value of type {kind}")
     if end > len(data):
         raise ValueError("the data ends inside a value")
     return end

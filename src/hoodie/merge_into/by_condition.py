@@ -15,6 +15,7 @@ from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.table_schema import spelled, without_meta_fields
+from hoodie.format.table.call_options import config_of_call
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.metadata.kinds.record_index import RecordIndexKind
@@ -44,8 +45,8 @@ class UpdatePlan:
     """The read of the rows that an update changes, and the columns that it writes, in their order.
 
     `assignments`: the expression of each column that the update sets, by the table's spelling of its name. `changed`:
-    the columns that the update sets, if the write logs only these columns and the key and ordering columns; None if
-    the write logs whole rows.
+    the columns that the update sets, if the rows have only these columns and the key and ordering columns; None for
+    whole rows.
     """
 
     scan: ScanPlan
@@ -79,7 +80,7 @@ def plan_update(
     # Without key columns, the stored key names the record.
     stored_key = () if config.record_key_fields else (RECORD_KEY,)
     names = (*stored_key, *without_meta_fields(schema).names)
-    if not _logs_parts(config, schema, assignments, writes.PARTIAL_UPDATES.get(properties, config.raw)):
+    if not _writes_parts(config_of_call(config, properties), schema, assignments, properties):
         return UpdatePlan(plan_scan(view, columns=names, where=where), names, assignments, None)
     changed = tuple(name for name in names if name in assignments)
     ordering = config.ordering_fields if config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING else ()
@@ -90,17 +91,27 @@ def plan_update(
     return UpdatePlan(scan, written, assignments, changed)
 
 
-def _logs_parts(config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str], asked: str) -> bool:
-    """Return whether the table logs only the columns that change. A merge function or a delete requires whole rows.
+def _writes_parts(
+    config: TableConfig, schema: pa.Schema, assignments: Mapping[str, str], properties: Mapping[str, str]
+) -> bool:
+    """Return whether rows with only the columns that change can be written. A merge or a delete requires whole rows."""
+    asked = writes.PARTIAL_UPDATES.get(properties, config.raw)
+    is_plain = config.merge_rule.mode is not MergeMode.CUSTOM and config.partial_update_mode is None
+    deletes = {IS_DELETED, config.merge_rule.delete_field} & set(assignments)
+    if not is_plain or deletes or asked == "never":
+        return False
+    if config.table_type is TableType.MERGE_ON_READ:
+        return _logs_parts(config, schema, asked)
+    return config.populates_meta_fields and not config.is_cdc_enabled
+
+
+def _logs_parts(config: TableConfig, schema: pa.Schema, asked: str) -> bool:
+    """Return whether a merge-on-read table logs only the columns that change.
 
     The JVM cannot read partial rows in a table with the column `_hoodie_is_deleted`. In a table with a record index,
     it cannot delete from a file slice that has partial rows. If ordering values decide, an outdated logged row fills
     the columns that a partial row lacks, so that outdated values return. `asked`: value of `config.PARTIAL_UPDATES`.
     """
-    is_plain = config.merge_rule.mode is not MergeMode.CUSTOM and config.partial_update_mode is None
-    deletes = {IS_DELETED, config.merge_rule.delete_field} & set(assignments)
-    if config.table_type is not TableType.MERGE_ON_READ or not is_plain or deletes or asked == "never":
-        return False
     if not config.version.has_log_compaction:
         return False
     hinders_jvm = IS_DELETED in schema.names or RecordIndexKind().is_in(config)

@@ -44,6 +44,16 @@ def are_same_rows(left: pa.Table, right: pa.Table) -> bool:
     return all(a.type == b.type and not _differing(a.combine_chunks(), b.combine_chunks()).any() for a, b in pairs)
 
 
+def differing_columns(left: pa.Table, right: pa.Table) -> set[str]:
+    """Return the columns in which a row differs; both tables have the same columns, types and number of rows.
+
+    >>> left = pa.table({"v": [1.0, None], "n": [1, 2]})
+    >>> differing_columns(left, pa.table({"v": [1.0, 0.0], "n": [1, 2]}))
+    {'v'}
+    """
+    return {name for name in left.column_names if not are_same_rows(left.select([name]), right.select([name]))}
+
+
 def _differing(left: pa.Array, right: pa.Array) -> Mask:
     here, there = np.asarray(left.is_valid()), np.asarray(right.is_valid())
     differs: Mask = here != there

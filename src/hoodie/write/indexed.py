@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from hoodie.commit.steps import Step, reached
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.config import clustering, writes
 from hoodie.engine import ArrowDataset, Dataset
-from hoodie.errors import RecordKeyError
+from hoodie.errors import RecordKeyError, UnsupportedError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -51,10 +52,10 @@ def upsert(call: Call, data: Dataset) -> WriteResult:
 
 @asking_ahead()
 def update(call: Call, data: Dataset, changed: tuple[str, ...]) -> WriteResult:
-    """Set some columns of existing records of a merge-on-read table, and log only these columns.
+    """Set some columns of existing records; a merge-on-read table logs only these columns.
 
     `data` has the key and partition columns, the ordering columns, and the `changed` columns. Rows with unknown keys
-    change nothing. Raises: as `upsert`.
+    change nothing. Raises: as `upsert`; UnsupportedError if a record would move to another partition.
     """
     return write_rows(set_up(call, WriteOperation.UPSERT, None, changed=changed), WriteOperation.UPSERT, data)
 
@@ -185,6 +186,8 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             forget_answers()
             known = KnownKeys(hits=tagged.hits)
             moves = any(hit.moves for hit in tagged.hits)
+            if moves and setup.changed is not None:
+                raise UnsupportedError(_MOVES_PARTS)
             if batch.known_only and moves:
                 known = known_only(setup, staged, tagged.hits, folder)
             if not is_indexed:
@@ -222,6 +225,12 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
                 follow_up=batch.follow_ups.under_lock,
             )
     return _Attempt(write, tagged, written, index, tagging)
+
+
+_MOVES_PARTS: Final = (
+    "update: records would move from the partition in which they are stored to that of their columns, as an option "
+    f"says; set {writes.PARTIAL_UPDATES.key}=never to write whole rows; nothing was committed"
+)
 
 
 def _refuse_duplicates(duplicates: int) -> None:

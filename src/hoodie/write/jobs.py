@@ -134,6 +134,7 @@ def context_of(
     return WriteContext(
         store=setup.view.store.spec,
         schema=setup.written_schema,
+        whole=None if setup.changed is None else setup.schema.arrow,
         merger=setup.merger,
         instant_time=write.instant_time,
         combine=combine,

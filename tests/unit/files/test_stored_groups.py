@@ -87,6 +87,12 @@ def keys_of(group: int, count: int = 40) -> list[str]:
     return [f"k{group}{place:03}" for place in range(count)]
 
 
+CHANGED: list[list[str]] = [
+    ["_hoodie_commit_time", "_hoodie_commit_seqno", "x"],
+    ["o", "d"],
+    ["n", "l", "m", "flag"],
+    [name for name in SCHEMA.names if name not in {KEY, NAME}],
+]
 OPTIONS = ParquetOptions(range_columns=STATISTICS, bloom=FilterOptions(entries=50))
 
 
@@ -118,16 +124,28 @@ def same_rows(one: pa.Table, other: pa.Table) -> None:
 
 
 def copied_and_encoded(seed: int, order: str) -> tuple[MemoryStore, BaseFileWriter, BaseFileWriter]:
-    """By `order`, a digit copies a row group of the old file, a letter encodes rows; and the same encoded anew."""
-    store = MemoryStore()
+    """By `order`, a digit copies a row group of the old file, a letter encodes rows; and the same encoded anew.
+
+    A capital copies a row group, A the first one, but for the columns that `CHANGED` draws for it.
+    """
+    store, changed = MemoryStore(), dict[str, pa.Table]()
     old = [rows(keys_of(group), seed * 10 + group) for group in range(4)]
     write(store, OLD, old)
     fresh = {letter: rows(keys_of(place), seed * 10 + place) for place, letter in enumerate("abc", start=5)}
+    for place, letter in enumerate("ABCD"):
+        chosen = CHANGED[(place + seed) % len(CHANGED)]
+        other = rows(keys_of(place), seed * 10 + 50 + place).select(chosen)
+        fresh[letter] = pa.table(
+            {name: (other if name in chosen else old[place])[name] for name in SCHEMA.names}, SCHEMA
+        )
+        changed[letter] = other
     with stored_groups(store) as stored, BaseFileWriter(store, NEW, SCHEMA, OPTIONS, {NAME: NEW}) as writer:
         assert stored is not None
         for step in order:
             if step.isdigit():
                 writer.copy(stored, int(step))
+            elif step in changed:
+                writer.copy(stored, "ABCD".index(step), changed[step])
             else:
                 writer.write(fresh[step])
     wanted = [old[int(step)] if step.isdigit() else fresh[step] for step in order]
@@ -135,7 +153,7 @@ def copied_and_encoded(seed: int, order: str) -> tuple[MemoryStore, BaseFileWrit
     return store, writer, whole
 
 
-@pytest.mark.parametrize("order", ["0123", "0a3", "ab12c", "3a", "a0b1c2", "2", "00"])
+@pytest.mark.parametrize("order", ["0123", "0a3", "ab12c", "3a", "a0b1c2", "2", "00", "ABCD", "BaD1", "Cb0A2", "D"])
 def test_a_file_is_as_if_encoded_anew(order: str) -> None:
     store, writer, whole = copied_and_encoded(len(order), order)
     found, wanted = read(store, NEW), read(store, whole.path)
@@ -174,7 +192,7 @@ def test_the_keys_of_copied_groups_are_in_the_filter_and_in_the_bounds() -> None
 
 
 def test_other_readers_read_copied_groups(tmp_path: Any) -> None:
-    store, _, whole = copied_and_encoded(3, "0a2b")
+    store, _, whole = copied_and_encoded(3, "0a2bDB")
     for path in (NEW, whole.path):
         (tmp_path / path.rpartition("/")[2]).write_bytes(store.read(path))
     new, anew = tmp_path / NEW.rpartition("/")[2], tmp_path / whole.path.rpartition("/")[2]
@@ -193,7 +211,7 @@ def test_other_readers_read_copied_groups(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("groups", "options", "schema"),
     [
-        (1, OPTIONS, SCHEMA),  # one row group
+        (1, OPTIONS, SCHEMA),  # one small row group
         (20, OPTIONS, SCHEMA),  # many more than full ones
         (2, replace(OPTIONS, has_meta=False), SCHEMA),
         (2, OPTIONS, pa.schema([*SCHEMA, ("added", pa.int32())])),

@@ -64,12 +64,16 @@ class CdcOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """The facts of one write that its workers share. `schema` has the written data columns, without meta fields."""
+    """The facts of one write that its workers share. `schema` has the data columns of the rows, without meta fields.
+
+    `whole`: all data columns of the table, if the rows of an update have only some of them.
+    """
 
     store: StoreSpec
     schema: pa.Schema
     merger: RecordMerger
     instant_time: str
+    whole: pa.Schema | None = None
     combine: bool
     """Whether rows of the batch that have the same key are merged first."""
     merge_stored: bool
@@ -86,6 +90,11 @@ class WriteContext:
     """How changes are appended to log files; None for copy-on-write tables."""
     cdc: CdcOptions | None = None
     """How the changes of rewritten base files are logged; None without change data capture."""
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        """The data columns of base files."""
+        return self.schema if self.whole is None else self.whole
 
 
 @dataclass(slots=True, kw_only=True)

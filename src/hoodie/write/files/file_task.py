@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +29,8 @@ from hoodie.format.filenames import BaseFileName, IoType, name_of, write_token
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
-from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
+from hoodie.records.differences import differing_columns
 from hoodie.records.merging.merge import Merged
 from hoodie.storage import Started, Store, open_store
 from hoodie.write.files.cdc_log import CdcLog
@@ -71,15 +74,29 @@ class _FileMerge:
         self._context = context
         self._cdc = cdc
         self._locations = locations
-        self._changes = changes
+        # The rows of an update have the columns that name the record too.
+        self._changes = changes.select([*LEADING, *context.schema.names])
         self._keys = changes[RECORD_KEY].combine_chunks()
         self._met = np.zeros(changes.num_rows, np.bool_)
         self._won = np.zeros(changes.num_rows, np.bool_)
         self._data = context.schema.names
+        self._differing: set[str] | None = None
         self._stamper = stamper
         self.updated = 0
         self.deleted = 0
         self.inserted = 0
+
+    def merge_group(self, pieces: Iterable[Piece]) -> tuple[list[pa.Table], list[str] | None]:
+        """Return the rows of a row group, and the columns in which a row changed; None if rows were deleted.
+
+        A row group that is copied has no rows here.
+        """
+        self._differing, deleted = set(), self.deleted
+        rows = [self.merge(piece.rows, piece.places) for piece in pieces if piece.rows is not None]
+        differing, self._differing = self._differing, None
+        if self.deleted > deleted:
+            return rows, None
+        return rows, [name for one in rows[:1] for name in one.column_names if name in differing]
 
     def merge(self, stored: pa.Table, places: pa.Array | None = None) -> pa.Table:
         """Return the rows that replace the rows of `stored`, in the order of `stored`; `places` as in a `Piece`."""
@@ -99,15 +116,32 @@ class _FileMerge:
         self.deleted += int(merged.deleted.sum())
         if self._cdc is not None:
             self._log(self._cdc, self._keys.take(pa.array(incoming)), older, merged)
+        replaced = stored.take(pa.array(here[merged.replaced]))
+        rows = self._stamper.new_rows(self._filled(merged.rows, replaced))
+        if self._differing is not None:
+            self._differing |= differing_columns(replaced, rows)
         source = np.arange(stored.num_rows)
-        source[here[merged.replaced]] = stored.num_rows + np.arange(merged.rows.num_rows)
+        source[here[merged.replaced]] = stored.num_rows + np.arange(rows.num_rows)
         if merged.deleted.any():
             self._locations.delete(self._keys.take(pa.array(incoming[merged.deleted])))
             source = np.delete(source, here[merged.deleted])
-        return pa.concat_tables([stored, self._stamper.new_rows(merged.rows)]).take(pa.array(source))
+        return pa.concat_tables([stored, rows]).take(pa.array(source))
+
+    def _filled(self, changes: pa.Table, stored: pa.Table) -> pa.Table:
+        """Return the rows of an update with those columns of their stored rows that it lacks, if these are read."""
+        whole = self._context.whole
+        if whole is None or any(name not in stored.column_names for name in whole.names):
+            return changes
+        names = [*LEADING, *whole.names]
+        return pa.table({name: (changes if name in changes.column_names else stored)[name] for name in names})
 
     def inserts(self) -> Iterator[pa.Table]:
-        """Yield the rows whose key no stored row has; deletes of unknown keys are skipped."""
+        """Yield the rows whose key no stored row has; deletes of unknown keys are skipped.
+
+        An update that has only some columns inserts none.
+        """
+        if self._context.whole is not None:
+            return
         kinds = np.asarray(self._changes[KIND].combine_chunks())
         new = np.flatnonzero(~self._met & (kinds == Kind.ROW))
         self.inserted += len(new)
@@ -139,7 +173,8 @@ class _FileMerge:
         """Count the changes that lost against their stored row, and the deletes that met no stored row."""
         kinds = np.asarray(self._changes[KIND].combine_chunks())
         lost = self._met & ~self._won
-        counts.ignored += int((lost | (~self._met & (kinds != Kind.ROW))).sum())
+        is_inserted = kinds == Kind.ROW if self._context.whole is None else np.zeros(len(kinds), np.bool_)
+        counts.ignored += int((lost | (~self._met & ~is_inserted)).sum())
         counts.unordered += unordered_rows(self._changes.filter(pa.array(lost)), self._context.merger)
 
     def stat(
@@ -199,6 +234,18 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
 
 
 @dataclass(frozen=True, slots=True)
+class _OldFile:
+    """The base file that is replaced. `pieces` reads its rows, as often as it is called, with the columns of `schema`.
+
+    `groups`: the row groups that can be copied; None if all rows are encoded anew. `schema` lacks the meta columns.
+    """
+
+    groups: StoredGroups | None
+    pieces: Callable[[], Iterator[Piece]]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
 class NewBaseFile:
     """Writer of a new base file for one attempt at a task."""
 
@@ -218,8 +265,8 @@ class NewBaseFile:
         if base_file is None:
             return self._write(file_id, None, changes, (), parts, announced, None)
         with _dropped_after_errors(announced), open_base_file(self.store, base_file) as opened:
-            stored, pieces = self._pieces(*opened, base_file, changes)
-            return self._write(file_id, base_file, changes, pieces(), parts, announced, stored)
+            old = self._old_file(*opened, base_file, changes)
+            return self._write(file_id, base_file, changes, old.pieces(), parts, announced, old)
 
     def merge(
         self, file_id: str, base_file: BaseFile, changes: pa.Table, parts: Iterable[pa.Table] = ()
@@ -230,35 +277,41 @@ class NewBaseFile:
         """
         announced = self._announced(file_id, base_file)
         with _dropped_after_errors(announced), open_base_file(self.store, base_file) as (parquet, source):
-            stored, pieces = self._pieces(parquet, source, base_file, changes)
+            old = self._old_file(parquet, source, base_file, changes)
             if is_newer_than_stored(parquet, self.context, base_file, changes):
-                return [self._write(file_id, base_file, changes, pieces(), parts, announced, stored)]
+                return [self._write(file_id, base_file, changes, old.pieces(), parts, announced, old)]
             lost = all_lose(self.store, parquet, self.context, base_file, changes)
             if lost is None:
-                ahead, probe = ReadAhead(pieces, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
+                ahead, probe = ReadAhead(old.pieces, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
                 if ahead.finds_change(probe):
-                    return [self._write(file_id, base_file, changes, ahead.pieces(), parts, announced, stored)]
+                    return [self._write(file_id, base_file, changes, ahead.pieces(), parts, announced, old)]
                 probe.count(self.counts)
             else:
                 lost.count(self.counts)
         announced.drop()  # the commit deletes the marker
         return []
 
-    def _pieces(
+    def _old_file(
         self, parquet: pq.ParquetFile, source: pa.NativeFile, base_file: BaseFile, changes: pa.Table
-    ) -> tuple[StoredGroups | None, Callable[[], Iterator[Piece]]]:
-        """Return what reads the stored rows, as often as it is called, and the row groups that are copied, if any."""
-        columns, stored = self.context.stored, None
-        if columns.are_in(base_file) and not columns.makes_keys and self.context.parquet.has_meta:
+    ) -> _OldFile:
+        """Return what reads the stored rows, and the row groups that are copied, if any."""
+        columns, context, stored = self.context.stored, self.context, None
+        if columns.are_in(base_file) and not columns.makes_keys and context.parquet.has_meta:
             stored = StoredGroups.of(parquet, source, self._schema, self.store.uri(base_file.path))
+        only_rows = pc.all(pc.equal(changes[KIND], int(Kind.ROW))).as_py()
+        schema = context.file_schema if stored is None or not only_rows else context.schema
+        kept = with_meta_fields(schema)
+        # All columns of stored rows stay as they are but the file name.
+        kept = kept.remove(kept.get_field_index(FILE_NAME))
 
         def read(group: int | None = None) -> Iterator[pa.Table]:
             groups = None if group is None else [group]
-            return columns.base_rows(self.store, parquet, self._kept, base_file, row_groups=groups, with_keys=True)
+            return columns.base_rows(self.store, parquet, kept, base_file, row_groups=groups, with_keys=True)
 
         if stored is None:
-            return None, lambda: whole(read())
-        return stored, TouchedGroups(stored, changes, read, self.context.merge_stored).pieces
+            return _OldFile(None, lambda: whole(read()), schema)
+        touched = TouchedGroups(stored, changes, read, context.merge_stored, known_only=context.whole is not None)
+        return _OldFile(stored, touched.pieces, schema)
 
     def _announced(self, file_id: str, base_file: BaseFile | None) -> Started:
         """Begin to write the partition's metadata and the marker, in an object store beside the read of stored rows."""
@@ -281,28 +334,23 @@ class NewBaseFile:
         pieces: Iterable[Piece],
         parts: Iterable[pa.Table],
         announced: Started,
-        copied: StoredGroups | None,
+        old: _OldFile | None,
     ) -> WriteStat:
-        """Write the file from all stored rows and the changes; row groups are `copied` from the file of before."""
+        """Write the file from the pieces of the file of before and the changes."""
         started = time.monotonic()
         store, instant_time = self.store, self.context.instant_time
         path = self._path(file_id)
         name = name_of(path)
         # A new file has rows of this instant only, and each column of one value is written by the writer.
         values = {COMMIT_TIME: instant_time, PARTITION_PATH: self.partition_path}
-        stamper = Stamper(self.context.schema, self.numbers, values if base_file else {})
+        stamper = Stamper(old.schema if old else self.context.schema, self.numbers, values if base_file else {})
         same = {FILE_NAME: name} if base_file else {**values, FILE_NAME: name}
         announced.finish()
         locations = Locations(self.entries, self.partition_path, file_id)
         with self._cdc_log(base_file) as cdc:
             merge = _FileMerge(self.context, changes, stamper, locations, cdc)
             with BaseFileWriter(store, path, self._schema, self.context.parquet, same) as writer:
-                for piece in pieces:
-                    if piece.rows is not None:
-                        writer.write(merge.merge(piece.rows, piece.places))
-                    else:
-                        assert copied is not None
-                        writer.copy(copied, piece.group)
+                _write_pieces(writer, merge, pieces, old.groups if old else None)
                 for rows in merge.inserts():
                     writer.write(rows)
                 for part in parts:
@@ -321,12 +369,27 @@ class NewBaseFile:
 
     @property
     def _schema(self) -> pa.Schema:
-        return with_meta_fields(self.context.schema)
+        return with_meta_fields(self.context.file_schema)
 
-    @property
-    def _kept(self) -> pa.Schema:
-        """The columns of stored rows that stay as they are: all but the file name."""
-        return self._schema.remove(self._schema.get_field_index(FILE_NAME))
+
+def _write_pieces(
+    writer: BaseFileWriter, merge: _FileMerge, pieces: Iterable[Piece], stored: StoredGroups | None
+) -> None:
+    """Write stored rows with their changes. Columns of a row group that do not change are copied.
+
+    Memory: the pieces of one row group.
+    """
+    for group, found in groupby(pieces, key=attrgetter("group")):
+        if group is None or stored is None:
+            for piece in found:
+                writer.write(merge.merge(piece.rows, piece.places))
+            continue
+        rows, changed = merge.merge_group(found)
+        if changed is not None:
+            writer.copy(stored, group, pa.concat_tables(rows).select(changed) if changed else None)
+            continue
+        for one in rows:
+            writer.write(one)
 
 
 @contextmanager

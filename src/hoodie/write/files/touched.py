@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -24,11 +24,12 @@ _FULL: Final = 0.5
 class Piece:
     """Stored rows to merge; `rows` is None if the row group `group` is copied.
 
+    The pieces of one row group follow each other. `group` is None if their rows are encoded with those of other groups.
     `places`: for each row the place of its key among the changes, null for other rows; None if it is not known yet.
     """
 
     rows: pa.Table | None
-    group: int = -1
+    group: int | None = None
     places: pa.Array | None = None
 
     @property
@@ -47,13 +48,14 @@ class TouchedGroups:
     """The row groups of a base file beside the changes of its file group.
 
     `read` reads the rows of a row group. `looks_up`: whether changes are merged with the stored row of their key;
-    otherwise all of them are inserts. Memory: one row group.
+    otherwise all of them are inserts. `known_only`: none of them is an insert. Memory: one row group.
     """
 
     stored: StoredGroups
     changes: pa.Table
     read: Callable[[int], Iterator[pa.Table]]
     looks_up: bool
+    known_only: bool = False
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces of the file, in the order of its rows. Raises: CorruptFileError."""
@@ -63,8 +65,8 @@ class TouchedGroups:
         total, last_is_small = sum(counts), counts[-1] < _FULL * max(counts)
         for group, count in enumerate(counts):
             pieces = self._with_changes(group, keys, met, count / total) if self.looks_up else None
-            if pieces is None and group == len(counts) - 1 and last_is_small and self._has_inserts(met):
-                pieces = [*whole(self.read(group))]
+            if group == len(counts) - 1 and last_is_small and self._has_inserts(met):
+                pieces = [replace(piece, group=None) for piece in pieces or whole(self.read(group))]
             yield from [Piece(None, group)] if pieces is None else pieces
 
     def _with_changes(self, group: int, keys: pa.Array, met: npt.NDArray[np.bool_], share: float) -> list[Piece] | None:
@@ -88,5 +90,7 @@ class TouchedGroups:
         return pieces
 
     def _has_inserts(self, met: npt.NDArray[np.bool_]) -> bool:
+        if self.known_only:
+            return False
         kinds = np.asarray(self.changes[KIND].combine_chunks())
         return bool((~met & (kinds == Kind.ROW)).any())
