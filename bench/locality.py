@@ -25,6 +25,9 @@ from bench.settings import Settings, machine
 LANES = ("hoodie", "delta-rs")
 FEW = 100
 """Rows of a small change, spread over all files."""
+WIDE = 100
+"""Columns of the wide table, which has a tenth of the rows."""
+WIDE_UPDATE = f"update of 1 of {WIDE} columns in 10% of the rows"
 Change = Callable[[Path], object]
 
 
@@ -46,7 +49,8 @@ def render(result: Mapping[str, Any]) -> str:
     rows = [[change, *(seconds_text(lanes[lane][change]) for lane in LANES)] for change in lanes[LANES[0]]]
     title = (
         f"CPU seconds of one change of a copy-on-write table of {result['rows']:,} rows of eleven columns (index "
-        f"`simple`), in process, each with a new handle, median (range) of {result['repeats']}, "
+        f"`simple`; the wide table has {WIDE} columns and a tenth of the rows), in process, each with a new handle, "
+        f"median (range) of {result['repeats']}, "
         f"{machine_line(result['machine'])}"
     )
     return "\n".join([title, "", table(["", *LANES], rows), ""])
@@ -67,6 +71,14 @@ def rows_of(numbers: Numbers, ts: int) -> pa.Table:
     )
 
 
+def wide_rows_of(count: int) -> pa.Table:
+    """Return rows of many columns."""
+    random = np.random.default_rng(1)
+    columns = {f"c{place}": random.random(count) for place in range(WIDE - 3)}
+    keys = pa.array([f"k{number:010d}" for number in range(count)])
+    return pa.table({"id": keys, "ts": np.ones(count, np.int64), "n": random.integers(0, 1000, count), **columns})
+
+
 def _changes(lane: str, rows: int) -> dict[str, Change]:
     random = np.random.default_rng(0)
     few = np.sort(random.choice(rows, FEW, replace=False))
@@ -82,6 +94,7 @@ def _changes(lane: str, rows: int) -> dict[str, Change]:
         "delete of 1 key": lambda path: delete(path, keys[:1]),
         f"delete of {FEW} keys all over": lambda path: delete(path, keys),
         **{name: (lambda path, batch=batch: upsert(path, batch)) for name, batch in batches.items()},
+        WIDE_UPDATE: _update_delta if lane == "delta-rs" else _update,
     }
 
 
@@ -91,6 +104,16 @@ def _upsert(path: Path, batch: pa.Table) -> object:
 
 def _delete(path: Path, keys: list[str]) -> object:
     return hoodie.open(path, spark=False).delete(keys)
+
+
+def _update(path: Path) -> object:
+    return hoodie.open(path, spark=False).update({"c1": "c1 + 1"}, "n % 10 = 0")
+
+
+def _update_delta(path: Path) -> object:
+    from deltalake import DeltaTable
+
+    return DeltaTable(path).update(updates={"c1": "c1 + 1"}, predicate="n % 10 = 0")
 
 
 def _upsert_delta(path: Path, batch: pa.Table) -> object:
@@ -106,8 +129,7 @@ def _delete_delta(path: Path, keys: list[str]) -> object:
     return DeltaTable(path).delete(f"id IN ({', '.join(map(repr, keys))})")
 
 
-def _create(lane: str, folder: Path, rows: int) -> None:
-    data = rows_of(np.arange(rows), 1)
+def _create(lane: str, folder: Path, data: pa.Table) -> None:
     if lane == "delta-rs":
         from deltalake import write_deltalake
 
@@ -120,12 +142,13 @@ def _create(lane: str, folder: Path, rows: int) -> None:
 def measure(folder: Path, lane: str, rows: int, repeats: int) -> dict[str, list[float]]:
     """Return the CPU seconds of each change of a fresh copy; the first change of the process does not count."""
     shutil.rmtree(folder, ignore_errors=True)
-    whole, copied = folder / "whole", folder / "copied"
-    _create(lane, whole, rows)
+    whole, wide, copied = folder / "whole", folder / "wide", folder / "copied"
+    _create(lane, whole, rows_of(np.arange(rows), 1))
+    _create(lane, wide, wide_rows_of(rows // 10))
     seconds: dict[str, list[float]] = {}
     for number in range(repeats + 1):
         for name, change in _changes(lane, rows).items():
-            shutil.copytree(whole, copied)
+            shutil.copytree(wide if name == WIDE_UPDATE else whole, copied)
             started = time.process_time()
             change(copied)
             if number:
