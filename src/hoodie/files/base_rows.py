@@ -58,6 +58,12 @@ class BaseRows:
         """Yield the rows with the columns that a merge needs; `keys` are the logged keys, None if not known."""
         return self._rows(self._read.schema_of(self._read.merged_columns), keys, is_merged=True)
 
+    def of_group(self, parquet: pq.ParquetFile, number: int) -> Iterator[pa.Table]:
+        """Yield the rows of one row group of the open base file, with the columns that a merge needs."""
+        assert self._base is not None
+        stored = self._read.stored
+        yield from stored.base_rows(self._store, parquet, self.schema, self._base, row_groups=[number], with_keys=True)
+
     def _rows(self, compared: pa.Schema, keys: pa.ChunkedArray | None, *, is_merged: bool) -> Iterator[pa.Table]:
         """Yield rows; row groups are skipped if the file has the columns `compared` with the table's types."""
         if self._base is None:

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from hoodie.files.logs.log_scan import FoundBlock, ScanRule, scan_blocks
 from hoodie.files.merge_results import POSITION, LoggedRows, MergeResult, SliceRows, SplitRows, SupersededRows
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
+from hoodie.files.stored_groups import LIKELY_KEYS, StoredGroups
 from hoodie.records.change import KIND, RECORD_KEY
 from hoodie.records.keys.sorting import HASH_END, KeyLookup, spread
 from hoodie.records.merging.fold import FoldRule, LogFold, is_row, resolve
@@ -32,6 +34,7 @@ __all__ = [
     "SliceRead",
     "deleted_keys",
     "logged_keys",
+    "merge_or_copy",
     "read_file_slice",
     "read_logged_rows",
     "split_slice",
@@ -63,6 +66,17 @@ def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Gen
         UnsupportedError: logged rows without record keys, or blocks of a kind that this release does not read.
     """
     return _read(store, file_slice, read, SliceRows)
+
+
+def merge_or_copy(
+    store: Store, file_slice: FileSlice, read: SliceRead, groups: StoredGroups
+) -> Generator[pa.Table | int, None, None]:
+    """Yield the rows of `read_file_slice`, but the number of a row group of the base file if no log has a key of it.
+
+    `groups` are those of the base file of the slice; the caller copies them. If the logs do not fit into
+    `read.memory_bytes`, all rows are yielded. Memory and errors: as `read_file_slice`.
+    """
+    return _read(store, file_slice, read, SliceRows, groups)
 
 
 def read_logged_rows(store: Store, file_slice: FileSlice, read: SliceRead) -> Generator[pa.Table, None, None]:
@@ -100,14 +114,20 @@ def split_slice(
 
 
 def _read(
-    store: Store, file_slice: FileSlice, read: SliceRead, result_of: Callable[[SliceRead, FoldRule], MergeResult]
-) -> Generator[pa.Table, None, None]:
+    store: Store,
+    file_slice: FileSlice,
+    read: SliceRead,
+    result_of: Callable[[SliceRead, FoldRule], MergeResult],
+    groups: StoredGroups | None = None,
+) -> Generator[Any, None, None]:
     blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
     rule = replace(read.fold_rule, is_partial=any(block.is_partial for block in blocks))
     result = result_of(read, rule)
     base = BaseRows(store, file_slice, read, rule, result)
     if not blocks:
-        if result.has_base_rows:
+        if groups is not None:
+            yield from range(groups.metadata.num_row_groups)
+        elif result.has_base_rows:
             yield from base.unmerged()
         return
     reader = VersionReader(store, read, is_partial=rule.is_partial)
@@ -118,7 +138,11 @@ def _read(
             yield from _merge_spilled(reader, logs, blocks[number + 1 :], base, read, result)
             return
     versions = logs.result()
-    yield from _Merge(versions, rule, result).rows(base.beside(versions[RECORD_KEY]))
+    merge = _Merge(versions, rule, result)
+    if groups is None:
+        yield from merge.rows(base.beside(versions[RECORD_KEY]))
+    else:
+        yield from merge.rows_or_groups(base, groups)
 
 
 def deleted_keys(store: Store, file_slice: FileSlice, read: SliceRead, *, in_order: bool = True) -> pa.StringArray:
@@ -178,6 +202,26 @@ class _Merge:
         """Yield the result: first for the rows of the base file, then for the rows whose keys are only in logs."""
         for stored in base:
             yield from self._merge(stored)
+        yield from self._added()
+
+    def rows_or_groups(self, base: BaseRows, groups: StoredGroups) -> Iterator[pa.Table | int]:
+        """Yield as `rows`; the number of a row group without a key of the logs."""
+        for number in range(groups.metadata.num_row_groups):
+            if not self._touches(groups, number):
+                yield number
+                continue
+            for stored in base.of_group(groups.parquet, number):
+                yield from self._merge(stored)
+        yield from self._added()
+
+    def _touches(self, groups: StoredGroups, number: int) -> bool:
+        """Return whether the logs have a key of a row group; its keys are not read if that is likely."""
+        candidates = groups.may_hold(number, self._versions[RECORD_KEY])
+        if not candidates or candidates * groups.rows(number) >= LIKELY_KEYS * groups.metadata.num_rows:
+            return candidates > 0
+        return len(self._lookup.find(groups.column(number, RECORD_KEY))[0]) > 0
+
+    def _added(self) -> Iterator[pa.Table]:
         kinds = np.asarray(self._versions[KIND].combine_chunks())
         new = np.flatnonzero(~self._met & is_row(kinds))
         for start in range(0, len(new), _BATCH_ROWS):

@@ -21,6 +21,8 @@ from hoodie.format.parquet_footer import Chunk, Footer, damage_of_pages, footer_
 from hoodie.records.change import RECORD_KEY
 
 _TRAILER_BYTES: Final = 8
+LIKELY_KEYS: Final = 4
+"""If so many changed keys are expected in a row group, it is read at once; otherwise its keys are read first."""
 _MANY_CHUNKS, _TINY_CHUNK_BYTES = 2000, 16 * 1024
 """Of many column chunks that are tiny, the entries of the footer cost more than to encode them anew."""
 _SINGLE_BYTES_MIN: Final = 1024 * 1024

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,10 +14,11 @@ from hoodie.engine import TaskContext
 from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.files.base_file import BaseFileWriter, ParquetOptions, open_base_file
 from hoodie.files.markers import write_marker
-from hoodie.files.merged_slice import SliceRead, read_file_slice
+from hoodie.files.merged_slice import SliceRead, merge_or_copy, read_file_slice
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import FileSlice, join_path
 from hoodie.files.stamping import FILE_NAME
+from hoodie.files.stored_groups import StoredGroups
 from hoodie.format.filenames import BaseFileName, IoType, write_token
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.records.change import RECORD_KEY
@@ -29,7 +32,7 @@ class CompactSlice:
     """Callable for `Engine.run`: compact one file slice. Picklable if the merge function is picklable.
 
     `number` makes the file names differ from those of other attempts at the same compaction. `without`: rows with these
-    record keys are left out. Memory: the memory of
+    record keys are left out. Row groups whose keys no log has are copied (decision 22). Memory: the memory of
     `read_file_slice` and one row group of the new file, independent of the slice's size.
     """
 
@@ -57,20 +60,48 @@ class CompactSlice:
         same = {FILE_NAME: name}
         schema, logged = self.read.schema, _LoggedRows(task)
         try:
-            with explained(store.uri(path)), BaseFileWriter(store, path, schema, self.parquet, same) as writer:
-                for rows in read_file_slice(store, task, self.read):
-                    kept = rows
-                    if self.without is not None:
-                        kept = rows.filter(pc.invert(pc.is_in(rows[RECORD_KEY], value_set=self.without)))
-                    logged.count(kept)
-                    writer.write(kept)
+            with (
+                explained(store.uri(path)),
+                self._base(store, task) as (stored, groups),
+                BaseFileWriter(store, path, schema, self.parquet, same) as writer,
+            ):
+                for found in self._merged(store, task, groups):
+                    if groups is not None and isinstance(found, int):
+                        writer.copy(groups, found)
+                        continue
+                    logged.count(found)
+                    writer.write(found)
         except MissingFileError as error:
             raise CorruptFileError(
                 f"the compaction plan {self.instant_time} names a file that does not exist ({error}); restore the "
                 "file, or give up its rows with t.repair(accept_loss=…), which executes the plan without it",
                 path=store.uri(task.partition_path),
             ) from error
-        return _stat(store, task, path, writer, logged, started)
+        return _stat(task, stored, path, writer, logged, started)
+
+    @contextmanager
+    def _base(self, store: Store, task: FileSlice) -> Iterator[tuple[int, StoredGroups | None]]:
+        """Open the base file; yield its number of rows, and its row groups if the new file can take some of them."""
+        base, stored = task.base_file, self.read.stored
+        if base is None:
+            yield 0, None
+            return
+        copies = self.without is None and self.parquet.has_meta and stored.are_in(base) and not stored.makes_keys
+        with open_base_file(store, base) as (parquet, source):
+            where = store.uri(base.path)
+            groups = StoredGroups.of(parquet, source, self.read.schema, where) if copies else None
+            yield parquet.metadata.num_rows, groups
+
+    def _merged(self, store: Store, task: FileSlice, groups: StoredGroups | None) -> Iterator[pa.Table | int]:
+        """Yield the rows of the slice, and the numbers of row groups to copy."""
+        if groups is not None:
+            yield from merge_or_copy(store, task, self.read, groups)
+            return
+        for rows in read_file_slice(store, task, self.read):
+            if self.without is None:
+                yield rows
+            else:
+                yield rows.filter(pc.invert(pc.is_in(rows[RECORD_KEY], value_set=self.without)))
 
 
 class _LoggedRows:
@@ -96,18 +127,14 @@ class _LoggedRows:
 
 
 def _stat(
-    store: Store, task: FileSlice, path: str, writer: BaseFileWriter, logged: _LoggedRows, started: float
+    task: FileSlice, stored: int, path: str, writer: BaseFileWriter, logged: _LoggedRows, started: float
 ) -> WriteStat:
-    """Return the write statistic of the new file.
+    """Return the write statistic of the new file; the base file of before had `stored` rows.
 
     Inserts, updates and deletes are estimated from row counts; the effect of each logged row is not counted. If a slice
     has a base file, its logged rows mostly are updates and deletes, because inserts mostly create new file groups.
     """
     base = task.base_file
-    stored = 0
-    if base is not None:
-        with open_base_file(store, base) as (file, _):
-            stored = file.metadata.num_rows
     inserted = max(0, writer.rows - stored)
     deleted = max(0, stored - writer.rows)
     updated = max(0, logged.rows - inserted)

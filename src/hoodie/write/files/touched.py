@@ -11,11 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.files.stored_groups import StoredGroups
+from hoodie.files.stored_groups import LIKELY_KEYS, StoredGroups
 from hoodie.records.change import KIND, RECORD_KEY, Kind
 
-_LIKELY: Final = 4
-"""If so many changed keys are expected in a row group, it is read at once; otherwise its keys are read first."""
 _FULL: Final = 0.5
 """Inserts are added to the last row group if it has less than this share of the rows of the greatest one."""
 
@@ -74,7 +72,7 @@ class TouchedGroups:
         candidates = self.stored.may_hold(group, keys)
         if not candidates:
             return None
-        rows = [*self.read(group)] if candidates * share >= _LIKELY else None
+        rows = [*self.read(group)] if candidates * share >= LIKELY_KEYS else None
         if rows is None:
             stored = self.stored.column(group, RECORD_KEY)
         else:
