@@ -40,7 +40,9 @@ from bench.settings import (
     ALL_MEASURED,
     AUTOMATIC_KEYS,
     BLOOM,
+    IN_PROCESS_LANES,
     INDEXES,
+    JVM_LANES,
     MANY_FILES,
     MEASURED,
     MERGE_ON_READ,
@@ -61,7 +63,7 @@ class Part:
     """A part of the benchmark.
 
     Its result is one mapping, or one mapping for each size if `has_sizes`. `minutes` is an estimate for the default
-    sizes.
+    sizes on two cores; `headline` is that of a part of the headline, with the lanes of `HEADLINE_LANES`.
     """
 
     name: str
@@ -70,10 +72,16 @@ class Part:
     render: Callable[[Mapping[str, Any]], str]
     page: Path
     has_sizes: bool = False
+    headline: int | None = None
 
     def file_name(self, result: Mapping[str, Any]) -> str:
         """Return the name of the file with a result, without extension."""
         return f"{self.name}-{result['rows']}" if self.has_sizes else self.name
+
+    def names(self, file_name: str) -> bool:
+        """Return whether a file has a result of this part, by its name without extension."""
+        name, _, size = file_name.rpartition("-") if self.has_sizes else (file_name, "", "0")
+        return name == self.name and size.isdigit() and self.name != "summary"
 
 
 def _one(run: Callable[[Settings], Result]) -> Callable[[Settings], list[Result]]:
@@ -82,16 +90,16 @@ def _one(run: Callable[[Settings], Result]) -> Callable[[Settings], list[Result]
 
 PARTS = (
     Part("copy-on-write", 13, stories.copy_on_write, table.render, ALL_MEASURED, has_sizes=True),
-    Part("record", 9, stories.record, table.render_record, ALL_MEASURED, has_sizes=True),
-    Part("merge-on-read", 9, stories.merge_on_read, table.render_merge_on_read, ALL_MEASURED, has_sizes=True),
-    Part("in-process", 2, stories.in_process, table.render_in_process, ALL_MEASURED, has_sizes=True),
+    Part("record", 9, stories.record, table.render_record, ALL_MEASURED, has_sizes=True, headline=7),
+    Part("merge-on-read", 9, stories.merge_on_read, table.render_merge_on_read, ALL_MEASURED, True, headline=7),
+    Part("in-process", 2, stories.in_process, table.render_in_process, ALL_MEASURED, True, headline=2),
     Part("spark-path", 20, stories.spark_path, table.render_spark_path, ALL_MEASURED, has_sizes=True),
     Part("surfaces", 12, _one(surfaces.run), surfaces.render, ALL_MEASURED),
     Part("frames", 5, _one(frames.run), frames.render, READING),
     Part("wide", 4, _one(wide.run), wide.render, ALL_MEASURED),
-    Part("locality", 2, _one(locality.run), locality.render, ALL_MEASURED),
+    Part("locality", 2, _one(locality.run), locality.render, ALL_MEASURED, headline=2),
     Part("requests", 1, _one(commit_requests.run), commit_requests.render, ALL_MEASURED),
-    Part("cloud", 1, _one(cloud.run), cloud.render, STORAGE),
+    Part("cloud", 1, _one(cloud.run), cloud.render, STORAGE, headline=1),
     Part("merge-memory", 2, _one(merge_memory.run), merge_memory.render, MERGE_ON_READ),
     Part("merged-reads", 10, _one(merged_reads.run), merged_reads.render, MERGE_ON_READ),
     Part("commits-logs", 4, _one(commits.run_with_logs), commits.render, MERGE_ON_READ),
@@ -110,5 +118,8 @@ PARTS = (
     Part("skew", 3, _one(skew.run), skew.render, BLOOM),
     Part("bloom", 1, _one(bloom.run), bloom.render, INDEXES),
     Part("commits", 4, _one(commits.run), commits.render, MEASURED),
-    Part("summary", 0, _one(summary.run), summary.render, README),
+    Part("summary", 0, _one(summary.run), summary.render, README, headline=0),
 )
+
+HEADLINE_LANES = ("parquet", "parquet-partitioned", "hoodie-record/4", "hoodie-mor/4", *IN_PROCESS_LANES, *JVM_LANES)
+"""The lanes of the stories in the headline: the newest Spark, and JVM Hudi on the newest Spark that it supports."""

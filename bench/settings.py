@@ -46,6 +46,8 @@ SPARK_PATH_LANES = (
 )
 MERGE_ON_READ_LANES = ("parquet", "hoodie-mor/4", "hoodie-mor/3.5", "hudi-jvm-mor/3.5")
 
+JVM_LANES = ("hudi-jvm-record/3.5", "hudi-jvm-mor/3.5")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -191,11 +193,11 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "load_before": os.getloadavg()[0],
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
+        "commit": commit(),
     }
 
 
-def _commit() -> str | None:
+def commit() -> str | None:
     """Return the commit of the checkout; None where git does not know it."""
     try:
         found = subprocess.run(

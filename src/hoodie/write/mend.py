@@ -5,9 +5,11 @@ All of it is derived from the data, so that no row can be lost: the metadata tab
 
 from __future__ import annotations
 
+from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call, Wait
 from hoodie.commit.data_commit import REBUILT_NOTE
 from hoodie.commit.metadata_table import lost_partitions
+from hoodie.commit.rollback import dead_writes
 from hoodie.config import indexes
 from hoodie.errors import MetadataPartitionMissingError, MetadataTableMissingError
 from hoodie.index import RECORD, index_of_view, lost_record_index
@@ -25,17 +27,35 @@ def mend(call: Call, view: TableView, *, looks_up: bool = False) -> tuple[TableV
 
     Mended are metadata partitions that a restore by the JVM emptied, a record index that is missing although the
     properties require one, and builds whose process died. If the write looks up keys, also a metadata table or a record
-    index whose files are missing: the look-up uses the answer that is read here. Other writes notice that when they
-    commit. Their commit builds the metadata table anew, and `mend` is called again after it.
+    index whose files are missing, or which the rollback of a dead write drops: the look-up uses the answer that is read
+    here. Other writes notice that when they commit. Their commit builds the metadata table anew, and `mend` is called
+    again after it.
 
     An index that cannot be built now is no error: the notes say why, and keys are looked up in the data files.
     """
     notes: _Notes = ()
-    for step in (_emptied_partitions, _lost_index, *((_missing_files,) if looks_up else ())):
+    before, after = ((_dead_writes,), (_missing_files,)) if looks_up else ((), ())
+    for step in (*before, _emptied_partitions, _lost_index, *after):
         done = step(call, view)
         if done is not None:
             notes, view = (*notes, *done), TableView.load(call.state)
     return view, notes
+
+
+def _dead_writes(call: Call, view: TableView) -> _Notes | None:
+    """Roll back the dead writes of a table with a record index; None if there are none.
+
+    The rollback may drop the metadata table. In the begin of the write that would be too late: its keys are staged.
+    """
+    if index_of_view(view) is not RECORD or not _has_dead_writes(view):
+        return None
+    with call.state.table_lock(call.properties) as lock:
+        return tuple(done.note for done in prepare_table(call.state, lock, call.properties)[1])
+
+
+def _has_dead_writes(view: TableView) -> bool:
+    pending = view.timeline.pending().instants
+    return any(found.action is Action.ROLLBACK for found in pending) or bool(pending and dead_writes(view))
 
 
 def _emptied_partitions(call: Call, view: TableView) -> _Notes | None:
