@@ -24,7 +24,8 @@ from bench import (
     tagging,
 )
 from bench.markdown import put_section, seconds_text
-from bench.settings import Settings
+from bench.parts import HEADLINE_LANES, PARTS
+from bench.settings import IN_PROCESS_LANES, MERGE_ON_READ_LANES, RECORD_LANES, Settings
 from bench.table import render, render_record, render_spark_path
 
 MACHINE = {"cores": 2, "memory_gib": 23.5, "when": "2026-11-21T17:11:03+00:00", "commit": "1a2b3c4d"}
@@ -282,3 +283,22 @@ def test_the_summary_divides_the_times_of_others_by_ours_and_needs_three_stories
     assert "0.5x (bulk insert)" in lines[2]
     assert "1.0x (upsert, merge-on-read)" in lines[2]
     assert "0.2x (snapshot, 10% in logs)" in lines[3]
+
+
+def test_the_headline_has_what_the_summary_needs() -> None:
+    assert sum(part.headline or 0 for part in PARTS) <= 20
+    assert {"record", "merge-on-read", "in-process", "summary"} <= {p.name for p in PARTS if p.headline is not None}
+    assert set(HEADLINE_LANES) <= {*RECORD_LANES, *MERGE_ON_READ_LANES, *IN_PROCESS_LANES}
+
+
+def test_results_belong_to_one_part() -> None:
+    names = [
+        "record-1000000",
+        "merge-on-read-1000000",
+        "merge-memory",
+        "commits",
+        "commits-logs",
+        "spark-path-10000000",
+    ]
+    found = [[part.name for part in PARTS if part.names(name)] for name in names]
+    assert found == [["record"], ["merge-on-read"], ["merge-memory"], ["commits"], ["commits-logs"], ["spark-path"]]

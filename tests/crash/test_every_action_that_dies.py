@@ -85,6 +85,20 @@ def test_a_rollback_of_version_6_dies_before_it_deletes_the_markers() -> None:
     check_recovery(cell, start, place)
 
 
+def test_a_write_succeeds_after_a_rollback_that_drops_the_record_index() -> None:
+    """Found by a seed: the write that rolled back the dead one was refused, as its keys were staged for the index."""
+    cell = next(one for one in CELLS if str(one) == "drop of statistics, merge_on_read, record, version 6")
+    start = prepared(cell)
+    run_until(start, cell.action.act, 2)
+    forget_all()
+    come = partial(recover, cell, writes_first=True)
+    calls = run_until(copy_of(start), come, None).calls
+    place = next(number for number, call in enumerate(calls, 1) if call.path.endswith(".deltacommit"))
+    assert run_until(start, come, place).crashed
+    forget_all()
+    check_recovery(cell, start, place)
+
+
 @pytest.mark.parametrize("kind", ["copy_on_write, simple", "merge_on_read, global_bloom, version 6"])
 def test_a_rollback_by_name_completes_the_rollback_that_was_begun(kind: str) -> None:
     """Found by a seed: a second rollback of the instant left a log file of the first one that no listing names."""
