@@ -9,6 +9,7 @@ from hoodie.arguments import check_methods
 from hoodie.table.context import TableContext, Text
 
 if TYPE_CHECKING:
+    from hoodie.commit.call import Call
     from hoodie.results import Report, ServiceResult
     from hoodie.services.cleaning.clean import CleanResult
     from hoodie.services.clustering.clustering import PendingClusterings
@@ -524,8 +525,15 @@ class TableServices:
         from hoodie.services.runner import ServiceChoice, ServiceRunner
 
         choice = ServiceChoice(names=names, services=all_services(coordinator_of(coordinator), schedule=schedule))
-        call = self._context.service(properties)
+        call = self._background_call(properties)
         return ServiceRunner(call, choice, interval_seconds=interval, report=report, on_error=on_error)
+
+    def _background_call(self, properties: Text | None) -> Call:
+        """Return the call of a thread. Wrong options are errors here, not in the first round."""
+        from hoodie.format.table.call_options import check_call_options
+
+        check_call_options(properties or {}, self._context.state.last_config())
+        return self._context.service(properties)
 
     def compactor(
         self,
@@ -558,7 +566,7 @@ class TableServices:
         from hoodie.services.runner import Compactor
 
         return Compactor(
-            self._context.service(properties),
+            self._background_call(properties),
             coordinator=coordinator_of(coordinator),
             interval_seconds=interval,
             schedule=schedule,

@@ -18,7 +18,7 @@ from hoodie.commit.pending import request
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config import compaction
 from hoodie.engine import TaskContext
-from hoodie.errors import UnsupportedError
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.column_ranges import rows_ranges
 from hoodie.files.compaction_operation import operation_of
 from hoodie.files.logs.log_file import LogFileWriter, delete_blocks
@@ -56,8 +56,10 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
     skipped: JVM engines cannot log-compact them. Slices with more than 64 MiB of log files are skipped too.
     `compact(…, instant)` executes the plan.
 
-    Raises: as `schedule_compaction`.
+    Raises: as `schedule_compaction`; InvalidConfigError if `blocks_min` is not positive.
     """
+    if blocks_min is not None and blocks_min < 1:
+        raise InvalidConfigError(f"blocks_min is {blocks_min}: expected at least 1 log block")
     view = TableView.load(state)
     check_compactable(view)
     if not view.config.version.has_log_compaction:

@@ -35,12 +35,18 @@ def test_wrong_options_are_refused_before_anything_is_touched(properties: dict[s
     calls: list[Callable[[], object]] = [
         lambda: table.schedule_compaction(properties=properties),
         lambda: table.compact(properties=properties),
-        lambda: table.compactor(properties=properties).run_once(),
+        lambda: table.compactor(properties=properties),
+        lambda: table.services(properties=properties),
     ]
     for call in calls:
         with pytest.raises(InvalidConfigError, match=message):
             call()
     assert contents(table.view().store) == before
+
+
+def test_a_log_compaction_needs_blocks() -> None:
+    with pytest.raises(InvalidConfigError, match="blocks_min is 0: expected at least 1"):
+        logged_table().schedule_log_compaction(blocks_min=0)
 
 
 def test_a_compactor_with_an_unknown_option_is_not_made() -> None:
