@@ -228,8 +228,8 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
 
 
 _MOVES_PARTS: Final = (
-    "update: records would move from the partition in which they are stored to that of their columns, as an option "
-    f"says; set {writes.PARTIAL_UPDATES.key}=never to write whole rows; nothing was committed"
+    "update: the columns of some records name another partition than the one that stores them, so that the records "
+    f"would move; set {writes.PARTIAL_UPDATES.key}=never to write whole rows; nothing was committed"
 )
 
 

@@ -130,10 +130,10 @@ class _FileMerge:
     def _filled(self, changes: pa.Table, stored: pa.Table) -> pa.Table:
         """Return the rows of an update with those columns of their stored rows that it lacks, if these are read."""
         whole = self._context.whole
-        if whole is None or any(name not in stored.column_names for name in whole.names):
+        if whole is None or set(whole.names) - set(stored.column_names):
             return changes
-        names = [*LEADING, *whole.names]
-        return pa.table({name: (changes if name in changes.column_names else stored)[name] for name in names})
+        changed = set(changes.column_names)
+        return pa.table({name: (changes if name in changed else stored)[name] for name in (*LEADING, *whole.names)})
 
     def inserts(self) -> Iterator[pa.Table]:
         """Yield the rows whose key no stored row has; deletes of unknown keys are skipped.
