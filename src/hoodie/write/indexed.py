@@ -228,8 +228,8 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
 
 
 _MOVES_PARTS: Final = (
-    "update: the columns of some records name another partition than the one that stores them, so that the records "
-    f"would move; set {writes.PARTIAL_UPDATES.key}=never to write whole rows; nothing was committed"
+    "update: some records are stored in another partition than their columns name, so that the records would move; "
+    f"set {writes.PARTIAL_UPDATES.key}=never to write whole rows; nothing was committed"
 )
 
 
