@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow.compute import Expression
 
 from hoodie.arguments import check_methods
-from hoodie.engine import LocalEngine, TaskContext
 from hoodie.engine.ahead import reader_of
 from hoodie.errors import SchemaMismatchError, UnsupportedError
-from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.read.arrow_filter import columns_of, translated
 from hoodie.read.batches import read_batches
@@ -22,11 +20,9 @@ from hoodie.read.chosen_columns import checked_columns
 from hoodie.read.local import SliceScan, count_rows, first_of
 from hoodie.read.plan import ScanPlan, plan_scan, scan_schema
 from hoodie.read.times import When
+from hoodie.storage import StoreSpec
 from hoodie.view.table_view import TableView
 
-_PLAIN_FILES_MAX: Final = 64
-"""Of more files, other readers read each footer in each query; our plans leave out whole files without reading them."""
-_PATTERN: Final = frozenset("*?[]{}\\")
 
 
 @check_methods
@@ -78,13 +74,30 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
     It plans each scan: partitions, file groups and row groups that a filter excludes are not read. It has no fragments.
     """
 
-    def __init__(self, view: TableView, *, as_of: When | None = None, kind: str = "snapshot") -> None:
+    def __init__(
+        self,
+        view: TableView,
+        *,
+        as_of: When | None = None,
+        kind: str = "snapshot",
+        left_out: frozenset[BaseFile] = frozenset(),
+    ) -> None:
+        """`left_out`: base files without log files whose rows the dataset does not have."""
         # pyarrow's class has no constructor: its methods that need one are overridden below.
-        self._view, self._as_of, self._kind = view, as_of, kind
+        self._view, self._as_of, self._kind, self._left_out = view, as_of, kind, left_out
         self._schema = scan_schema(view, as_of=as_of, kind=kind)
 
     def __repr__(self) -> str:
         return f"<TableDataset of {self._view.store.uri('')}>"
+
+    @property
+    def spec(self) -> StoreSpec:
+        """The folder of the table."""
+        return self._view.store.spec
+
+    def without(self, files: Any) -> TableDataset:
+        """Return the dataset of the other file slices; `files` are base files of slices without log files."""
+        return TableDataset(self._view, as_of=self._as_of, kind=self._kind, left_out=frozenset(files))
 
     @property
     def schema(self) -> pa.Schema:
@@ -118,45 +131,19 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
         names = () if no_columns else checked_columns(self.schema, columns)
         # A scan has at least one column: batches without columns are made of it.
         kept = names or tuple(self.schema.names[:1])
-        plan = self._planned(filter, kept)
+        plan = self.planned(filter, kept)
         scan = SliceScan.of(plan)
         if filter is not None:
             scan = replace(scan, columns=kept, exact=None, also=filter)
         return TableScanner(plan, scan, names, batch_size)
 
-    def may_match(
-        self, filter: Expression | None, columns: Sequence[str], batch_rows: int | None = None
-    ) -> pa.RecordBatchReader:
-        """Return the rows of the partitions, file groups and row groups that the filter leaves; rows are not filtered.
+    def planned(self, filter: Expression | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
+        """Return the scan of the partitions and file groups that a filter leaves.
 
-        `filter` is read as SQL, in which NaN is greater than all numbers.
+        The filter is read as SQL, in which NaN is greater than all numbers; the scan need not filter all rows.
+
+        Raises: as `plan_scan`; SchemaMismatchError for a filter that does not fit the columns.
         """
-        plan = self._planned(filter, columns)
-        return read_batches(plan, batch_rows, scan=replace(SliceScan.of(plan), columns=tuple(columns), exact=None))
-
-    def plain_files(self) -> list[str] | None:
-        """Return the paths of the files if readers of Parquet may read them without us; else None.
-
-        They may if the files are local and few, no log file changes their rows, and their columns are those of the
-        table, in its order, with its types, and not nested: readers differ in older forms of lists. DuckDB and Polars
-        read files two to five times as fast as batches; they do not compare checksums of pages.
-
-        Lists the files of a local table without nested columns, and reads the footer of each, if they are few. Raises:
-        as `plan_scan`; MissingFileError, CorruptFileError.
-        """
-        folder = self._view.store.spec.uri
-        schema = scan_schema(self._view, as_of=self._as_of, kind=self._kind)
-        if not folder.startswith("/") or any(pa.types.is_nested(child.type) for child in schema):
-            return None
-        plan = plan_scan(self._view, as_of=self._as_of, kind=self._kind)
-        if plan.merged or not 0 < len(plan.slices) <= _PLAIN_FILES_MAX:
-            return None
-        paths = [f"{folder}/{file.path}" for file in plan.files]
-        if any(_PATTERN & set(path) for path in paths):
-            return None
-        return paths if _all_as_table(plan, plan.files) else None
-
-    def _planned(self, filter: Expression | None, columns: Sequence[str]) -> ScanPlan:
         where = None
         if filter is not None:
             try:
@@ -166,10 +153,14 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
                 raise SchemaMismatchError(f"filter={filter}: {expected} ({error})") from error
             from hoodie.records.condition import Condition
 
-            columns = list(dict.fromkeys([*columns, *columns_of(filter, self.schema)]))
+            columns = list(dict.fromkeys([*(columns or self.schema.names), *columns_of(filter, self.schema)]))
             text = translated(filter, self.schema).where
             where = None if text is None else Condition.parse(text)
-        return plan_scan(self._view, columns=columns, where=where, as_of=self._as_of, kind=self._kind)
+        plan = plan_scan(self._view, columns=columns, where=where, as_of=self._as_of, kind=self._kind)
+        if not self._left_out:
+            return plan
+        kept = (found for found in plan.slices if found.log_files or found.base_file not in self._left_out)
+        return replace(plan, slices=tuple(kept))
 
     def to_batches(self, *args: Any, **kwargs: Any) -> Iterator[pa.RecordBatch]:
         """Return the rows batch by batch; arguments as `scanner`."""
@@ -193,14 +184,3 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
 
     get_fragments = take = filter = join = join_asof = sort_by = replace_schema = __reduce__ = _without_fragments
     partition_expression = property(_without_fragments)
-
-
-def _all_as_table(plan: ScanPlan, files: Sequence[BaseFile]) -> bool:
-    """Return whether each file has the table's columns."""
-    expected = [(child.name, child.type) for child in plan.schema]
-
-    def is_same(file: BaseFile, context: TaskContext) -> bool:
-        with open_base_file(plan.view.store, file) as (parquet, _):
-            return [(child.name, child.type) for child in parquet.schema_arrow] == expected
-
-    return all(LocalEngine().run(is_same, files))

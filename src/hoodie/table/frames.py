@@ -145,16 +145,13 @@ class TableFrames:
 
         if con is not None and con is not duckdb and not hasattr(type(con), "from_arrow"):
             raise InvalidConfigError(f"con={shown(con)}: expected a connection of DuckDB, as duckdb.connect() returns")
-        dataset, con = self.to_dataset(as_of, view), duckdb if con is None else con
+        from hoodie.read.to_duckdb import relation
+
+        dataset = self.to_dataset(as_of, view)
         try:
-            relation = con.from_arrow(dataset)
+            return relation(duckdb if con is None else con, dataset)
         except duckdb.ConnectionException as error:
             raise InvalidConfigError(f"con: expected an open connection of DuckDB ({error})") from error
-        files = dataset.plain_files()
-        if files is None:
-            return relation
-        own = con.read_parquet(files, hive_partitioning=False)
-        return own if (own.columns, own.types) == (relation.columns, relation.types) else relation
 
 
 def _check_installed(library: str) -> None:
