@@ -38,7 +38,10 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "d": (pa.decimal128(30, 3), [None, Decimal("-1.250"), Decimal("123456789012345678901234567.125")]),
     "e": (pa.decimal128(7, 2), [None, Decimal("-99999.99"), Decimal("0.01")]),
     "day": (pa.date32(), [None, dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(9999, 12, 31)]),
-    "t": (pa.timestamp("us", "UTC"), [None, dt.datetime(1901, 1, 1, tzinfo=UTC), dt.datetime(2026, 3, 29, 1, tzinfo=UTC)]),
+    "t": (
+        pa.timestamp("us", "UTC"),
+        [None, dt.datetime(1901, 1, 1, tzinfo=UTC), dt.datetime(2026, 3, 29, 1, tzinfo=UTC)],
+    ),
     "u": (pa.timestamp("us"), [None, dt.datetime(1800, 1, 1, 1, 2, 3, 4), dt.datetime(2026, 3, 29, 2, 30)]),
     "m": (pa.timestamp("ms"), [None, dt.datetime(1969, 12, 31, 23, 59, 59, 999000)]),
     "l": (pa.list_(pa.string()), [None, [], [None, "a"], ["", "b"]]),
@@ -106,9 +109,8 @@ def widened(path: Path) -> hoodie.Table:
 
 def renamed(path: Path) -> hoodie.Table:
     before: Columns = {"id": (5, "string"), "a": (6, "string"), "n": (8, "int")}
-    table = new_table(
-        pa.schema([("id", pa.string()), ("a", pa.string()), ("n", pa.int32())]), [{"id": "k", "a": "x", "n": 1}], path=path
-    )  # fmt: skip
+    schema = pa.schema([("id", pa.string()), ("a", pa.string()), ("n", pa.int32())])
+    table = new_table(schema, [{"id": "k", "a": "x", "n": 1}], path=path)
     alter(table.view(), [before, {"id": (5, "string"), "c": (6, "string"), "n": (8, "long"), "a": (9, "string")}])
     return hoodie.open(path, spark=False)
 
@@ -117,7 +119,9 @@ def adopted(path: Path, mode: str) -> hoodie.Table:
     """Files of pyarrow, whose bounds leave out NaN, and which keep its types."""
     raw = path.parent / f"raw-{path.name}"
     raw.mkdir()
-    pq.write_table(pa.table({"id": ["a", "b", "c"], "f": [1.0, float("nan"), 3.0], "s": ["x", None, ""]}), raw / "1.parquet")
+    pq.write_table(
+        pa.table({"id": ["a", "b", "c"], "f": [1.0, float("nan"), 3.0], "s": ["x", None, ""]}), raw / "1.parquet"
+    )
     hoodie.adopt(raw, path, record_key="id", mode=mode, dry_run=False)
     return hoodie.open(path, spark=False)
 
@@ -130,8 +134,9 @@ def foreign(path: Path, *, nan: bool = True, keys: bool = True, codec: str = "zs
     table.bulk_insert(rows(0, 9, names=names))
     (file,) = path.glob("*.parquet")
     listed, found = file.stat().st_size, pq.ParquetFile(file)
-    entries = {name: found.metadata.metadata[name] for name in (b"hoodie_min_record_key", b"hoodie_max_record_key") if keys}
-    stored = found.read().replace_schema_metadata().set_column(found.schema_arrow.get_field_index("l"), "l", rows(0, 9)["l"])
+    entries = {b"hoodie_min_record_key": b"k000", b"hoodie_max_record_key": b"k008"} if keys else {}
+    stored = found.read().replace_schema_metadata()
+    stored = stored.set_column(stored.column_names.index("l"), "l", rows(0, 9)["l"])
     found.close()
     padding = 20_000
     for _ in range(2):  # The table lists the length of the file.
@@ -154,7 +159,10 @@ TABLES: dict[str, tuple[Callable[[Path], hoodie.Table], bool]] = {
     "not hive style": (lambda path: made(path, partition_by="p", properties=HIVE), True),
     "partitioned by numbers": (lambda path: made(path, partition_by=["p", "i"]), True),
     "not partitioned": (made, True),
-    "partitioned by time": (lambda path: made(path, partition_by="ts", key_generator="timestamp", properties=TIMES), True),
+    "partitioned by time": (
+        lambda path: made(path, partition_by="ts", key_generator="timestamp", properties=TIMES),
+        True,
+    ),
     "version 6": (lambda path: made(path, partition_by="p", table_version=6), True),
     "without partition columns": (lambda path: made(path, partition_by="p", properties=DROPPED), False),
     "without meta columns": (lambda path: made(path, index="simple", properties=NO_META), False),

@@ -24,7 +24,6 @@ from hoodie.storage import StoreSpec
 from hoodie.view.table_view import TableView
 
 
-
 @check_methods
 class TableScanner:
     """Rows of a `TableDataset`: some columns, and the rows that match a filter. Each call reads them anew."""

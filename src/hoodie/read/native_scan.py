@@ -7,7 +7,6 @@ slices of the scan come in batches from us. All files are opened here, so that a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -126,8 +125,8 @@ def is_local(spec: StoreSpec) -> bool:
 def reader_options(spec: StoreSpec) -> dict[str, str] | None:
     """Return the options with which Polars opens a table's files; None if it might open them in another way than we.
 
-    Polars drops options that it does not know. It knows these options of S3 by the same names and with the same values,
-    as it has the same client; credentials must be among them, as it finds others in its own order.
+    Polars ignores unknown options without a word. The options in `_S3_OPTIONS` have the same names and values for its
+    client of S3. The keys must be among them: Polars looks for other credentials in an order of its own.
     """
     if is_local(spec):
         return {}

@@ -22,7 +22,7 @@ def relation(con: Any, dataset: TableDataset) -> duckdb.DuckDBPyRelation:
 
     Raises: as `plan_scan` and `native_files`; `duckdb.ConnectionException` for a closed connection.
     """
-    ours = con.from_arrow(dataset)
+    ours: duckdb.DuckDBPyRelation = con.from_arrow(dataset)
     if not is_local(dataset.spec):
         # DuckDB needs an extension for object stores, and a secret in the caller's connection.
         return ours
@@ -30,7 +30,7 @@ def relation(con: Any, dataset: TableDataset) -> duckdb.DuckDBPyRelation:
     if not 0 < len(plan.files) <= FILES_MAX:
         return ours
     read: list[NativeFiles] = []
-    parts: list[Any] = []
+    parts: list[duckdb.DuckDBPyRelation] = []
     for group in native_files(plan, plan.schema):
         part = _part(con, group, ours)
         if part is not None:
@@ -47,12 +47,12 @@ def relation(con: Any, dataset: TableDataset) -> duckdb.DuckDBPyRelation:
     return whole
 
 
-def _part(con: Any, group: NativeFiles, ours: Any) -> Any:
+def _part(con: Any, group: NativeFiles, ours: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation | None:
     """Return the rows of files with the columns and types of our relation; None if DuckDB does not read them so."""
     import duckdb
 
     try:
-        part = con.read_parquet(list(group.uris), hive_partitioning=False)
+        part: duckdb.DuckDBPyRelation = con.read_parquet(list(group.uris), hive_partitioning=False)
         if tuple(part.columns) != group.names:
             return None  # DuckDB renames columns that differ in case only.
         if not group.are_as_the_scan:

@@ -57,14 +57,16 @@ def _scans(plan: ScanPlan, schema: pa.Schema) -> list[tuple[NativeFiles, pl.Lazy
     import polars as pl
 
     options = reader_options(plan.view.store.spec)
-    if options is None or not hasattr(pl.LazyFrame, "collect_batches"):
+    if options is None:
         return []
     expected = _polars_schema(schema)
     # Without options, Polars looks for credentials in places of its own.
     given: dict[str, Any] = {"storage_options": options, "credential_provider": None} if options else {}
     found = []
     for files in native_files(plan, schema):
-        with suppress(pl.exceptions.PolarsError, OSError):  # A type that Polars does not know, or a store it cannot use.
+        with suppress(
+            pl.exceptions.PolarsError, OSError
+        ):  # A type that Polars does not know, or a store it cannot use.
             scan = pl.scan_parquet(list(files.uris), glob=False, hive_partitioning=False, **given)
             if tuple(scan.collect_schema().names()) != files.names:
                 continue
@@ -117,7 +119,7 @@ def _matching(
 
     schema = pa.schema([plan.schema.field(name) for name in columns])
     read: set[BaseFile] = set()
-    for files, scan in _scans(plan, schema):
+    for files, scan in _scans(plan, schema) if hasattr(pl.LazyFrame, "collect_batches") else ():
         if all(stored is Stored.ABSENT for _, stored in files.columns):
             continue  # A scan without columns has no number of rows.
         read.update(files.files)
@@ -131,9 +133,7 @@ def _matching(
             yield rows if predicate is None else rows.filter(predicate)
 
 
-def _scanned(
-    plan: ScanPlan, files: NativeFiles, scan: pl.LazyFrame, batch_rows: int | None
-) -> Iterator[pl.DataFrame]:
+def _scanned(plan: ScanPlan, files: NativeFiles, scan: pl.LazyFrame, batch_rows: int | None) -> Iterator[pl.DataFrame]:
     """Yield the rows of a scan. Raises: MissingFileError, CorruptFileError for a file that changed since the plan."""
     import polars as pl
 
