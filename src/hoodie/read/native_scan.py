@@ -153,7 +153,7 @@ def _form(parquet: pq.ParquetFile) -> _Form | None:
     if _INT96.search(text):
         return None
     # pyarrow and others leave NaN out of the bounds of columns, by which readers skip rows. Writers of Hudi do not.
-    has_nan_bounds = MIN_KEY_FOOTER_KEY.encode() in entries or metadata.created_by.startswith("parquet-mr")
+    has_nan_bounds = MIN_KEY_FOOTER_KEY.encode() in entries or str(metadata.created_by).startswith("parquet-mr")
     if not has_nan_bounds and _FLOAT.search(text):
         return None
     if metadata.num_row_groups and metadata.row_group(0).column(0).compression not in _CODECS:
