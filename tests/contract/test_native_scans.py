@@ -175,7 +175,7 @@ TABLES: dict[str, tuple[Callable[[Path], hoodie.Table], bool]] = {
     "of pyarrow": (lambda path: foreign(path, nan=False, keys=False), True),
     "bounds without NaN": (lambda path: foreign(path, keys=False), False),
     "INT96": (lambda path: foreign(path, use_deprecated_int96_timestamps=True), False),
-    "older lists": (lambda path: foreign(path, use_compliant_nested_type=False), False),
+    "rare lists": (lambda path: foreign(path, use_compliant_nested_type=False), False),
     "a rare codec": (lambda path: foreign(path, codec="brotli"), False),
 }
 """Each kind of table: how it is made, and whether DuckDB and Polars read files of it themselves."""
@@ -255,6 +255,32 @@ def test_polars_has_the_same_rows(kind: tuple[hoodie.Table, bool], engine: Any) 
             assert native.head(5).filter(condition).collect(engine=engine).height <= 5
             limited = native.filter(condition).head(3).collect(engine=engine)
             assert limited.height == min(3, expected.height), text
+
+
+@pytest.mark.parametrize("name", ["v6_cow", "v8_cow", "v9_cow", "v9_mor"])
+def test_tables_of_the_jvm_have_the_same_rows(golden_tables: Path, name: str) -> None:
+    table = hoodie.open(golden_tables / name, spark=False)
+    con: Any = duckdb.connect()
+    found = table.to_dataset().to_table()
+    ours, frame, relation = con.from_arrow(found), table.to_polars(), table.to_duckdb(con)
+    assert ("PYTHON" in frame.explain()) == ("ARROW" in relation.explain()) == (name == "v9_mor")
+    assert (relation.columns, relation.types) == (ours.columns, ours.types)
+    assert of(relation.fetchall()) == of(ours.fetchall())
+    from_arrow: Any = pl.from_arrow(found)
+    assert of(frame.collect().rows()) == of(from_arrow.rows())
+
+
+@pytest.mark.parametrize("name", ["all_types", "all_types_row_writer"])
+def test_readers_find_the_values_of_all_types_of_the_jvm(name: str) -> None:
+    """Of files of both of its writers: one writes lists in an older form."""
+    file = f"{Path(__file__).parents[1]}/golden/types/{name}.parquet"
+    con: Any = duckdb.connect()
+    found = pq.read_table(file)
+    ours, native = con.from_arrow(found), con.read_parquet([file], hive_partitioning=False)
+    assert (native.columns, native.types) == (ours.columns, ours.types)
+    assert repr(native.fetchall()) == repr(ours.fetchall())
+    frame: Any = pl.from_arrow(found)
+    assert repr(pl.scan_parquet([file], hive_partitioning=False).collect().rows()) == repr(frame.rows())
 
 
 def test_past_and_read_optimised_snapshots(tmp_path: Path) -> None:

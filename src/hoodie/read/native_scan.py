@@ -179,16 +179,21 @@ def _stored(form: _Form, child: pa.Field) -> Stored | None:
         return Stored.SAME
     begin = f"{child.name}."
     stored = [path for path in form.paths if path.startswith(begin)]
-    return Stored.SAME if stored == _leaves(child.name, child.type) else None
+    expected = _leaves(re.escape(child.name), child.type)
+    is_known = len(stored) == len(expected) and all(map(re.fullmatch, expected, stored))
+    return Stored.SAME if is_known else None
 
 
 def _leaves(path: str, kind: pa.DataType) -> list[str]:
-    """Return the paths of the leaf columns of a column in the newest form of lists and maps."""
+    """Return patterns of the paths of the leaf columns of a column, in the form of lists of today or of the JVM.
+
+    Where the form of the JVM has two meanings, readers that take the other one find another type.
+    """
     if pa.types.is_struct(kind):
-        return [leaf for child in kind for leaf in _leaves(f"{path}.{child.name}", child.type)]
+        return [leaf for child in kind for leaf in _leaves(rf"{path}\.{re.escape(child.name)}", child.type)]
     if pa.types.is_map(kind):
-        entry = f"{path}.key_value"
-        return [*_leaves(f"{entry}.key", kind.key_type), *_leaves(f"{entry}.value", kind.item_type)]
+        entry = rf"{path}\.key_value"
+        return [*_leaves(rf"{entry}\.key", kind.key_type), *_leaves(rf"{entry}\.value", kind.item_type)]
     if pa.types.is_list(kind):
-        return _leaves(f"{path}.list.element", kind.value_type)
+        return _leaves(rf"{path}\.(list\.element|array)", kind.value_type)
     return [path]
