@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -20,7 +20,6 @@ from hoodie.read.chosen_columns import checked_columns
 from hoodie.read.local import SliceScan, count_rows, first_of
 from hoodie.read.plan import ScanPlan, plan_scan, scan_schema
 from hoodie.read.times import When
-from hoodie.storage import StoreSpec
 from hoodie.view.table_view import TableView
 
 
@@ -66,6 +65,51 @@ class TableScanner:
         return count_rows(self._plan)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One snapshot of a table, which later commits do not change: its scans are planned anew.
+
+    `schema` has the five `_hoodie_*` columns, then the table's columns. `left_out` are base files of slices without log
+    files, whose rows the scans do not have.
+    """
+
+    view: TableView
+    as_of: When | None
+    kind: str
+    schema: pa.Schema
+    left_out: frozenset[BaseFile] = frozenset()
+
+    @classmethod
+    def of(cls, view: TableView, as_of: When | None, kind: str) -> Snapshot:
+        """Create the newest snapshot of a view, or that of a time. Raises: as `scan_schema`."""
+        return cls(view=view, as_of=as_of, kind=kind, schema=scan_schema(view, as_of=as_of, kind=kind))
+
+    def planned(self, filter: Expression | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
+        """Return the scan of the partitions and file groups that a filter leaves.
+
+        The filter is read as SQL, in which NaN is greater than all numbers; the scan need not filter all rows.
+
+        Raises: as `plan_scan`; SchemaMismatchError for a filter that does not fit the columns.
+        """
+        where = None
+        if filter is not None:
+            try:
+                self.schema.empty_table().filter(filter)
+            except (pa.ArrowException, ValueError, TypeError) as error:
+                expected = f"expected an expression over {self.schema.names}"
+                raise SchemaMismatchError(f"filter={filter}: {expected} ({error})") from error
+            from hoodie.records.condition import Condition
+
+            columns = list(dict.fromkeys([*(columns or self.schema.names), *columns_of(filter, self.schema)]))
+            text = translated(filter, self.schema).where
+            where = None if text is None else Condition.parse(text)
+        plan = plan_scan(self.view, columns=columns, where=where, as_of=self.as_of, kind=self.kind)
+        if not self.left_out:
+            return plan
+        kept = (found for found in plan.slices if found.log_files or found.base_file not in self.left_out)
+        return replace(plan, slices=tuple(kept))
+
+
 @check_methods
 class TableDataset(ds.Dataset):  # type: ignore[misc]
     """The rows of one snapshot of a table, which later commits do not change.
@@ -73,35 +117,17 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
     It plans each scan: partitions, file groups and row groups that a filter excludes are not read. It has no fragments.
     """
 
-    def __init__(
-        self,
-        view: TableView,
-        *,
-        as_of: When | None = None,
-        kind: str = "snapshot",
-        left_out: frozenset[BaseFile] = frozenset(),
-    ) -> None:
-        """`left_out`: base files without log files whose rows the dataset does not have."""
+    def __init__(self, snapshot: Snapshot) -> None:
         # pyarrow's class has no constructor: its methods that need one are overridden below.
-        self._view, self._as_of, self._kind, self._left_out = view, as_of, kind, left_out
-        self._schema = scan_schema(view, as_of=as_of, kind=kind)
+        self._snapshot = snapshot
 
     def __repr__(self) -> str:
-        return f"<TableDataset of {self._view.store.uri('')}>"
-
-    @property
-    def spec(self) -> StoreSpec:
-        """The folder of the table."""
-        return self._view.store.spec
-
-    def without(self, files: Any) -> TableDataset:
-        """Return the dataset of the other file slices; `files` are base files of slices without log files."""
-        return TableDataset(self._view, as_of=self._as_of, kind=self._kind, left_out=frozenset(files))
+        return f"<TableDataset of {self._snapshot.view.store.uri('')}>"
 
     @property
     def schema(self) -> pa.Schema:
         """Schema of the rows: the five `_hoodie_*` columns, then the table's columns."""
-        return self._schema
+        return self._snapshot.schema
 
     def scanner(
         self,
@@ -130,36 +156,11 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
         names = () if no_columns else checked_columns(self.schema, columns)
         # A scan has at least one column: batches without columns are made of it.
         kept = names or tuple(self.schema.names[:1])
-        plan = self.planned(filter, kept)
+        plan = self._snapshot.planned(filter, kept)
         scan = SliceScan.of(plan)
         if filter is not None:
             scan = replace(scan, columns=kept, exact=None, also=filter)
         return TableScanner(plan, scan, names, batch_size)
-
-    def planned(self, filter: Expression | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
-        """Return the scan of the partitions and file groups that a filter leaves.
-
-        The filter is read as SQL, in which NaN is greater than all numbers; the scan need not filter all rows.
-
-        Raises: as `plan_scan`; SchemaMismatchError for a filter that does not fit the columns.
-        """
-        where = None
-        if filter is not None:
-            try:
-                self.schema.empty_table().filter(filter)
-            except (pa.ArrowException, ValueError, TypeError) as error:
-                expected = f"expected an expression over {self.schema.names}"
-                raise SchemaMismatchError(f"filter={filter}: {expected} ({error})") from error
-            from hoodie.records.condition import Condition
-
-            columns = list(dict.fromkeys([*(columns or self.schema.names), *columns_of(filter, self.schema)]))
-            text = translated(filter, self.schema).where
-            where = None if text is None else Condition.parse(text)
-        plan = plan_scan(self._view, columns=columns, where=where, as_of=self._as_of, kind=self._kind)
-        if not self._left_out:
-            return plan
-        kept = (found for found in plan.slices if found.log_files or found.base_file not in self._left_out)
-        return replace(plan, slices=tuple(kept))
 
     def to_batches(self, *args: Any, **kwargs: Any) -> Iterator[pa.RecordBatch]:
         """Return the rows batch by batch; arguments as `scanner`."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie.read.dataset import TableDataset
+from hoodie.read.dataset import Snapshot, TableDataset
 from hoodie.read.native_scan import FILES_MAX, NativeFiles, Stored, is_local, native_files
 
 if TYPE_CHECKING:
     import duckdb
 
 
-def relation(con: Any, dataset: TableDataset) -> duckdb.DuckDBPyRelation:
+def relation(con: Any, snapshot: Snapshot) -> duckdb.DuckDBPyRelation:
     """Return the rows as a relation of a connection, or of the module `duckdb`.
 
     DuckDB reads the files of local tables that it reads as we do, if the connection allows it; it hands the columns and
@@ -22,11 +23,11 @@ def relation(con: Any, dataset: TableDataset) -> duckdb.DuckDBPyRelation:
 
     Raises: as `plan_scan` and `native_files`; `duckdb.ConnectionException` for a closed connection.
     """
-    ours: duckdb.DuckDBPyRelation = con.from_arrow(dataset)
-    if not is_local(dataset.spec):
+    ours: duckdb.DuckDBPyRelation = con.from_arrow(TableDataset(snapshot))
+    if not is_local(snapshot.view.store.spec):
         # DuckDB needs an extension for object stores, and a secret in the caller's connection.
         return ours
-    plan = dataset.planned()
+    plan = snapshot.planned()
     if not 0 < len(plan.files) <= FILES_MAX:
         return ours
     read: list[NativeFiles] = []
@@ -40,7 +41,8 @@ def relation(con: Any, dataset: TableDataset) -> duckdb.DuckDBPyRelation:
         return ours
     files = [file for group in read for file in group.files]
     if len(files) < len(plan.slices):
-        parts.append(con.from_arrow(dataset.without(files)))
+        # DuckDB begins with the first part. Our threads merge logs while its threads read the files.
+        parts.insert(0, con.from_arrow(TableDataset(replace(snapshot, left_out=frozenset(files)))))
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.union(part)

@@ -16,7 +16,7 @@ from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.read.batches import read_batches
-from hoodie.read.dataset import TableDataset
+from hoodie.read.dataset import Snapshot
 from hoodie.read.local import SliceScan
 from hoodie.read.native_scan import FILES_MAX, NativeFiles, Stored, is_local, native_files, reader_options
 from hoodie.read.plan import ScanPlan
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def lazy_frame(dataset: TableDataset) -> pl.LazyFrame:
+def lazy_frame(snapshot: Snapshot) -> pl.LazyFrame:
     """Return the rows as a frame.
 
     If Polars may read all files of a local table, and they are few, the frame is a scan of them. Otherwise each query
@@ -36,13 +36,13 @@ def lazy_frame(dataset: TableDataset) -> pl.LazyFrame:
     import polars as pl
     from polars.io.plugins import register_io_source
 
-    if is_local(dataset.spec):
-        plan = dataset.planned()
+    if is_local(snapshot.view.store.spec):
+        plan = snapshot.planned()
         if 0 < len(plan.slices) == len(plan.files) <= FILES_MAX:
-            scans = _scans(plan, dataset.schema)
+            scans = _scans(plan, snapshot.schema)
             if sum(len(files.files) for files, _ in scans) == len(plan.slices):
                 return pl.concat([scan for _, scan in scans])
-    return register_io_source(partial(_rows, dataset), schema=_polars_schema(dataset.schema), is_pure=True)
+    return register_io_source(partial(_rows, snapshot), schema=_polars_schema(snapshot.schema), is_pure=True)
 
 
 def _polars_schema(schema: pa.Schema) -> pl.Schema:
@@ -86,24 +86,24 @@ def _column(name: str, stored: Stored, schema: pl.Schema) -> pl.Expr:
 
 
 def _rows(
-    dataset: TableDataset,
+    snapshot: Snapshot,
     columns: list[str] | None,
     predicate: pl.Expr | None,
     rows_max: int | None,
     batch_rows: int | None,
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows that match. `rows_max` counts rows before the predicate."""
-    wanted = list(dataset.schema.names if columns is None else columns)
+    wanted = list(snapshot.schema.names if columns is None else columns)
     compared = [] if predicate is None else predicate.meta.root_names()
-    needed = list(dict.fromkeys([*wanted, *compared])) or dataset.schema.names[:1]
+    needed = list(dict.fromkeys([*wanted, *compared])) or snapshot.schema.names[:1]
     if rows_max is None:
         # Polars orders NaN, and pyarrow does not: what pyarrow understands of the predicate chooses files only.
-        plan = dataset.planned(None if predicate is None else _in_arrow(predicate, dataset.schema), needed)
+        plan = snapshot.planned(None if predicate is None else _in_arrow(predicate, snapshot.schema), needed)
         for rows in _matching(plan, needed, predicate, batch_rows):
             yield rows.select(wanted)
         return
     left = rows_max
-    for rows in _matching(dataset.planned(None, needed), needed, None, batch_rows):
+    for rows in _matching(snapshot.planned(None, needed), needed, None, batch_rows):
         kept = rows.head(left)
         left -= kept.height
         yield (kept if predicate is None else kept.filter(predicate)).select(wanted)
