@@ -81,7 +81,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, view: TableView, as_of: When | None, kind: str) -> Snapshot:
-        """Create the newest snapshot of a view, or that of a time. Raises: as `scan_schema`."""
+        """Create the newest snapshot of a view, or the snapshot of a time. Raises: as `scan_schema`."""
         return cls(view=view, as_of=as_of, kind=kind, schema=scan_schema(view, as_of=as_of, kind=kind))
 
     def planned(self, filter: Expression | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
