@@ -28,20 +28,30 @@ if TYPE_CHECKING:
 def lazy_frame(snapshot: Snapshot) -> pl.LazyFrame:
     """Return the rows as a frame.
 
-    If Polars may read all files of a local table, and they are few, the frame is a scan of them. Otherwise each query
-    prunes first by its filter; Polars reads those of the files that it may read, and gets the other rows in batches.
+    If Polars may read files of a local table, and they are few, the frame has a scan of them. In each query of the
+    other slices we first prune by the query's filter; then Polars reads the files that it may read, and gets the other
+    rows in batches.
 
     Raises: as `plan_scan` and `native_files`.
     """
     import polars as pl
+
+    plan = snapshot.planned() if is_local(snapshot.view.store.spec) else None
+    if plan is None or not 0 < len(plan.files) <= FILES_MAX:
+        return _pruned(snapshot)
+    scans = _scans(plan, snapshot.schema)
+    files = frozenset(file for group, _ in scans for file in group.files)
+    frames = [scan for _, scan in scans]
+    if len(files) < len(plan.slices):
+        # Polars begins with the first frame. Our threads merge logs while its threads read the files.
+        frames.insert(0, _pruned(replace(snapshot, left_out=files)))
+    return pl.concat(frames)
+
+
+def _pruned(snapshot: Snapshot) -> pl.LazyFrame:
+    """Return the rows as a frame that plans each query anew."""
     from polars.io.plugins import register_io_source
 
-    if is_local(snapshot.view.store.spec):
-        plan = snapshot.planned()
-        if 0 < len(plan.slices) == len(plan.files) <= FILES_MAX:
-            scans = _scans(plan, snapshot.schema)
-            if sum(len(files.files) for files, _ in scans) == len(plan.slices):
-                return pl.concat([scan for _, scan in scans])
     return register_io_source(partial(_rows, snapshot), schema=_polars_schema(snapshot.schema), is_pure=True)
 
 
