@@ -133,7 +133,7 @@ def test_a_query_reads_the_files_that_its_filter_leaves(trips: hoodie.Table) -> 
     folder = Path(trips.path.removeprefix("file://"))
     kept = trips.to_arrow("_hoodie_file_name", where="id = 'k003'")["_hoodie_file_name"][0].as_py()
     dataset, frame, relation = trips.to_dataset(), trips.to_polars(), trips.to_duckdb()
-    by_us = dataset.plain_files() is None
+    by_us = "PYTHON" in frame.explain()
     for file in folder.glob("city=*/*"):
         if file.parent.name != f"city={ROWS['city'][3].as_py()}" and file.name != kept:
             file.unlink()
@@ -178,33 +178,6 @@ def test_what_a_dataset_has_not_is_refused_by_name(read_only: hoodie.Table) -> N
         pickle.dumps(dataset)
 
 
-def test_duckdb_and_polars_read_plain_files_themselves(tmp_path: Path) -> None:
-    """They may not if logs change rows, columns are nested, a file is older than a column, or files are many."""
-
-    def made(name: str, *writes: pa.Table, schema: pa.Schema = SCHEMA, **options: Any) -> hoodie.Table:
-        return new_table(schema, *writes, path=tmp_path / name, ordering="ts", **options)
-
-    plain = made("plain", ROWS, partition_by="city")
-    files = plain.to_dataset().plain_files()
-    assert files is not None
-    assert len(files) == 3
-    assert "PYTHON" not in plain.to_polars().explain()
-    assert "PARQUET_SCAN" in plain.to_duckdb().explain()
-    assert plain.to_polars().collect_schema() == pl.DataFrame(plain.to_arrow()).schema
-
-    older = made("older", ROWS)
-    older.bulk_insert(ROWS.append_column("more", pa.array(["x"] * 300)))
-    struct = pa.field("s", pa.struct([("x", pa.int64())]))
-    nested = made("nested", ROWS.append_column(struct, pa.array([{"x": 1}] * 300)), schema=SCHEMA.append(struct))
-    logs = made("logs", ROWS, ROWS.slice(0, 1), type="mor")
-    odd = made("t[1]", ROWS)
-    many = made("many", ROWS.slice(0, 65), partition_by="n")
-    for table in (older, logs, nested, odd, many):
-        assert table.to_dataset().plain_files() is None
-        assert table.to_polars().select(pl.len()).collect().item() == table.count()
-        assert table.to_duckdb().aggregate("count(*)").fetchall() == [(table.count(),)]
-
-
 NAN = float("nan")
 CONDITIONS: list[tuple[str, pl.Expr]] = [
     ("x > 5", pl.col("x") > 5),
@@ -241,7 +214,7 @@ def test_nan_is_greater_than_all_numbers_in_polars_and_duckdb(tmp_path: Path, ta
     schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("x", pa.float64()), ("f", pa.float32())])
     rows = pa.Table.from_pylist([{"id": f"k{n}", "p": p, "x": x, "f": x} for n, (p, x) in enumerate(values)], schema)
     table = new_table(schema, rows, rows.slice(0, 4), path=tmp_path / "t", partition_by="p", type=table_type)
-    assert (table.to_dataset().plain_files() is None) == (table_type == "mor")
+    assert ("PYTHON" in table.to_polars().explain()) == (table_type == "mor")
     frame: Any = pl.DataFrame(rows)
     con: Any = duckdb.connect()
     con.register("rows", rows)

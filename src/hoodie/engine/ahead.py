@@ -124,7 +124,9 @@ class _Work(Generic[T]):
         except Empty:
             pass
         for thread in self._threads:
-            thread.join()
+            # A thread that drops the last reference to a stream closes it.
+            if thread is not threading.current_thread():
+                thread.join()
         self._parked.clear()
 
     def _run(self, parked: _Parked[T] | None) -> None:

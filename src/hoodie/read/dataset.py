@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Final, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow.compute import Expression
 
 from hoodie.arguments import check_methods
-from hoodie.engine import LocalEngine, TaskContext
 from hoodie.engine.ahead import reader_of
 from hoodie.errors import SchemaMismatchError, UnsupportedError
-from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.read.arrow_filter import columns_of, translated
 from hoodie.read.batches import read_batches
@@ -23,10 +21,6 @@ from hoodie.read.local import SliceScan, count_rows, first_of
 from hoodie.read.plan import ScanPlan, plan_scan, scan_schema
 from hoodie.read.times import When
 from hoodie.view.table_view import TableView
-
-_PLAIN_FILES_MAX: Final = 64
-"""Of more files, other readers read each footer in each query; our plans leave out whole files without reading them."""
-_PATTERN: Final = frozenset("*?[]{}\\")
 
 
 @check_methods
@@ -71,6 +65,51 @@ class TableScanner:
         return count_rows(self._plan)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One snapshot of a table, which later commits do not change: its scans are planned anew.
+
+    `schema` has the five `_hoodie_*` columns, then the table's columns. `left_out` are base files of slices without log
+    files, whose rows the scans do not have.
+    """
+
+    view: TableView
+    as_of: When | None
+    kind: str
+    schema: pa.Schema
+    left_out: frozenset[BaseFile] = frozenset()
+
+    @classmethod
+    def of(cls, view: TableView, as_of: When | None, kind: str) -> Snapshot:
+        """Create the newest snapshot of a view, or the snapshot of a time. Raises: as `scan_schema`."""
+        return cls(view=view, as_of=as_of, kind=kind, schema=scan_schema(view, as_of=as_of, kind=kind))
+
+    def planned(self, filter: Expression | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
+        """Return the scan of the partitions and file groups that a filter leaves.
+
+        The filter is read as SQL, in which NaN is greater than all numbers; the scan need not filter all rows.
+
+        Raises: as `plan_scan`; SchemaMismatchError for a filter that does not fit the columns.
+        """
+        where = None
+        if filter is not None:
+            try:
+                self.schema.empty_table().filter(filter)
+            except (pa.ArrowException, ValueError, TypeError) as error:
+                expected = f"expected an expression over {self.schema.names}"
+                raise SchemaMismatchError(f"filter={filter}: {expected} ({error})") from error
+            from hoodie.records.condition import Condition
+
+            columns = list(dict.fromkeys([*(columns or self.schema.names), *columns_of(filter, self.schema)]))
+            text = translated(filter, self.schema).where
+            where = None if text is None else Condition.parse(text)
+        plan = plan_scan(self.view, columns=columns, where=where, as_of=self.as_of, kind=self.kind)
+        if not self.left_out:
+            return plan
+        kept = (found for found in plan.slices if found.log_files or found.base_file not in self.left_out)
+        return replace(plan, slices=tuple(kept))
+
+
 @check_methods
 class TableDataset(ds.Dataset):  # type: ignore[misc]
     """The rows of one snapshot of a table, which later commits do not change.
@@ -78,18 +117,17 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
     It plans each scan: partitions, file groups and row groups that a filter excludes are not read. It has no fragments.
     """
 
-    def __init__(self, view: TableView, *, as_of: When | None = None, kind: str = "snapshot") -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         # pyarrow's class has no constructor: its methods that need one are overridden below.
-        self._view, self._as_of, self._kind = view, as_of, kind
-        self._schema = scan_schema(view, as_of=as_of, kind=kind)
+        self._snapshot = snapshot
 
     def __repr__(self) -> str:
-        return f"<TableDataset of {self._view.store.uri('')}>"
+        return f"<TableDataset of {self._snapshot.view.store.uri('')}>"
 
     @property
     def schema(self) -> pa.Schema:
         """Schema of the rows: the five `_hoodie_*` columns, then the table's columns."""
-        return self._schema
+        return self._snapshot.schema
 
     def scanner(
         self,
@@ -118,58 +156,11 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
         names = () if no_columns else checked_columns(self.schema, columns)
         # A scan has at least one column: batches without columns are made of it.
         kept = names or tuple(self.schema.names[:1])
-        plan = self._planned(filter, kept)
+        plan = self._snapshot.planned(filter, kept)
         scan = SliceScan.of(plan)
         if filter is not None:
             scan = replace(scan, columns=kept, exact=None, also=filter)
         return TableScanner(plan, scan, names, batch_size)
-
-    def may_match(
-        self, filter: Expression | None, columns: Sequence[str], batch_rows: int | None = None
-    ) -> pa.RecordBatchReader:
-        """Return the rows of the partitions, file groups and row groups that the filter leaves; rows are not filtered.
-
-        `filter` is read as SQL, in which NaN is greater than all numbers.
-        """
-        plan = self._planned(filter, columns)
-        return read_batches(plan, batch_rows, scan=replace(SliceScan.of(plan), columns=tuple(columns), exact=None))
-
-    def plain_files(self) -> list[str] | None:
-        """Return the paths of the files if readers of Parquet may read them without us; else None.
-
-        They may if the files are local and few, no log file changes their rows, and their columns are those of the
-        table, in its order, with its types, and not nested: readers differ in older forms of lists. DuckDB and Polars
-        read files two to five times as fast as batches; they do not compare checksums of pages.
-
-        Lists the files of a local table without nested columns, and reads the footer of each, if they are few. Raises:
-        as `plan_scan`; MissingFileError, CorruptFileError.
-        """
-        folder = self._view.store.spec.uri
-        schema = scan_schema(self._view, as_of=self._as_of, kind=self._kind)
-        if not folder.startswith("/") or any(pa.types.is_nested(child.type) for child in schema):
-            return None
-        plan = plan_scan(self._view, as_of=self._as_of, kind=self._kind)
-        if plan.merged or not 0 < len(plan.slices) <= _PLAIN_FILES_MAX:
-            return None
-        paths = [f"{folder}/{file.path}" for file in plan.files]
-        if any(_PATTERN & set(path) for path in paths):
-            return None
-        return paths if _all_as_table(plan, plan.files) else None
-
-    def _planned(self, filter: Expression | None, columns: Sequence[str]) -> ScanPlan:
-        where = None
-        if filter is not None:
-            try:
-                self.schema.empty_table().filter(filter)
-            except (pa.ArrowException, ValueError, TypeError) as error:
-                expected = f"expected an expression over {self.schema.names}"
-                raise SchemaMismatchError(f"filter={filter}: {expected} ({error})") from error
-            from hoodie.records.condition import Condition
-
-            columns = list(dict.fromkeys([*columns, *columns_of(filter, self.schema)]))
-            text = translated(filter, self.schema).where
-            where = None if text is None else Condition.parse(text)
-        return plan_scan(self._view, columns=columns, where=where, as_of=self._as_of, kind=self._kind)
 
     def to_batches(self, *args: Any, **kwargs: Any) -> Iterator[pa.RecordBatch]:
         """Return the rows batch by batch; arguments as `scanner`."""
@@ -193,14 +184,3 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
 
     get_fragments = take = filter = join = join_asof = sort_by = replace_schema = __reduce__ = _without_fragments
     partition_expression = property(_without_fragments)
-
-
-def _all_as_table(plan: ScanPlan, files: Sequence[BaseFile]) -> bool:
-    """Return whether each file has the table's columns."""
-    expected = [(child.name, child.type) for child in plan.schema]
-
-    def is_same(file: BaseFile, context: TaskContext) -> bool:
-        with open_base_file(plan.view.store, file) as (parquet, _):
-            return [(child.name, child.type) for child in parquet.schema_arrow] == expected
-
-    return all(LocalEngine().run(is_same, files))

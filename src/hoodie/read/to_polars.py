@@ -2,63 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow.compute import Expression
 
-from hoodie.read.dataset import TableDataset
+from hoodie.engine import LocalEngine, TaskContext
+from hoodie.files.base_file import open_base_file
+from hoodie.files.slices import BaseFile
+from hoodie.read.batches import read_batches
+from hoodie.read.dataset import Snapshot
+from hoodie.read.local import SliceScan
+from hoodie.read.native_scan import FILES_MAX, NativeFiles, Stored, is_local, native_files, reader_options
+from hoodie.read.plan import ScanPlan
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-def lazy_frame(dataset: TableDataset) -> pl.LazyFrame:
-    """Return the rows as a frame. Polars reads plain files on its own; it gets other rows in batches, and filters them.
+def lazy_frame(snapshot: Snapshot) -> pl.LazyFrame:
+    """Return the rows as a frame.
 
-    Raises: as `TableDataset.plain_files`.
+    If Polars may read files of a local table, and they are few, the frame has a scan of them. In each query of the
+    other slices we first prune by the query's filter; then Polars reads the files that it may read, and gets the other
+    rows in batches.
+
+    Raises: as `plan_scan` and `native_files`.
     """
     import polars as pl
+
+    plan = snapshot.planned() if is_local(snapshot.view.store.spec) else None
+    if plan is None or not 0 < len(plan.files) <= FILES_MAX:
+        return _pruned(snapshot)
+    scans = _scans(plan, snapshot.schema)
+    files = frozenset(file for group, _ in scans for file in group.files)
+    frames = [scan for _, scan in scans]
+    if len(files) < len(plan.slices):
+        # Polars begins with the first frame. Our threads merge logs while its threads read the files.
+        frames.insert(0, _pruned(replace(snapshot, left_out=files)))
+    return pl.concat(frames)
+
+
+def _pruned(snapshot: Snapshot) -> pl.LazyFrame:
+    """Return the rows as a frame that plans each query anew."""
     from polars.io.plugins import register_io_source
 
-    empty: Any = pl.from_arrow(dataset.schema.empty_table())
-    files = dataset.plain_files()
-    if files is not None:
-        own = pl.scan_parquet(files, glob=False, hive_partitioning=False)
-        if own.collect_schema() == empty.schema:
-            return own
+    return register_io_source(partial(_rows, snapshot), schema=_polars_schema(snapshot.schema), is_pure=True)
 
-    def rows(
-        columns: list[str] | None, predicate: pl.Expr | None, rows_max: int | None, batch_rows: int | None
-    ) -> Iterator[pl.DataFrame]:
-        return _rows(dataset, columns, predicate, rows_max, batch_rows)
 
-    return register_io_source(rows, schema=empty.schema, is_pure=True)
+def _polars_schema(schema: pa.Schema) -> pl.Schema:
+    import polars as pl
+
+    empty: Any = pl.from_arrow(schema.empty_table())
+    return pl.Schema(empty.schema)
+
+
+def _scans(plan: ScanPlan, schema: pa.Schema) -> list[tuple[NativeFiles, pl.LazyFrame]]:
+    """Return the files that Polars reads as we do, with a scan of each form of them; the scan has this schema."""
+    import polars as pl
+
+    options = reader_options(plan.view.store.spec)
+    if options is None:
+        return []
+    expected = _polars_schema(schema)
+    # Without options, Polars looks for credentials in places of its own.
+    given: dict[str, Any] = {"storage_options": options, "credential_provider": None} if options else {}
+    found = []
+    for files in native_files(plan, schema):
+        with suppress(
+            pl.exceptions.PolarsError, OSError
+        ):  # A type that Polars does not know, or a store it cannot use.
+            scan = pl.scan_parquet(list(files.uris), glob=False, hive_partitioning=False, **given)
+            if tuple(scan.collect_schema().names()) != files.names:
+                continue
+            if not files.are_as_the_scan:
+                scan = scan.select([_column(child.name, stored, expected) for child, stored in files.columns])
+            if scan.collect_schema() == expected:
+                found.append((files, scan))
+    return found
+
+
+def _column(name: str, stored: Stored, schema: pl.Schema) -> pl.Expr:
+    import polars as pl
+
+    if stored is Stored.ABSENT:
+        return pl.lit(None, dtype=schema[name]).alias(name)
+    return pl.col(name) if stored is Stored.SAME else pl.col(name).cast(schema[name])
 
 
 def _rows(
-    dataset: TableDataset,
+    snapshot: Snapshot,
     columns: list[str] | None,
     predicate: pl.Expr | None,
     rows_max: int | None,
     batch_rows: int | None,
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows that match. `rows_max` counts rows before the predicate."""
-    import polars as pl
-
-    wanted = list(dataset.schema.names if columns is None else columns)
-    needed = list(dict.fromkeys([*wanted, *([] if predicate is None else predicate.meta.root_names())]))
-    # Polars orders NaN, and pyarrow does not: what pyarrow understands of the predicate chooses files only.
-    chosen = None if predicate is None or rows_max is not None else _in_arrow(predicate, dataset.schema)
+    wanted = list(snapshot.schema.names if columns is None else columns)
+    compared = [] if predicate is None else predicate.meta.root_names()
+    needed = list(dict.fromkeys([*wanted, *compared])) or snapshot.schema.names[:1]
+    if rows_max is None:
+        # Polars orders NaN, and pyarrow does not: what pyarrow understands of the predicate chooses files only.
+        plan = snapshot.planned(None if predicate is None else _in_arrow(predicate, snapshot.schema), needed)
+        for rows in _matching(plan, needed, predicate, batch_rows):
+            yield rows.select(wanted)
+        return
     left = rows_max
-    for batch in dataset.may_match(chosen, needed or dataset.schema.names[:1], batch_rows):
-        rows: Any = pl.from_arrow(batch if left is None else batch.slice(0, left))
-        left = None if left is None else left - rows.height
-        yield (rows if predicate is None else rows.filter(predicate)).select(wanted)
+    for rows in _matching(snapshot.planned(None, needed), needed, None, batch_rows):
+        kept = rows.head(left)
+        left -= kept.height
+        yield (kept if predicate is None else kept.filter(predicate)).select(wanted)
         if left == 0:
             return
+
+
+def _matching(
+    plan: ScanPlan, columns: Sequence[str], predicate: pl.Expr | None, batch_rows: int | None
+) -> Iterator[pl.DataFrame]:
+    """Yield these columns of the rows that match, from the files that Polars reads, then from the other slices."""
+    import polars as pl
+
+    schema = pa.schema([plan.schema.field(name) for name in columns])
+    read: set[BaseFile] = set()
+    for files, scan in _scans(plan, schema) if hasattr(pl.LazyFrame, "collect_batches") else ():
+        if all(stored is Stored.ABSENT for _, stored in files.columns):
+            continue  # A scan without columns has no number of rows.
+        read.update(files.files)
+        yield from _scanned(plan, files, scan if predicate is None else scan.filter(predicate), batch_rows)
+    slices = tuple(found for found in plan.slices if found.log_files or found.base_file not in read)
+    if slices:
+        rest = replace(plan, slices=slices)
+        scan_rest = replace(SliceScan.of(rest), columns=tuple(columns), exact=None)
+        for batch in read_batches(rest, batch_rows, scan=scan_rest):
+            rows: Any = pl.from_arrow(batch)
+            yield rows if predicate is None else rows.filter(predicate)
+
+
+def _scanned(plan: ScanPlan, files: NativeFiles, scan: pl.LazyFrame, batch_rows: int | None) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a scan. Raises: MissingFileError, CorruptFileError for a file that changed since the plan."""
+    import polars as pl
+
+    def check(file: BaseFile, context: TaskContext) -> None:
+        with open_base_file(plan.view.store, file):
+            pass
+
+    try:
+        yield from scan.collect_batches(chunk_size=batch_rows, maintain_order=False)
+    except (pl.exceptions.PolarsError, OSError):
+        LocalEngine().run(check, files.files)
+        raise
 
 
 def _in_arrow(predicate: pl.Expr, schema: pa.Schema) -> Expression | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from hoodie.read.dataset import TableDataset
+    from hoodie.read.dataset import Snapshot, TableDataset
     from hoodie.read.times import When
 
 
@@ -109,7 +109,7 @@ class TableFrames:
         """
         from hoodie.read.dataset import TableDataset
 
-        return self._context.planned(lambda now: TableDataset(now, as_of=as_of, kind=view))
+        return TableDataset(self._snapshot(as_of, view))
 
     def to_polars(self, as_of: When | None = None, view: str = "snapshot") -> Any:
         """Return a snapshot as a `polars.LazyFrame`; only the columns, rows and files that a query needs are read.
@@ -125,7 +125,7 @@ class TableFrames:
         _check_installed("polars")
         from hoodie.read.to_polars import lazy_frame
 
-        return lazy_frame(self.to_dataset(as_of, view))
+        return lazy_frame(self._snapshot(as_of, view))
 
     def to_duckdb(self, con: Any = None, as_of: When | None = None, view: str = "snapshot") -> Any:
         """Return a snapshot as a `duckdb.DuckDBPyRelation`; only the columns and files that a query needs are read.
@@ -145,16 +145,18 @@ class TableFrames:
 
         if con is not None and con is not duckdb and not hasattr(type(con), "from_arrow"):
             raise InvalidConfigError(f"con={shown(con)}: expected a connection of DuckDB, as duckdb.connect() returns")
-        dataset, con = self.to_dataset(as_of, view), duckdb if con is None else con
+        from hoodie.read.to_duckdb import relation
+
+        snapshot = self._snapshot(as_of, view)
         try:
-            relation = con.from_arrow(dataset)
+            return relation(duckdb if con is None else con, snapshot)
         except duckdb.ConnectionException as error:
             raise InvalidConfigError(f"con: expected an open connection of DuckDB ({error})") from error
-        files = dataset.plain_files()
-        if files is None:
-            return relation
-        own = con.read_parquet(files, hive_partitioning=False)
-        return own if (own.columns, own.types) == (relation.columns, relation.types) else relation
+
+    def _snapshot(self, as_of: When | None, view: str) -> Snapshot:
+        from hoodie.read.dataset import Snapshot
+
+        return self._context.planned(lambda now: Snapshot.of(now, as_of, view))
 
 
 def _check_installed(library: str) -> None:
