@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 def lazy_frame(snapshot: Snapshot) -> pl.LazyFrame:
     """Return the rows as a frame.
 
-    If Polars may read files of a local table, and they are few, the frame has a scan of them. In each query of the
-    other slices we first prune by the query's filter; then Polars reads the files that it may read, and gets the other
-    rows in batches.
+    If Polars may read all files of a local table, and they are few, the frame is a scan of them. Otherwise we first
+    prune by the filter of each query; then Polars reads the files that it may read, and gets the other rows in batches.
 
     Raises: as `plan_scan` and `native_files`.
     """
@@ -39,13 +38,12 @@ def lazy_frame(snapshot: Snapshot) -> pl.LazyFrame:
     plan = snapshot.planned() if is_local(snapshot.view.store.spec) else None
     if plan is None or not 0 < len(plan.files) <= FILES_MAX:
         return _pruned(snapshot)
+    if any(found.log_files for found in plan.slices):
+        return _pruned(snapshot)
     scans = _scans(plan, snapshot.schema)
-    files = frozenset(file for group, _ in scans for file in group.files)
-    frames = [scan for _, scan in scans]
-    if len(files) < len(plan.slices):
-        # Polars begins with the first frame. Our threads merge logs while its threads read the files.
-        frames.insert(0, _pruned(replace(snapshot, left_out=files)))
-    return pl.concat(frames)
+    if sum(len(group.files) for group, _ in scans) < len(plan.slices):
+        return _pruned(snapshot)
+    return pl.concat([scan for _, scan in scans])
 
 
 def _pruned(snapshot: Snapshot) -> pl.LazyFrame:
