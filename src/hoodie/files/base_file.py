@@ -189,10 +189,10 @@ class BaseFileWriter:
             self._encoding = self._threads.submit(lambda: self._encode(rows, groups))
 
     def copy(self, stored: StoredGroups, group: int, changed: pa.Table | None = None) -> None:
-        """Append a row group of another file without decoding it, after the rows that are held.
+        """Append a row group of another file after the rows that are held. The bytes of its columns are copied.
 
-        `changed`: columns that all rows of the row group have anew. Columns that have one text get the text of this
-        file. Record keys do not change. Raises: CorruptFileError if the other file is damaged.
+        `changed`: columns that are encoded instead, with all rows of the row group; record keys are not among them.
+        Columns that have one text get the text of this file. Raises: CorruptFileError if the other file is damaged.
         """
         self.flush()
         self._settle()

@@ -28,7 +28,11 @@ _MANY_CHUNKS, _TINY_CHUNK_BYTES = 2000, 16 * 1024
 _SINGLE_BYTES_MIN: Final = 1024 * 1024
 """The only row group of a file is encoded anew if it has fewer bytes than these before compression."""
 _SKIPPED_BYTES_MIN: Final = 64 * 1024
-"""Smaller column chunks that changed are read with their neighbours: a request costs more than their bytes."""
+"""Smaller stored chunks of columns that changed are read with their neighbours: a request costs more than they do."""
+_RUN_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Column chunks that are read together have so many bytes, unless one of them has more."""
+MERGED_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of a row group with more bytes before compression, the rows with a changed key are not held to copy its columns."""
 _TINY_GROUPS: Final = 4
 """A file may have so many more row groups than full ones would be, and twice as many; then it is encoded anew."""
 
@@ -90,6 +94,15 @@ class StoredGroups:
         chunks = (group.column(place) for place in range(group.num_columns))
         return [chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page]
 
+    @property
+    def has_large(self) -> bool:
+        """Whether a row group is large."""
+        return any(map(self.is_large, range(self.metadata.num_row_groups)))
+
+    def is_large(self, group: int) -> bool:
+        """Return whether the rows of a row group should not be held as a whole."""
+        return bool(self.metadata.row_group(group).total_byte_size > MERGED_BYTES_MAX)
+
     def rows(self, group: int) -> int:
         """Return the number of rows of a row group."""
         count: int = self.metadata.row_group(group).num_rows
@@ -110,12 +123,13 @@ class StoredGroups:
     ) -> Iterator[tuple[Chunk, bytes]]:
         """Yield the column chunks of a row group with their bytes, whose checksums are compared.
 
-        `instead` are the chunks of columns that changed, by their paths; the stored ones are not read.
+        `instead` are the chunks of columns that changed, by their paths. Memory: 32 MiB, or one column chunk.
 
         Raises: CorruptFileError if a page is damaged, or the file ends before.
         """
-        large = {path for path, (chunk, _) in instead.items() if chunk.size_bytes > _SKIPPED_BYTES_MIN}
-        for run in _runs(self._chunks[group], large):
+        chunks = self._chunks[group]
+        large = {chunk.path for chunk in chunks if chunk.path in instead and chunk.size_bytes > _SKIPPED_BYTES_MIN}
+        for run in _runs(chunks, large):
             start, end = run[0].start, run[-1].start + run[-1].size_bytes
             data = b"" if run[0].path in large else self._read(start, end - start)
             for chunk in run:
@@ -155,7 +169,8 @@ def _runs(chunks: list[Chunk], alone: Set[tuple[str, ...]]) -> Iterator[list[Chu
     run: list[Chunk] = []
     for chunk in chunks:
         ends = run and chunk.start != run[-1].start + run[-1].size_bytes
-        if run and (ends or chunk.path in alone or run[-1].path in alone):
+        is_full = run and chunk.start + chunk.size_bytes - run[0].start > _RUN_BYTES_MAX
+        if run and (ends or is_full or chunk.path in alone or run[-1].path in alone):
             yield run
             run = []
         run.append(chunk)

@@ -146,12 +146,10 @@ def _end(data: bytes, position: int, kind: int, *, is_item: bool = False, depth:
             end, kind = end + 1 if head >> 4 else zigzag_at(data, end + 1)[1], head & 0x0F
             # Numbers and short texts are most fields of a footer: a call for each costs more than all the rest.
             if kind in _NUMBERS:
-                while data[end] > 0x7F:
-                    end += 1
-                end += 1
+                end = end + 1 if data[end] < 0x80 else varint_at(data, end)[1]
             elif kind == _BINARY and data[end] < 0x80:
                 end += 1 + data[end]
-            elif kind > _FALSE:
+            elif not 1 <= kind <= _FALSE:
                 end = _end(data, end, kind, depth=depth + 1)
         end += 1
     elif kind in _NUMBERS:

@@ -24,6 +24,7 @@ from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.records.condition import Condition
 from hoodie.records.expression import assigned_values, columns_of
+from hoodie.records.merging.merge import table_merger
 from hoodie.records.sql.columns import Columns
 from hoodie.records.sql.translate import Translator
 from hoodie.view.table_view import TableView
@@ -80,11 +81,11 @@ def plan_update(
     # Without key columns, the stored key names the record.
     stored_key = () if config.record_key_fields else (RECORD_KEY,)
     names = (*stored_key, *without_meta_fields(schema).names)
-    if not _writes_parts(config_of_call(config, properties), schema, assignments, properties):
+    of_call = config_of_call(config, properties)
+    if not _writes_parts(of_call, schema, assignments, properties):
         return UpdatePlan(plan_scan(view, columns=names, where=where), names, assignments, None)
     changed = tuple(name for name in names if name in assignments)
-    ordering = config.ordering_fields if config.merge_rule.mode is MergeMode.EVENT_TIME_ORDERING else ()
-    needed = {*stored_key, *naming, *ordering, *changed}
+    needed = {*stored_key, *naming, *table_merger(of_call).ordering_fields, *changed}
     written = tuple(name for name in names if name in needed)
     read = _columns_read(written, assignments, schema)
     scan = plan_scan(view, columns=[name for name in names if name in read], where=where)

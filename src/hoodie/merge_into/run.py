@@ -25,7 +25,7 @@ from hoodie.records.sql.quoting import quoted
 from hoodie.storage import Store
 from hoodie.view.table_view import TableView
 from hoodie.write.attempt import Retries
-from hoodie.write.indexed import delete, merge, update, upsert
+from hoodie.write.indexed import PartsMoveError, delete, merge, update, upsert
 from hoodie.write.options import ignored_columns
 from hoodie.write.result import WriteResult
 
@@ -67,6 +67,13 @@ class ComputedWrite:
             names = view.schema().arrow.names
             set_to = {name: clock.set_in(text, lambda: names) for name, text in assignments.items()}
             plan = plan_update(view, set_to, where, self.properties)
+            try:
+                return written(plan)
+            except PartsMoveError:
+                whole_rows = {**self.properties, writes.PARTIAL_UPDATES.key: "never"}
+                return written(plan_update(view, set_to, where, whole_rows))
+
+        def written(plan: UpdatePlan) -> WriteResult:
             call, dataset = self.call_of(rows_of(plan))
             call = replace(call, baseline=plan.scan.view)
             return upsert(call, dataset) if plan.changed is None else update(call, dataset, plan.changed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 import pyarrow as pa
 
@@ -55,7 +54,7 @@ def update(call: Call, data: Dataset, changed: tuple[str, ...]) -> WriteResult:
     """Set some columns of existing records; a merge-on-read table logs only these columns.
 
     `data` has the key and partition columns, the ordering columns, and the `changed` columns. Rows with unknown keys
-    change nothing. Raises: as `upsert`; UnsupportedError if a record would move to another partition.
+    change nothing. Raises: as `upsert`; PartsMoveError if a record would move to another partition.
     """
     return write_rows(set_up(call, WriteOperation.UPSERT, None, changed=changed), WriteOperation.UPSERT, data)
 
@@ -133,6 +132,10 @@ def write_rows(
     return result_of(setup, done.write, done.written, watch, tagging=done.tagging, index=done.index, after=after)
 
 
+class PartsMoveError(UnsupportedError):
+    """Rows with only some of the columns would move to another partition: whole rows are needed."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Batch:
     """The staged rows of one write, which all attempts to commit them share."""
@@ -187,7 +190,10 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             known = KnownKeys(hits=tagged.hits)
             moves = any(hit.moves for hit in tagged.hits)
             if moves and setup.changed is not None:
-                raise UnsupportedError(_MOVES_PARTS)
+                raise PartsMoveError(
+                    "update: some records are stored in another partition than their columns name, so that rows with "
+                    "only some columns would move; nothing was committed"
+                )
             if batch.known_only and moves:
                 known = known_only(setup, staged, tagged.hits, folder)
             if not is_indexed:
@@ -225,12 +231,6 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
                 follow_up=batch.follow_ups.under_lock,
             )
     return _Attempt(write, tagged, written, index, tagging)
-
-
-_MOVES_PARTS: Final = (
-    "update: some records are stored in another partition than their columns name, so that the records would move; "
-    f"set {writes.PARTIAL_UPDATES.key}=never to write whole rows; nothing was committed"
-)
 
 
 def _refuse_duplicates(duplicates: int) -> None:

@@ -52,7 +52,7 @@ class WriteSetup:
 
     `data`: the caller's rows, with the table's types where they had none; None if the call has partial rows or no rows.
     `changed`: the columns that a partial update sets; its rows have only these columns and the key, partition and
-    ordering columns. None for whole rows.
+    ordering columns, which decide between rows of a batch in any case. None for whole rows.
     `loose`: columns that allow no null in the table, and whose rows were not seen yet.
     """
 
@@ -89,7 +89,7 @@ class WriteSetup:
         """Return the columns that are written to files."""
         if self.changed is None:
             return self.schema.arrow
-        wanted = {*self.changed, *self.merger.ordering_columns}
+        wanted = {*self.changed, *self.merger.ordering_fields}
         return pa.schema([field for field in self.schema.arrow if field.name in wanted])
 
     @property

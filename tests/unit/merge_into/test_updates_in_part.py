@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import UnsupportedError
 from hoodie.table import Table
 from tests.support.row_groups import small_row_groups
 from tests.support.tables import new_table
@@ -33,6 +32,7 @@ ROWS = pa.table(
     },
     schema=SCHEMA,
 )
+PAYLOADS = "org.apache.hudi.common.model"
 COMMIT_ORDER: dict[str, Any] = {"ordering": None}
 KINDS: dict[str, dict[str, Any]] = {
     "event time": {},
@@ -41,6 +41,16 @@ KINDS: dict[str, dict[str, Any]] = {
     "global bloom": {"index": "global_bloom"},
     "bucket": {"index": "bucket"},
     "version 6": {"index": "simple", "table_version": 6},
+    "version 6, latest": {
+        "index": "simple",
+        "table_version": 6,
+        "properties": {"hoodie.datasource.write.payload.class": f"{PAYLOADS}.OverwriteWithLatestAvroPayload"},
+    },
+    "change streams": {
+        "index": "simple",
+        "table_version": 8,
+        "properties": {"hoodie.datasource.write.payload.class": f"{PAYLOADS}.AWSDmsAvroPayload"},
+    },
     "statistics": {"properties": {"hoodie.metadata.index.column.stats.enable": "true"}},
     "change data": {"properties": {"hoodie.table.cdc.enabled": "true"}},
     "no meta fields": {"index": "simple", "properties": {"hoodie.populate.meta.fields": "false"}, **COMMIT_ORDER},
@@ -90,7 +100,7 @@ def test_the_rows_are_those_of_whole_rows(kind: str, files: str, monkeypatch: py
         assert any(changed and "tags" not in changed for changed in copied)
 
 
-def test_records_that_move_are_refused() -> None:
+def test_records_that_move_get_whole_rows() -> None:
     """Other writers choose at each write whether records move, and leave records where their columns do not lead."""
     option = "hoodie.simple.index.update.partition.path"
     table = new_table(SCHEMA, partition_by="city", type="cow", index="global_simple", properties={option: "false"})
@@ -100,9 +110,6 @@ def test_records_that_move_are_refused() -> None:
     path = ".hoodie/hoodie.properties"
     store.replace(path, re.sub(rb"(?m)^(hoodie.table.checksum|%s)=.*$" % option.encode(), b"", store.read(path)))
     table = Table(store)
-    with pytest.raises(UnsupportedError, match="the records would move"):
-        table.update({"fare": 7.0}, "id = 'k000'")
-    whole_rows = {"hoodie.python.partial.updates": "never"}
-    assert table.update({"fare": 7.0}, "id = 'k000'", properties=whole_rows).updated == 1
+    assert table.update({"fare": 7.0}, "id = 'k000'").updated == 1
     row = {"id": "k000", "city": "tokyo", "tags": ["a", None], "fare": 7.0}
     assert table.to_arrow([*row]).sort_by("id").to_pylist()[0] == row

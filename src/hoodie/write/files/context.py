@@ -96,6 +96,11 @@ class WriteContext:
         """The data columns of base files."""
         return self.schema if self.whole is None else self.whole
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether the rows are those of an update, which have only some of the columns; they insert nothing."""
+        return self.whole is not None
+
 
 @dataclass(slots=True, kw_only=True)
 class RowCounts:

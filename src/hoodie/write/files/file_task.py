@@ -6,7 +6,7 @@ The changes of one file group are merged into the pieces of its base file, and w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -86,17 +86,13 @@ class _FileMerge:
         self.deleted = 0
         self.inserted = 0
 
-    def merge_group(self, pieces: Iterable[Piece]) -> tuple[list[pa.Table], list[str] | None]:
-        """Return the rows of a row group, and the columns in which a row changed; None if rows were deleted.
-
-        A row group that is copied has no rows here.
-        """
+    def merge_group(self, pieces: Iterable[Piece]) -> _MergedGroup:
+        """Merge the pieces of a row group."""
         self._differing, deleted = set(), self.deleted
         rows = [self.merge(piece.rows, piece.places) for piece in pieces if piece.rows is not None]
         differing, self._differing = self._differing, None
-        if self.deleted > deleted:
-            return rows, None
-        return rows, [name for one in rows[:1] for name in one.column_names if name in differing]
+        changed = [name for one in rows[:1] for name in one.column_names if name in differing]
+        return _MergedGroup(rows, changed, loses_rows=self.deleted > deleted)
 
     def merge(self, stored: pa.Table, places: pa.Array | None = None) -> pa.Table:
         """Return the rows that replace the rows of `stored`, in the order of `stored`; `places` as in a `Piece`."""
@@ -140,7 +136,7 @@ class _FileMerge:
 
         An update that has only some columns inserts none.
         """
-        if self._context.whole is not None:
+        if self._context.is_partial:
             return
         kinds = np.asarray(self._changes[KIND].combine_chunks())
         new = np.flatnonzero(~self._met & (kinds == Kind.ROW))
@@ -173,7 +169,7 @@ class _FileMerge:
         """Count the changes that lost against their stored row, and the deletes that met no stored row."""
         kinds = np.asarray(self._changes[KIND].combine_chunks())
         lost = self._met & ~self._won
-        is_inserted = kinds == Kind.ROW if self._context.whole is None else np.zeros(len(kinds), np.bool_)
+        is_inserted = (kinds == Kind.ROW) & (not self._context.is_partial)
         counts.ignored += int((lost | (~self._met & ~is_inserted)).sum())
         counts.unordered += unordered_rows(self._changes.filter(pa.array(lost)), self._context.merger)
 
@@ -206,6 +202,23 @@ class _FileMerge:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _MergedGroup:
+    """The merged rows of a row group, none if it has no changed key; `changed` are the columns in which a row differs.
+
+    `loses_rows`: whether a row was deleted, so that all columns differ.
+    """
+
+    rows: list[pa.Table]
+    changed: list[str]
+    loses_rows: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Arrow bytes of the rows."""
+        return sum(int(one.nbytes) for one in self.rows)
+
+
 _HELD_BYTES_MAX = 64 * 1024 * 1024
 """Arrow bytes of stored rows that are held until the first change; a writer holds as many, for a row group."""
 
@@ -235,14 +248,16 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
 
 @dataclass(frozen=True, slots=True)
 class _OldFile:
-    """The base file that is replaced. `pieces` reads its rows, as often as it is called, with the columns of `schema`.
+    """The base file that is replaced. `pieces` reads its rows, as often as it is called.
 
-    `groups`: the row groups that can be copied; None if all rows are encoded anew. `schema` lacks the meta columns.
+    They have the meta columns, but for the file name, and the columns of `schema`. `groups`: the row groups that can be
+    copied; None if all rows are encoded anew. `whole_group` reads all columns of one, if `schema` has only some.
     """
 
-    groups: StoredGroups | None
     pieces: Callable[[], Iterator[Piece]]
     schema: pa.Schema
+    groups: StoredGroups | None = None
+    whole_group: Callable[[int], Iterator[pa.Table]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,20 +313,28 @@ class NewBaseFile:
         columns, context, stored = self.context.stored, self.context, None
         if columns.are_in(base_file) and not columns.makes_keys and context.parquet.has_meta:
             stored = StoredGroups.of(parquet, source, self._schema, self.store.uri(base_file.path))
-        only_rows = pc.all(pc.equal(changes[KIND], int(Kind.ROW))).as_py()
-        schema = context.file_schema if stored is None or not only_rows else context.schema
-        kept = with_meta_fields(schema)
-        # All columns of stored rows stay as they are but the file name.
-        kept = kept.remove(kept.get_field_index(FILE_NAME))
 
-        def read(group: int | None = None) -> Iterator[pa.Table]:
-            groups = None if group is None else [group]
+        def read(schema: pa.Schema, groups: list[int] | None) -> Iterator[pa.Table]:
+            kept = with_meta_fields(schema)
+            # All columns of stored rows stay as they are but the file name.
+            kept = kept.remove(kept.get_field_index(FILE_NAME))
             return columns.base_rows(self.store, parquet, kept, base_file, row_groups=groups, with_keys=True)
 
         if stored is None:
-            return _OldFile(None, lambda: whole(read()), schema)
-        touched = TouchedGroups(stored, changes, read, context.merge_stored, known_only=context.whole is not None)
-        return _OldFile(stored, touched.pieces, schema)
+            return _OldFile(lambda: whole(read(context.file_schema, None)), context.file_schema)
+        only_rows = pc.all(pc.equal(changes[KIND], int(Kind.ROW))).as_py()
+        in_part = context.is_partial and only_rows and not stored.has_large
+        schema = context.schema if in_part else context.file_schema
+        touched = TouchedGroups(
+            stored,
+            changes,
+            lambda group: read(schema, [group]),
+            looks_up=context.merge_stored,
+            known_only=context.is_partial,
+            row_group_bytes=context.parquet.row_group_bytes,
+        )
+        whole_group = (lambda group: read(context.file_schema, [group])) if in_part else None
+        return _OldFile(touched.pieces, schema, stored, whole_group)
 
     def _announced(self, file_id: str, base_file: BaseFile | None) -> Started:
         """Begin to write the partition's metadata and the marker, in an object store beside the read of stored rows."""
@@ -350,7 +373,8 @@ class NewBaseFile:
         with self._cdc_log(base_file) as cdc:
             merge = _FileMerge(self.context, changes, stamper, locations, cdc)
             with BaseFileWriter(store, path, self._schema, self.context.parquet, same) as writer:
-                _write_pieces(writer, merge, pieces, old.groups if old else None)
+                if old is not None:
+                    _write_pieces(writer, merge, pieces, old, 2 * self.context.parquet.row_group_bytes)
                 for rows in merge.inserts():
                     writer.write(rows)
                 for part in parts:
@@ -373,23 +397,37 @@ class NewBaseFile:
 
 
 def _write_pieces(
-    writer: BaseFileWriter, merge: _FileMerge, pieces: Iterable[Piece], stored: StoredGroups | None
+    writer: BaseFileWriter, merge: _FileMerge, pieces: Iterable[Piece], old: _OldFile, group_bytes_max: int
 ) -> None:
     """Write stored rows with their changes. Columns of a row group that do not change are copied.
 
-    Memory: the pieces of one row group.
+    A row group whose rows have more than `group_bytes_max` Arrow bytes now is encoded anew, as several.
+
+    Memory: the pieces of one row group, before and after the merge.
     """
     for group, found in groupby(pieces, key=attrgetter("group")):
-        if group is None or stored is None:
+        if group is None or old.groups is None:
             for piece in found:
                 writer.write(merge.merge(piece.rows, piece.places))
             continue
-        rows, changed = merge.merge_group(found)
-        if changed is not None:
-            writer.copy(stored, group, pa.concat_tables(rows).select(changed) if changed else None)
+        merged = merge.merge_group(found)
+        if not merged.loses_rows and merged.nbytes <= group_bytes_max:
+            changed = pa.concat_tables(merged.rows).select(merged.changed) if merged.changed else None
+            writer.copy(old.groups, group, changed)
             continue
-        for one in rows:
-            writer.write(one)
+        for rows in _completed(merged.rows, old.whole_group(group)) if old.whole_group else merged.rows:
+            writer.write(rows)
+
+
+def _completed(parts: Sequence[pa.Table], stored: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield all stored rows of a row group, with the columns of `parts`, which are the same rows, instead of theirs."""
+    columns, start = pa.concat_tables(parts), 0
+    names = set(columns.column_names)
+    for rows in stored:
+        part = columns.slice(start, rows.num_rows)
+        start += rows.num_rows
+        mixed = [(part if name in names else rows)[name] for name in rows.column_names]
+        yield pa.Table.from_arrays(mixed, schema=rows.schema)
 
 
 @contextmanager

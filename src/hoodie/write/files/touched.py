@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from hoodie.files.stored_groups import LIKELY_KEYS, StoredGroups
 from hoodie.records.change import KIND, RECORD_KEY, Kind
 
 _FULL: Final = 0.5
-"""Inserts are added to the last row group if it has less than this share of the rows of the greatest one."""
+"""Inserts are added to the last row group if it has less than this share of a full one, by the bytes of their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +46,40 @@ class TouchedGroups:
     """The row groups of a base file beside the changes of its file group.
 
     `read` reads the rows of a row group. `looks_up`: whether changes are merged with the stored row of their key;
-    otherwise all of them are inserts. `known_only`: none of them is an insert. Memory: one row group.
+    otherwise all of them are inserts. `known_only`: none of them is an insert. `row_group_bytes`: Arrow bytes of a full
+    row group. Memory: one row group; of a large one, its keys and one piece.
     """
 
     stored: StoredGroups
     changes: pa.Table
     read: Callable[[int], Iterator[pa.Table]]
     looks_up: bool
-    known_only: bool = False
+    known_only: bool
+    row_group_bytes: int
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces of the file, in the order of its rows. Raises: CorruptFileError."""
         keys = self.changes[RECORD_KEY].combine_chunks()
         met = np.zeros(len(keys), np.bool_)
         counts = [self.stored.rows(number) for number in range(self.stored.metadata.num_row_groups)]
-        total, last_is_small = sum(counts), counts[-1] < _FULL * max(counts)
+        total = sum(counts)
+        last_bytes = counts[-1] * self.changes.nbytes / max(self.changes.num_rows, 1)
+        last_is_small = last_bytes < _FULL * self.row_group_bytes
         for group, count in enumerate(counts):
             pieces = self._with_changes(group, keys, met, count / total) if self.looks_up else None
             if group == len(counts) - 1 and last_is_small and self._has_inserts(met):
-                pieces = [replace(piece, group=None) for piece in pieces or whole(self.read(group))]
+                pieces = whole(self.read(group)) if pieces is None else (replace(one, group=None) for one in pieces)
             yield from [Piece(None, group)] if pieces is None else pieces
 
-    def _with_changes(self, group: int, keys: pa.Array, met: npt.NDArray[np.bool_], share: float) -> list[Piece] | None:
+    def _with_changes(
+        self, group: int, keys: pa.Array, met: npt.NDArray[np.bool_], share: float
+    ) -> Iterator[Piece] | None:
         """Return the pieces of a row group with a changed key, and note the keys in `met`; None for other groups."""
         candidates = self.stored.may_hold(group, keys)
         if not candidates:
             return None
-        rows = [*self.read(group)] if candidates * share >= LIKELY_KEYS else None
+        is_large = self.stored.is_large(group)
+        rows = [*self.read(group)] if candidates * share >= LIKELY_KEYS and not is_large else None
         if rows is None:
             stored = self.stored.column(group, RECORD_KEY)
         else:
@@ -81,14 +88,17 @@ class TouchedGroups:
         if places.null_count == len(places):
             return None
         met[np.asarray(places.drop_null())] = True
-        pieces, start = [], 0
-        for one in self.read(group) if rows is None else rows:
-            pieces.append(Piece(one, group, places.slice(start, one.num_rows)))
-            start += one.num_rows
-        return pieces
+        return _placed(self.read(group) if rows is None else rows, None if is_large else group, places)
 
     def _has_inserts(self, met: npt.NDArray[np.bool_]) -> bool:
         if self.known_only:
             return False
         kinds = np.asarray(self.changes[KIND].combine_chunks())
         return bool((~met & (kinds == Kind.ROW)).any())
+
+
+def _placed(rows: Iterable[pa.Table], group: int | None, places: pa.Array) -> Iterator[Piece]:
+    start = 0
+    for one in rows:
+        yield Piece(one, group, places.slice(start, one.num_rows))
+        start += one.num_rows
