@@ -40,7 +40,8 @@ from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kin
 from hoodie.records.merging.merge import delete_ordering, not_outranked
 from hoodie.storage import Store, explained, open_store
 from hoodie.write.files.context import LogOptions, RowCounts, WriteContext, Written
-from hoodie.write.files.file_task import Locations, NewBaseFile, rewrite
+from hoodie.write.files.file_merge import Locations
+from hoodie.write.files.file_task import NewBaseFile, rewrite
 from hoodie.write.files.task_changes import inserts_of, updates_of
 from hoodie.write.files.unchanged import all_lose, is_newer_than_stored, may_all_lose, unordered_rows
 from hoodie.write.plan import FileTask, TaggedRows
