@@ -193,6 +193,9 @@ def promoted(low: Any, high: Any, stored: ValueType, wanted: ValueType) -> tuple
     """
     if low is None or high is None or stored == wanted or stored.kind is ValueKind.NULL:
         return low, high
+    if {stored.kind, wanted.kind} == {ValueKind.BYTES, ValueKind.FIXED}:
+        # Rows of index version V1 have bytes for both.
+        return low, high
     if wanted.kind in (ValueKind.STRING, ValueKind.BYTES):
         return _WIDEST[wanted.kind]
     if wanted.is_floating:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -311,3 +312,34 @@ def test_a_table_without_partitions_stores_no_option_of_partitions() -> None:
         assert raw["hoodie.metadata.index.column.stats.enable"] == "true"
         assert "hoodie.metadata.index.partition.stats.enable" not in raw
     assert table.index.verify("column_stats").ok
+
+
+EXTREMES: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.bool_(), [False, True]),
+    (pa.int32(), [-(2**31), 2**31 - 1]),
+    (pa.int64(), [-(2**63), 2**63 - 1]),
+    (pa.float32(), [float("nan"), -0.0]),
+    (pa.float64(), [float("-inf"), float("nan")]),
+    (pa.string(), ["", "\U0010ffff" + "x" * 5000]),
+    (pa.binary(), [b"", b"\xff\xfe"]),
+    (pa.binary(4), [b"\x80\x81\x82\x83", b"\xff\xfe\x00\x01"]),
+    (pa.date32(), [-719162, 2932896]),
+    (pa.timestamp("us", "UTC"), [-1, 2**53]),
+    (pa.timestamp("ms", "UTC"), [-1, 2**43]),
+    (pa.timestamp("us"), [-1, 2**53]),
+    (pa.decimal128(9, 2), [None, None]),
+    (pa.decimal128(38, 0), [Decimal(-(10**37)), Decimal(10**37)]),
+    (pa.struct([("s", pa.binary(2))]), [{"s": b"\xff\xff"}, {"s": b"\x00\x80"}]),
+]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("type", TYPES)
+def test_a_check_finds_nothing_wrong_with_extreme_values(type: str, version: int) -> None:
+    columns = {f"c{place}": pa.array(values, kind) for place, (kind, values) in enumerate(EXTREMES)}
+    data = pa.table({"id": ["a", "b"], "ts": [1, 1], **columns})
+    properties = {"hoodie.metadata.index.column.stats.enable": "true"}
+    options = {"type": type, "index": "simple", "table_version": version, "properties": properties}
+    table = new_table(data.schema, data, data.slice(0, 1), ordering="ts", **options)
+    report = table.verify(full=True)
+    assert report.ok, report
