@@ -113,7 +113,7 @@ hbase: lane-hbase ## The tests of the HBase index with a standalone HBase, which
 
 bench: BENCH ?= --headline
 bench-all: BENCH ?= --go-on
-bench: ## Time this project beside JVM Hudi, delta-rs and plain Parquet for the README (20 minutes)
+bench: ## Time this project beside JVM Hudi, delta-rs and plain Parquet for the README (ten minutes)
 bench-all: ## All other measurements too, in pieces: a part that was measured on this commit is left out (3 hours)
 bench bench-all: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) $(HBASE)
 	HOODIE_HBASE_JARS=$(abspath $(HBASE)) HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) HOODIE_BENCH_PYTHON_35=$(abspath $(VENV_35))/bin/python $(VENV)/bin/python -m bench --docs $(BENCH)

@@ -61,7 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("--only", type=_texts, default=(), help=f"parts: {','.join(names)}")
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--headline", action="store_true", help="the parts and lanes of the README, in 20 minutes")
+    chosen.add_argument("--headline", action="store_true", help="the parts and lanes of the README, in ten minutes")
     chosen.add_argument("--go-on", action="store_true", help="only parts that have no result for this commit")
     parser.add_argument("--rows", type=_numbers, help="sizes of the copy-on-write story: 1000000,4000000")
     parser.add_argument("--repeats", type=_numbers, help="for each of --rows: 3,1")

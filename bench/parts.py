@@ -90,9 +90,9 @@ def _one(run: Callable[[Settings], Result]) -> Callable[[Settings], list[Result]
 
 PARTS = (
     Part("copy-on-write", 13, stories.copy_on_write, table.render, ALL_MEASURED, has_sizes=True),
-    Part("record", 9, stories.record, table.render_record, ALL_MEASURED, has_sizes=True, headline=7),
-    Part("merge-on-read", 9, stories.merge_on_read, table.render_merge_on_read, ALL_MEASURED, True, headline=7),
-    Part("in-process", 2, stories.in_process, table.render_in_process, ALL_MEASURED, True, headline=2),
+    Part("record", 9, stories.record, table.render_record, ALL_MEASURED, has_sizes=True, headline=3),
+    Part("merge-on-read", 9, stories.merge_on_read, table.render_merge_on_read, ALL_MEASURED, True, headline=3),
+    Part("in-process", 2, stories.in_process, table.render_in_process, ALL_MEASURED, True, headline=1),
     Part("spark-path", 20, stories.spark_path, table.render_spark_path, ALL_MEASURED, has_sizes=True),
     Part("surfaces", 12, _one(surfaces.run), surfaces.render, ALL_MEASURED),
     Part("frames", 5, _one(frames.run), frames.render, READING),

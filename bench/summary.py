@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.markdown import day_and_commit, machine_line
+from bench.markdown import day_and_commit
 from bench.picture import draw_ratios
 from bench.settings import Settings
 
@@ -98,7 +98,7 @@ def _chart(ratios: Mapping[str, Ratios]) -> str:
 
 
 def _machine(result: Mapping[str, Any]) -> str:
-    return machine_line(result["machine"]).rpartition(", ")[0]
+    return f"{result['machine']['cores']} cores, {result['machine']['memory_gib']} GiB"
 
 
 def _times(ratios: Ratios, steps: Any) -> str:
