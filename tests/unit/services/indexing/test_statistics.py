@@ -339,7 +339,7 @@ def test_a_check_finds_nothing_wrong_with_extreme_values(type: str, version: int
     columns = {f"c{place}": pa.array(values, kind) for place, (kind, values) in enumerate(EXTREMES)}
     data = pa.table({"id": ["a", "b"], "ts": [1, 1], **columns})
     properties = {"hoodie.metadata.index.column.stats.enable": "true"}
-    options = {"type": type, "index": "simple", "table_version": version, "properties": properties}
+    options: dict[str, Any] = {"type": type, "index": "simple", "table_version": version, "properties": properties}
     table = new_table(data.schema, data, data.slice(0, 1), ordering="ts", **options)
     report = table.verify(full=True)
     assert report.ok, report
