@@ -32,7 +32,7 @@ from tests.support.deaths import check_tidy, run_until
 from tests.support.fault_store import FaultStore
 from tests.support.losing_store import LOCK, LosingStore
 from tests.support.recoveries import noted
-from tests.support.samples import sample_numbers
+from tests.support.samples import IS_WHOLE, sample_numbers
 from tests.support.steps import ONE_TRY, once_at
 from tests.support.tables import Rows, copy_of, create_in, rows_of, trips
 
@@ -99,7 +99,8 @@ def _nothing(table: Table) -> None:
 class Stopped:
     """What is stopped, on which table, and what is done meanwhile after `usurp`, and at the end.
 
-    `ours`: rows that it adds if it succeeds; `refusals`: at how many of its stops at least it fails.
+    `ours`: rows that it adds if it succeeds; `refusals`: at how many of all its stops at least it fails. A sample of
+    them may have fewer.
     """
 
     act: Act = lambda table: table.upsert(trips(OURS))
@@ -173,7 +174,7 @@ def test_an_act_that_is_stopped_anywhere(name: str) -> None:
             case.at_end(Table(store))
             check(store, {**START, **THEIRS, **({} if error else case.ours)})
         refused += error is not None
-    assert refused >= case.refusals
+    assert refused >= case.refusals or not IS_WHOLE
 
 
 def test_the_storage_based_lock_of_a_writer_that_died_ends_by_itself() -> None:
