@@ -5,7 +5,7 @@ commits. Then it goes on: it fails, or what it did is in the table; no acknowled
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,10 +29,10 @@ from hoodie.timeline import forget_all
 from hoodie.timeline.locks import in_process, storage_based
 from tests.support.archived import OFTEN, active_times, archived_times
 from tests.support.deaths import check_tidy, run_until
-from tests.support.fault_store import FaultStore
+from tests.support.fault_store import Call, FaultStore
 from tests.support.losing_store import LOCK, LosingStore
 from tests.support.recoveries import noted
-from tests.support.samples import IS_WHOLE, sample_numbers
+from tests.support.samples import draw, sample_numbers
 from tests.support.steps import ONE_TRY, once_at
 from tests.support.tables import Rows, copy_of, create_in, rows_of, trips
 
@@ -99,8 +99,8 @@ def _nothing(table: Table) -> None:
 class Stopped:
     """What is stopped, on which table, and what is done meanwhile after `usurp`, and at the end.
 
-    `ours`: rows that it adds if it succeeds; `refusals`: at how many of all its stops at least it fails. A sample of
-    them may have fewer.
+    `ours`: rows that it adds if it succeeds; `is_refused`: whether it fails wherever it is stopped between the creation
+    of its inflight instant and its last step.
     """
 
     act: Act = lambda table: table.upsert(trips(OURS))
@@ -109,7 +109,7 @@ class Stopped:
     prepare: Act = _nothing
     meanwhile: Act = _nothing
     at_end: Act = _nothing
-    refusals: int = 0
+    is_refused: bool = False
 
 
 def _log_and_plan(table: Table) -> None:
@@ -128,8 +128,8 @@ def _of(provider: str) -> dict[str, Any]:
 
 MOR = {"table_type": "merge_on_read"}
 STOPPED = {
-    "upsert, copy on write": Stopped(refusals=2),
-    "upsert, merge on read": Stopped(options=MOR, refusals=2),
+    "upsert, copy on write": Stopped(is_refused=True),
+    "upsert, merge on read": Stopped(options=MOR, is_refused=True),
     "rollback of a dead writer before its own write": Stopped(prepare=_die),
     "compaction": Stopped(lambda table: table.compact(), {}, MOR, _log_and_plan, Table.compact, Table.compact),
     "index build": Stopped(
@@ -137,13 +137,13 @@ STOPPED = {
         {},
         {"index": "global_simple"},
         meanwhile=lambda table: table.index.build(buckets=2),
-        refusals=2,
+        is_refused=True,
     ),
     # ZooKeeper needs a server: its test is tests/interop/test_locks.py.
-    "upsert, storage-based lock, copy on write": Stopped(options=_of(storage_based.NAME), refusals=2),
-    "upsert, storage-based lock, merge on read": Stopped(options={**MOR, **_of(storage_based.NAME)}, refusals=2),
-    "upsert, lock in process, copy on write": Stopped(options=_of(in_process.NAME), refusals=2),
-    "upsert, lock in process, merge on read": Stopped(options={**MOR, **_of(in_process.NAME)}, refusals=2),
+    "upsert, storage-based lock, copy on write": Stopped(options=_of(storage_based.NAME), is_refused=True),
+    "upsert, storage-based lock, merge on read": Stopped(options={**MOR, **_of(storage_based.NAME)}, is_refused=True),
+    "upsert, lock in process, copy on write": Stopped(options=_of(in_process.NAME), is_refused=True),
+    "upsert, lock in process, merge on read": Stopped(options={**MOR, **_of(in_process.NAME)}, is_refused=True),
 }
 
 
@@ -155,14 +155,15 @@ def test_an_act_that_is_stopped_anywhere(name: str) -> None:
     create_in(start, **case.options)
     Table(start).upsert(trips(START))
     case.prepare(Table(start))
-    refused = 0
 
     def meanwhile(table: Table) -> None:
         usurp(table)
         case.meanwhile(table)
 
     calls = run_until(copy_of(start), case.act, None).calls
-    for number in sample_numbers(range(1, len(calls) + 1), _STOPS):
+    refused = _begun(calls) if case.is_refused else range(0)
+    numbers = {*sample_numbers(range(1, len(calls) + 1), _STOPS), *draw(refused, 2, f"refused stops of {name}")}
+    for number in sorted(numbers):
         store = copy_of(start)
         error: Exception | None = None
         with noted(f"stopped before call {number}: {calls[number - 1]}"):
@@ -173,8 +174,14 @@ def test_an_act_that_is_stopped_anywhere(name: str) -> None:
                     error = raised
             case.at_end(Table(store))
             check(store, {**START, **THEIRS, **({} if error else case.ours)})
-        refused += error is not None
-    assert refused >= case.refusals or not IS_WHOLE
+            assert error is not None or number not in refused
+
+
+def _begun(calls: Sequence[Call]) -> range:
+    """The calls after the creation of the inflight instant, until the one that completes the instant (inclusive)."""
+    of_timeline = [number for number, call in enumerate(calls, 1) if call.path.startswith(".hoodie/timeline/")]
+    begun = next(number for number in of_timeline if calls[number - 1].path.endswith(".inflight"))
+    return range(begun + 1, of_timeline[-1] + 1)
 
 
 def test_the_storage_based_lock_of_a_writer_that_died_ends_by_itself() -> None:
