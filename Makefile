@@ -20,9 +20,12 @@ BUNDLE := $(call BUNDLE_OF,1.2.0)
 BUNDLE_V8 := $(call BUNDLE_OF,1.0.2)
 BUNDLE_V6 := $(call BUNDLE_OF,0.15.0)
 HBASE := $(CACHE)/hbase-2.6.1
+KAFKA := $(CACHE)/kafka-3.9.1
+# The newest release on Maven Central; it serves the newest PySpark too.
+CONNECTORS := $(CACHE)/connectors-4.2.0
 INSTALL := sh scripts/install_tested
 UPGRADE := -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable
-IN_PROCESS := tests --ignore=tests/interop --ignore=tests/hbase --ignore=tests/tidy -m 'not spark' -n 2
+IN_PROCESS := tests --ignore=tests/interop --ignore=tests/hbase --ignore=tests/ingest --ignore=tests/tidy -m 'not spark' -n 2
 EXTRAS := .[spark,connect,demo,test]
 EXTRAS_NEWEST := .[spark,connect,demo,test,dev]
 # PySpark 3.5 imports distutils, which setuptools still provides on Python 3.12 and later.
@@ -57,7 +60,7 @@ test-all: ## Every case of every lane, without samples; MINUTES=60 runs a piece 
 	@$(PYTHON) scripts/test_all.py $(CACHE)/passed $(LANES)
 
 # Each lane alone. A target prepares the environment that it needs, and no other.
-LANES := in-process classic connect judges older spark-3.5 spark-4.0 hbase
+LANES := in-process classic connect judges older spark-3.5 spark-4.0 hbase ingest
 .PHONY: $(LANES:%=lane-%)
 
 lane-in-process: $(VENV)/.stamp
@@ -86,6 +89,9 @@ lane-spark-4.0: java $(VENV_40)/.stamp
 lane-hbase: java $(VENV_35)/.stamp $(HBASE)
 	HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase
 
+lane-ingest: java $(VENV)/.stamp $(KAFKA) $(CONNECTORS)
+	HOODIE_KAFKA_JARS=$(KAFKA) HOODIE_CONNECTOR_JARS=$(CONNECTORS) $(VENV)/bin/python -m pytest tests/ingest
+
 test-newest: ## The tests in process with the newest version of each dependency, in an environment of its own
 	@sh scripts/make_venv $(PYTHON) $(CACHE)/newest
 	@$(CACHE)/newest/bin/python $(UPGRADE) '$(EXTRAS)'
@@ -95,7 +101,7 @@ pythons: ## The tests in process on each Python at hand among PYTHONS (versions 
 	@sh scripts/test_pythons $(CACHE) $(TESTED) $(PYTHONS)
 
 fuzz: $(VENV)/.stamp ## Property tests and damaged files with fresh seeds; HOODIE_FUZZ_SEED=… repeats one, HOODIE_FUZZ_FACTOR=… runs longer
-	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/hbase -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
+	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/hbase --ignore=tests/ingest -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
 
 mutants: $(VENV)/.stamp ## Change the code in 20 places, one at a time, and count what the tests of `make test` find; SEED=…
 	$(VENV)/bin/python scripts/mutants.py --seed $(or $(SEED),1)
@@ -106,8 +112,8 @@ stress: $(VENV)/.stamp ## Eight writers that are killed and stopped, five minute
 stress-jvm: java $(VENV_35)/.stamp $(BUNDLE) ## The same with two JVM writers among the eight, locked by ZooKeeper; HOODIE_STRESS_JVM=… for another number
 	HOODIE_STRESS_JVM=$${HOODIE_STRESS_JVM:-2} HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) $(VENV_35)/bin/python -m tests.stress
 
-interop: ## JVM Hudi 1.2.0, 1.0.2, 0.15.0 and hudi-rs as judges, a real HBase, Spark 3.5 and Spark 4.0, by sample
-	@$(RUN_LANES) $(foreach lane,judges older spark-3.5 spark-4.0 hbase,"$(lane)=$(MAKE) --no-print-directory lane-$(lane)")
+interop: ## JVM Hudi 1.2.0, 1.0.2, 0.15.0 and hudi-rs as judges, a real HBase, Kafka and PostgreSQL, Spark 3.5 and Spark 4.0, by sample
+	@$(RUN_LANES) $(foreach lane,judges older spark-3.5 spark-4.0 hbase ingest,"$(lane)=$(MAKE) --no-print-directory lane-$(lane)")
 
 hbase: lane-hbase ## The tests of the HBase index with a standalone HBase, which Maven or Spark fetches once (110 MB)
 
@@ -115,8 +121,8 @@ bench: BENCH ?= --headline
 bench-all: BENCH ?= --go-on
 bench: ## Time this project beside JVM Hudi, delta-rs and plain Parquet for the README (ten minutes)
 bench-all: ## All other measurements too, in pieces: a part that was measured on this commit is left out (3 hours)
-bench bench-all: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) $(HBASE)
-	HOODIE_HBASE_JARS=$(abspath $(HBASE)) HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) HOODIE_BENCH_PYTHON_35=$(abspath $(VENV_35))/bin/python $(VENV)/bin/python -m bench --docs $(BENCH)
+bench bench-all: java $(VENV)/.stamp-bench $(VENV_35)/.stamp $(BUNDLE) $(HBASE) $(KAFKA) $(CONNECTORS)
+	HOODIE_KAFKA_JARS=$(abspath $(KAFKA)) HOODIE_CONNECTOR_JARS=$(abspath $(CONNECTORS)) HOODIE_HBASE_JARS=$(abspath $(HBASE)) HOODIE_JVM_BUNDLE=$(abspath $(BUNDLE)) HOODIE_BENCH_PYTHON_35=$(abspath $(VENV_35))/bin/python $(VENV)/bin/python -m bench --docs $(BENCH)
 
 check: check-types check-rules ## Format, lint, types, the rules of tests/tidy, and the examples of docstrings
 
@@ -184,6 +190,9 @@ $(VENV_40)/.stamp: pyproject.toml $(TESTED_40)
 
 $(HBASE): | $(VENV_35)/.stamp
 	@$(VENV_35)/bin/python scripts/fetch_jars.py $@
+
+$(KAFKA) $(CONNECTORS): | $(VENV)/.stamp
+	@$(VENV)/bin/python scripts/fetch_jars.py $@
 
 $(BUNDLE) $(BUNDLE_V8) $(BUNDLE_V6): | $(VENV_35)/.stamp
 	@$(VENV_35)/bin/python scripts/fetch_jars.py $@

@@ -120,6 +120,9 @@ class Settings:
     wide_repeats: int = 3
     locality_rows: int = 2_000_000
     locality_repeats: int = 3
+    ingest_rows: int = 1_000_000
+    ingest_repeats: int = 3
+    ingest_flows: int = 200
 
     def chosen(self, lanes: tuple[str, ...]) -> tuple[str, ...]:
         """Return the lanes that `self.lanes` contains, or all if it is empty."""
@@ -127,6 +130,9 @@ class Settings:
 
 
 TINY: dict[str, Any] = {
+    "ingest_rows": 5_000,
+    "ingest_repeats": 1,
+    "ingest_flows": 5,
     "rows": (20_000,),
     "repeats": (1,),
     "record_rows": 20_000,

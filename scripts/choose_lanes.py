@@ -38,6 +38,7 @@ LANES = (
     Lane("older", 5, ("format/table", "timeline/layout", "files/logs", "services/versions", "tests/interop/older")),
     Lane("connect", 4, ("spark", "tests/contract/conftest")),
     Lane("hbase", 3, ("index/hbase", "services/indexing/hbase", "tests/hbase")),
+    Lane("ingest", 4, ("ingest", "tests/ingest", "tests/support/kafka_broker", "tests/support/postgres_server")),
     Lane("spark-3.5", 4, ("spark", "statements")),
     Lane(
         "spark-4.0",

@@ -155,7 +155,8 @@ def main() -> None:
 def _commands(mutant: Mutant) -> list[str]:
     run = f"{sys.executable} -m pytest -q -x -p no:cacheprovider"
     own = f"tests/unit/{mutant.room}"
-    in_process = "tests --ignore=tests/interop --ignore=tests/hbase --ignore=tests/tidy -m 'not spark' -n 2"
+    left_out = " ".join(f"--ignore=tests/{folder}" for folder in ("interop", "hbase", "ingest", "tidy"))
+    in_process = f"tests {left_out} -m 'not spark' -n 2"
     first = [f"{run} {own}"] if (ROOT / own).is_dir() else []
     return [*first, f"{run} {in_process}", f"{run} tests/contract -m 'spark and surface'"]
 

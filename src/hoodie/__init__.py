@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from hoodie.errors import (
+    BadRowsError,
     BatchWrittenError,
     CommitConflictError,
     CorruptFileError,
@@ -17,6 +18,7 @@ from hoodie.errors import (
     PartitionPathError,
     RecordKeyError,
     SchemaMismatchError,
+    SourceError,
     StorageError,
     StreamCheckpointError,
     TableExistsError,
@@ -29,6 +31,9 @@ from hoodie.records.merging.mergers import register_merger
 from hoodie.table import Table, adopt, create, exists, open, rebuild_properties, register, sessions, unregister
 
 if TYPE_CHECKING:
+    from hoodie.ingest.result import IngestResult
+    from hoodie.ingest.run import ingest
+    from hoodie.ingest.source import Batch, Decoded, Request, Source
     from hoodie.spark.ship import ship
     from hoodie.statements.run import sql
     from hoodie.write.result import WriteResult
@@ -36,12 +41,16 @@ if TYPE_CHECKING:
 __version__ = "0.5.0.dev0"
 
 __all__ = [
+    "BadRowsError",
+    "Batch",
     "BatchWrittenError",
     "CommitConflictError",
     "CorruptFileError",
+    "Decoded",
     "HistoryLostError",
     "HoodieError",
     "HoodieWarning",
+    "IngestResult",
     "InputFailedError",
     "InstantNotFoundError",
     "InvalidConfigError",
@@ -49,7 +58,10 @@ __all__ = [
     "MissingFileError",
     "PartitionPathError",
     "RecordKeyError",
+    "Request",
     "SchemaMismatchError",
+    "Source",
+    "SourceError",
     "StorageError",
     "StreamCheckpointError",
     "Table",
@@ -63,6 +75,7 @@ __all__ = [
     "adopt",
     "create",
     "exists",
+    "ingest",
     "open",
     "rebuild_properties",
     "register",
@@ -83,7 +96,19 @@ sessions.use(_spark_room)
 
 
 def __getattr__(name: str) -> Any:
-    """Load `WriteResult`, `ship` and `sql` when they are first used; their modules load many others."""
+    """Load a name whose module loads many others when it is first used. `ingest` is a module that can be called."""
+    if name == "ingest":
+        import hoodie.ingest as module
+
+        return module
+    if name in {"Batch", "Decoded", "Request", "Source"}:
+        from hoodie.ingest import source
+
+        return getattr(source, name)
+    if name == "IngestResult":
+        from hoodie.ingest.result import IngestResult
+
+        return IngestResult
     if name == "WriteResult":
         from hoodie.write.result import WriteResult
 

@@ -119,6 +119,14 @@ class StreamCheckpointError(HoodieError):
     """A stream began its batch numbers anew, so that its batches would count as written; nothing is written."""
 
 
+class SourceError(HoodieError):
+    """A source of an ingestion cannot go on from the place of the newest commit, or cannot be read."""
+
+
+class BadRowsError(HoodieError):
+    """A batch has more rows that cannot be decoded than the flow allows; nothing is written."""
+
+
 class LockTimeoutError(HoodieError):
     """Another writer held the table's lock for longer than the maximum waiting time."""
 

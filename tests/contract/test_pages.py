@@ -1,6 +1,7 @@
 """The code blocks of the pages run as they stand: Python in one program for each page, `hoodie` by its command line.
 
-The blocks of a first page, the README or one of docs/start, run one after the other in an empty folder.
+The blocks of a first page, the README or one of docs/start and docs/ingest, run one after the other in an empty
+folder.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ TRIPS = pa.table({"id": ["t1", "t2"], "city": ["sf", "nyc"], "fare": [12.5, 8.0]
 
 
 def _is_first(page: Page) -> bool:
-    return page.name == "README.md" or page.name.startswith("docs/start/")
+    return page.name == "README.md" or page.name.startswith(("docs/start/", "docs/ingest/"))
 
 
 def _needs_spark(page: Page) -> bool:

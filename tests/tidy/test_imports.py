@@ -28,6 +28,7 @@ LINES = (
     ("merge_into",),
     ("table",),
     ("statements",),
+    ("ingest",),
     ("spark",),
     (PUBLIC,),
     ("cli",),

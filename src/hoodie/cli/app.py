@@ -73,7 +73,9 @@ SECTIONS: Final = MappingProxyType(
 MODULE_OF: Final = MappingProxyType({name: module for section in SECTIONS.values() for name, module in section.items()})
 """The module of each command; a command is the function of its name there, with `_` for `-`, or a
 row of the table of operations."""
-GROUPS: Final = MappingProxyType({"index": "index", "savepoint": "recovery", "services": "services"})
+GROUPS: Final = MappingProxyType(
+    {"ingest": "ingest", "index": "index", "savepoint": "recovery", "services": "services"}
+)
 """The module of each group of commands; the group is the `app` there."""
 
 

@@ -1,64 +1,26 @@
-"""Read the input files of writes (Parquet, CSV, JSON lines) as one stream of Arrow batches.
+"""Open the input files of writes (Parquet, CSV, JSON lines), and standard input, as one stream of Arrow batches.
 
 What Python objects are refused for, values of files are refused for. Errors name file, row and column.
 """
 
 from __future__ import annotations
 
-import codecs
-import io
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from hoodie.cli.csv_rows import CsvRows
-from hoodie.cli.json_rows import JsonRows
 from hoodie.engine.ahead import reader_of
-from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError
+from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.ingest.rows.files import JSON_NAMES, InputOptions, RowFile, Rows, endings, named, read_rows
+from hoodie.ingest.rows.json_rows import JsonRows
 
 STDIN: Final = "-"
 """Name of standard input, which has JSON lines."""
-_COMPRESSIONS: Final = frozenset({".gz", ".bz2", ".zst", ".lz4"})
-_JSON_NAMES: Final = frozenset({".json", ".jsonl", ".ndjson"})
-_MAGIC: Final = (
-    (b"PAR1", ".parquet"),
-    (b"\x1f\x8b", ".gz"),
-    (b"BZh", ".bz2"),
-    (b"\x28\xb5\x2f\xfd", ".zst"),
-    (b"\x04\x22\x4d\x18", ".lz4"),
-)
-"""First bytes of files, and the ending that their names must have."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputOptions:
-    """Rules for the conversion of text to values.
-
-    `types` has types by column name; the types of other columns are inferred. `required` are columns without null. With
-    `ignores_others`, the other columns of CSV and JSON files are not read. `null_texts` are the strings that are null
-    in CSV. An empty CSV field is null; an empty field in quotes is an empty string.
-    """
-
-    types: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    required: frozenset[str] = frozenset()
-    ignores_others: bool = False
-    null_texts: tuple[str, ...] = ()
-
-
-class _Rows(Protocol):
-    """The rows of a file, which can be read once."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
 
 def open_files(paths: Sequence[str], options: InputOptions) -> pa.RecordBatchReader:
@@ -92,12 +54,11 @@ def open_files(paths: Sequence[str], options: InputOptions) -> pa.RecordBatchRea
 
 def infers_types(path: str) -> bool:
     """Return whether the types of columns that `InputOptions.types` lacks are inferred: the file declares none."""
-    return _kind(path) != ".parquet"
+    return endings(path)[0] != ".parquet"
 
 
-def _kind(name: str) -> str:
-    path = Path(name)
-    return path.with_suffix("").suffix if path.suffix in _COMPRESSIONS else path.suffix
+def _named(path: str) -> AbstractContextManager[None]:
+    return named(path, "JSON lines" if path == STDIN else f"a {endings(path)[0][1:]} file")
 
 
 def _no_file(path: Path) -> str:
@@ -108,70 +69,16 @@ def _no_file(path: Path) -> str:
     return "no such file"
 
 
-def _open_file(name: str, options: InputOptions) -> _Rows:
+def _open_file(name: str, options: InputOptions) -> Rows:
     with _named(name):
         if name == STDIN:
             return JsonRows(sys.stdin.buffer, options.types, ignores_others=options.ignores_others)
-        path, kind = Path(name), _kind(name)
+        path, (kind, ending) = Path(name), endings(name)
         if not path.is_file():
             raise InvalidConfigError(_no_file(path))
-        if kind not in {".parquet", ".csv", *_JSON_NAMES}:
-            raise InvalidConfigError(f"expected .parquet, .csv, or one of {', '.join(sorted(_JSON_NAMES))}")
-        _check_beginning(path)
-        if kind == ".parquet":
-            return _ParquetRows(path)
-        if kind == ".csv":
-            return CsvRows(
-                lambda: pa.input_stream(str(path)),
-                options.types,
-                null_texts=options.null_texts,
-                ignores_others=options.ignores_others,
-            )
-        lines = io.BufferedReader(pa.input_stream(str(path)))
-        return JsonRows(lines, options.types, ignores_others=options.ignores_others)
-
-
-class _ParquetRows:
-    """The rows of a Parquet file."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = pq.ParquetFile(path)
-        self.schema = self._file.schema_arrow
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        done = 0
-        try:
-            for batch in self._file.iter_batches():
-                yield batch
-                done += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise InvalidConfigError(f"the rows after row {done} cannot be read ({error})") from error
-
-
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Raise errors of the body with the name of the file."""
-    try:
-        yield
-    except HoodieError as error:
-        raise type(error)(f"{name}: {error}") from error
-    except (pa.ArrowException, OSError, EOFError) as error:
-        kind = "JSON lines" if name == STDIN else f"a {_kind(name)[1:]} file"
-        raise InvalidConfigError(f"{name}: expected {kind}, but it cannot be read ({error})") from error
-
-
-def _check_beginning(path: Path) -> None:
-    """Refuse files whose first bytes are of another format than the ending of their name."""
-    with path.open("rb") as file:
-        start = file.read(4)
-    for magic, ending in _MAGIC:
-        if start.startswith(magic) and path.suffix != ending:
-            raise InvalidConfigError(f"expected {path.suffix}, found the beginning of a {ending} file; rename it")
-    if path.suffix in _COMPRESSIONS:
-        with pa.input_stream(str(path)) as unpacked:
-            start = unpacked.read(4)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InvalidConfigError("expected UTF-8, found UTF-16; convert the file, with iconv -f utf-16 -t utf-8")
+        if kind not in {".parquet", ".csv", *JSON_NAMES}:
+            raise InvalidConfigError(f"expected .parquet, .csv, or one of {', '.join(sorted(JSON_NAMES))}")
+        return read_rows(RowFile(name=name, kind=kind, ending=ending, open=lambda: pa.OSFile(str(path))), options)
 
 
 def _check_required(batch: pa.RecordBatch, names: frozenset[str], done: int) -> None:

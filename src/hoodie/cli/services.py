@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -15,6 +12,7 @@ import typer
 
 import hoodie
 from hoodie.cli.options import Call, Properties, pairs, table_command
+from hoodie.cli.signals import interrupted
 from hoodie.cli.terminal import Answer, print_answer, print_error, progress_bar
 from hoodie.format.table.call_options import check_call_options
 from hoodie.results import ServiceResult
@@ -179,21 +177,8 @@ def run(
         if not done.results:
             print_answer(Answer(str(done), []), call.as_json)
         return
-    with _interrupted() as stopped, runner:
+    with interrupted() as stopped, runner:
         while runner.is_running and not stopped.wait(_LOOK_SECONDS):
             pass
     if runner.errors or not stopped.is_set():
         raise typer.Exit(1)
-
-
-@contextmanager
-def _interrupted() -> Iterator[threading.Event]:
-    """Return an event that SIGINT or SIGTERM sets; the former signal handlers are restored at the end."""
-    stopped = threading.Event()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in signals}
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

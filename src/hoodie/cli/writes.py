@@ -10,7 +10,7 @@ import pyarrow as pa
 import typer
 
 import hoodie
-from hoodie.cli.input import InputOptions, open_files
+from hoodie.cli.input import open_files
 from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, TableVersion, pairs
 from hoodie.cli.terminal import print_json
 from hoodie.errors import InvalidConfigError
@@ -28,6 +28,7 @@ from hoodie.cli.options import (
 from hoodie.cli.terminal import print_answer
 from hoodie.engine import ArrowDataset
 from hoodie.format.avro.schema import META_FIELDS
+from hoodie.ingest.rows.files import InputOptions
 from hoodie.write.result import WriteResult
 
 

@@ -67,6 +67,9 @@ class Call:
     """The table as the caller loaded it just now; None: the call loads it."""
     guard: Callable[[TableView], None] | None = None
     """Raises an error if the table, as it is at the begin or at the commit of the write, must not get the rows."""
+    late_entries: Callable[[TableView], Mapping[str, str]] | None = None
+    """Returns further entries of the extra metadata, at the commit of the write, under the table's lock. An error that
+    it raises refuses the commit."""
     remove_partitions: Callable[[Call, ChoosePartitions], str | None] = _cannot_remove
     """Removes the chosen partitions in one replace commit and returns its instant; None if none is chosen. Time to live
     calls it: the room `write` has this function, and services are below it."""

@@ -47,7 +47,7 @@ def commit_metadata(
         partition_to_write_stats=by_partition(stats),
         compacted=compacted,
         operation_type=operation.value,
-        extra_metadata=dict(extra_metadata),
+        extra_metadata=extra_metadata,
         partition_to_replace_file_ids=(
             None if replaced is None else {path: tuple(file_ids) for path, file_ids in replaced.items()}
         ),

@@ -56,6 +56,8 @@ class WriteInstant:
     """What else happened, for the result of the write."""
     guard: Callable[[TableView], None] | None = None
     """Raises an error under the table's lock if the table must not get the write."""
+    late_entries: Callable[[TableView], Mapping[str, str]] | None = None
+    """Returns further entries of the extra metadata, under the table's lock."""
 
     @property
     def view(self) -> TableView:
@@ -115,6 +117,8 @@ class WriteInstant:
         def check(now: TableView) -> None:
             if self.guard is not None:
                 self.guard(now)
+            if self.late_entries is not None:
+                extra.update(self.late_entries(now))  # `metadata` has this mapping
             check_conflicts(self.baseline, now, own)
 
         with collected(data_table(self.view), metadata) as collect:

@@ -112,7 +112,7 @@ def _has_images(block: LogBlock, images: list[pa.Field]) -> bool:
     )
 
 
-_UNCHANGING: Final = frozenset(
+UNCHANGING: Final = frozenset(
     {
         WriteOperation.COMPACT,
         WriteOperation.LOG_COMPACT,
@@ -239,7 +239,7 @@ def plan_cdc(
     before = None if start == BEGINNING else view.as_completed_by(start)
     for instant, commit in _commits(view, at_end, start, end):
         after = view.as_completed_by(view.order_time(instant))
-        if commit.operation_type not in _UNCHANGING:
+        if commit.operation_type not in UNCHANGING:
             changes += _of_commit(schema, read.names, instant, commit, before, after)
         before = after
     check_still_there(view)

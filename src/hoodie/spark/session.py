@@ -50,3 +50,23 @@ def open_local_session(name: str, confs: Mapping[str, str] | None = None) -> Any
         raise UnsupportedError(
             f"Spark does not start ({error}): install a JDK 17 or 21 and put it on PATH or in JAVA_HOME"
         ) from error
+
+
+def open_session(name: str, confs: Mapping[str, str]) -> Any:
+    """Open the session of a long-running program with these settings.
+
+    `spark.remote` in the settings: of a Spark Connect server. Under spark-submit: of its cluster. `spark.master`: of
+    another cluster; else Spark starts on this machine.
+
+    Raises: UnsupportedError if Spark does not start.
+    """
+    master = confs.get("spark.master", "local")
+    if "spark.remote" not in confs and "PYSPARK_GATEWAY_PORT" not in os.environ and master.startswith("local"):
+        return open_local_session(name, {"spark.driver.extraJavaOptions": "", **confs})
+    builder = SparkSession.builder.appName(name)
+    for key, value in confs.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        raise UnsupportedError(f"Spark does not start: {error}") from error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.instants.ingest_checkpoint import KEYS as INGEST_KEYS
 from hoodie.format.instants.replaced_files import Findings
 from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY, QUERY_KEY
 from hoodie.format.schema.column_ids import LATEST_SCHEMA, parse_latest
@@ -42,7 +43,7 @@ class CommitFacts:
     `schema` is the Avro text as stored. `changes_schema`: whether the operation can set the table's schema
     (docs/format/table.md §3.7). `replaced` are the file ids that the commit replaced, by partition path.
     `column_version` is the version of the columns' ids; None if the commit has no ids. `sink`: the entries of the extra
-    metadata about batches of streams.
+    metadata about batches of streams and places of ingestions.
     """
 
     operation_type: str | None
@@ -64,7 +65,7 @@ class CommitFacts:
             metadata.operation_type not in _NO_SCHEMA_CHANGE,
             metadata.partition_to_replace_file_ids or {},
             parse_latest(ids, path=f"{LATEST_SCHEMA} of a commit").version if ids else None,
-            {key: extra[key] for key in (CHECKPOINT_KEY, QUERY_KEY) if key in extra},
+            {key: extra[key] for key in (CHECKPOINT_KEY, QUERY_KEY, *INGEST_KEYS) if key in extra},
         )
 
 

@@ -128,6 +128,7 @@ def begin(setup: WriteSetup, operation: WriteOperation, reads: Collection[str] =
         if call.guard is not None:
             call.guard(write.view)
             write.guard = call.guard
+        write.late_entries = call.late_entries
         write.options = setup.options
         write.notes += setup.notes
         yield write

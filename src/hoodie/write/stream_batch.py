@@ -21,11 +21,8 @@ from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.indexed import delete, insert, upsert
+from hoodie.write.newest_entry import newest_entry
 from hoodie.write.result import WriteResult
-
-_ARCHIVED_READ: Final = 64
-"""Archived commits that are read at once."""
-
 
 OPERATIONS: Final[Mapping[str, Callable[[Call, Any], WriteResult]]] = {
     "upsert": upsert,
@@ -81,7 +78,7 @@ class _Once:
 
     def refuse_written(self, view: TableView) -> None:
         """Raises: BatchWrittenError if a commit has the batch; StreamCheckpointError."""
-        newest = newest_batch(view, self.batch.identifier, after=self._checked_until)
+        newest = newest_entry(view, self._parse, after=self._checked_until)
         if newest is None or newest[1].batch < self.batch.batch:
             if self.gap is None and not self._checked_until:
                 self.gap = _gap(view, self.batch, newest)
@@ -107,6 +104,9 @@ class _Once:
             "from the checkpoint of that query. Nothing was written. Start the stream with that checkpoint, or give it "
             "a name of its own (identifier=): it then writes all its batches, also rows that the earlier query wrote"
         )
+
+    def _parse(self, extra: Mapping[str, str], path: str) -> SinkCheckpoint | None:
+        return SinkCheckpoint.of(extra, self.batch.identifier, path=path)
 
 
 def _gap(
@@ -138,32 +138,3 @@ def _warn_of_gap(view: TableView, batch: SinkCheckpoint, after: str, last: int) 
         HoodieWarning,
         stacklevel=4,
     )
-
-
-def newest_batch(view: TableView, identifier: str, *, after: str = "") -> tuple[Instant, SinkCheckpoint] | None:
-    """Return the newest completed commit that names a batch of a stream, and the batch; None without one.
-
-    `after` (exclusive): a completion time; older commits do not count. The archived timeline is read if no active
-    commit names one, from its newest commits on.
-
-    Raises: CorruptFileError if the entry of a commit, or the archive, is damaged.
-    """
-    for instant in reversed(view.completed_writes()):
-        if view.order_time(instant) <= after:
-            break
-        found = SinkCheckpoint.of(view.commit_facts(instant).sink, identifier, path=view.path_of(instant))
-        if found is not None:
-            return instant, found
-    if not view.has_archived_instants():
-        return None
-    left = list(view.archived_writes(after))
-    while left:
-        some, left = left[-_ARCHIVED_READ:], left[:-_ARCHIVED_READ]
-        extra: Mapping[Instant, Mapping[str, str]] = {
-            instant: commit.extra_metadata for instant, commit in view.archived_commits(some)
-        }
-        for instant in reversed(some):
-            found = SinkCheckpoint.of(extra[instant], identifier, path=f"{instant} in the archived timeline")
-            if found is not None:
-                return instant, found
-    return None

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hoodie
-from hoodie.cli.json_rows import JsonRows
 from hoodie.cli.terminal import print_rows
+from hoodie.ingest.rows.json_rows import JsonRows
 from tests.support.command_line import Run
 from tests.support.seeds import examples
 from tests.support.tables import new_table

@@ -52,6 +52,7 @@ class Story:
         yield "read: changes since the second-last upsert", self.read_changes
         if self.engine.has_streams:
             yield "stream: the changes since the second-last upsert, into a second table", self.stream_changes
+        yield "ingest: flights of the last month that were late, and on to those that were very late", self.flow_on
         yield "read: three flights by key", self.look_up
         yield "check: hudi-rs reads the same table", self.compare_with_hudi_rs
 
@@ -145,6 +146,38 @@ class Story:
         expect_same_rows("the copy and the changes", copy.to_arrow(columns=names), self.engine.rows(changes))
         expect("batches of the stream", len(copy.timeline.completed()), 1)
         return f"{copy.count():,} flights in one batch; started again, the stream wrote nothing"
+
+    def flow_on(self) -> str:
+        """Let one flow take changes to a second table, and another flow those of the second table to a third one."""
+        since = self.instants[-2] if len(self.instants) > 1 else "earliest"
+        create = {"record_key": KEY, "partition_by": PARTITION, "ordering": ORDERING}
+        late, very_late = (self.table_path.with_name(name) for name in ("flights_late", "flights_very_late"))
+
+        def run() -> list[int]:
+            """Run both flows; return how many rows each wrote."""
+            found = []
+            for source, start, target, minutes in (
+                (self.table_path, since, late, 60),
+                (late, "snapshot", very_late, 180),
+            ):
+                result = hoodie.ingest(
+                    {"kind": "hudi", "path": str(source), "start": start},
+                    str(target),
+                    transform=partial(_delayed, minutes=minutes),
+                    create=create,
+                    spark=self.engine.session,
+                )
+                found.append(result.inserted)
+            return found
+
+        written = run()
+        changes = self.engine.rows(self.table.changes(since=None if since == "earliest" else since))
+        expected = [changes.filter(pc.field("dep_delay") >= minutes).num_rows for minutes in (60, 180)]
+        expect("late flights, and very late ones", written, expected)
+        expect("flights of a second run", run(), [0, 0])
+        return (
+            f"{written[0]:,} flights, {written[1]:,} of them to the third table; started again, the flows wrote nothing"
+        )
 
     def look_up(self) -> str:
         """Read two flights that took place and one deleted flight by key."""
@@ -316,3 +349,11 @@ class LogStory:
         """Count the flights of the first `months` months that took off, in the CSV."""
         flown = self.flights.flown
         return int(pc.sum(pc.is_in(flown["month"], value_set=pa.array(self.flights.months[:months]))).as_py())
+
+
+def _delayed(rows: Any, minutes: int) -> Any:
+    """Return the flights with at least so many minutes of delay: of a DataFrame, or of an Arrow table or reader."""
+    if hasattr(rows, "where"):
+        return rows.where(f"dep_delay >= {minutes}")
+    table = rows if isinstance(rows, pa.Table) else rows.read_all()
+    return table.filter(pc.field("dep_delay") >= minutes)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
-from hoodie.format.schema.fit import first_misfit, shortened
+from hoodie.format.schema.fit import RowOf, first_misfit, shortened
 from hoodie.format.schema.fit_text import fit_texts, type_of_texts
+from hoodie.ingest.rows.good_rows import BadLine, good_rows
 
 _BLOCK_BYTES = 1 << 22
 _BLOCK_BYTES_MAX = 1 << 30
@@ -27,7 +31,8 @@ class CsvRows:
     """The rows of a CSV file as batches, in order. An empty field is null; `""` is an empty text.
 
     `types`: types of columns by name; types of other columns are inferred from the first block of the file. With
-    `ignores_others` they are dropped. Memory: a block, which has at least one row.
+    `ignores_others` they are dropped. `bad` gets rows with another number of fields than the header, and rows with
+    a text that does not fit; else they are errors. Memory: a block, which has at least one row.
 
     Raises: InvalidConfigError, SchemaMismatchError: the file is no CSV, or a text does not fit; rows count from 1
         without the header.
@@ -40,8 +45,12 @@ class CsvRows:
         *,
         null_texts: tuple[str, ...],
         ignores_others: bool,
+        bad: BadLine | None = None,
     ) -> None:
         self._open_file = open_file
+        self._bad = bad
+        self._ragged: list[int] = []
+        """Numbers of the rows that pyarrow left out, ascending."""
         self._null_texts = null_texts
         self._names: list[str] = []
         self._texts = self._read()
@@ -61,17 +70,60 @@ class CsvRows:
         """Yield the rows, once."""
         done, batch = 0, self._first
         while batch is not None:
-            columns = [_fitted(batch[child.name], child, done) for child in self.schema]
-            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            yield from self._fit(batch, done)
             done += batch.num_rows
             last, batch = batch, next(self._texts, None)
             if batch is None:
-                self._check_end(last.columns[-1][-1].as_py(), done)
+                self._check_end(last.columns[-1][-1].as_py(), self._number(done - 1))
+
+    def use_types(self, types: pa.Schema) -> None:
+        """Let the columns have these types, before the first row is read; `types` has all columns of the file."""
+        self.schema = pa.schema([types.field(name) for name in self.schema.names])
+
+    def _fit(self, batch: pa.RecordBatch, done: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in the types of the columns; `done` rows are before them."""
+
+        def fit(start: int, end: int) -> pa.Table:
+            part = batch.slice(start, end - start)
+            columns = [
+                _fitted(part[child.name], child, lambda place: self._number(done + start + place))
+                for child in self.schema
+            ]
+            return pa.Table.from_arrays(columns, schema=self.schema)
+
+        if self._bad is None:
+            yield from fit(0, batch.num_rows).to_batches()
+            return
+        report = self._bad
+        yield from good_rows(
+            batch.num_rows, fit, lambda place, reason: report(self._number(done + place), reason, _line(batch, place))
+        )
+
+    def _number(self, place: int) -> int:
+        """Return the number of a row from 1, with the rows that pyarrow left out."""
+        number = place + 1
+        for ragged in self._ragged:
+            if ragged > number:
+                break
+            number += 1
+        return number
+
+    def _leave_out(self, row: Any) -> str:
+        """Report a row with another number of fields than the header, once; pyarrow goes on without it."""
+        # pyarrow counts the header.
+        number = row.number - 1
+        if self._bad is not None and (not self._ragged or number > self._ragged[-1]):
+            self._ragged.append(number)
+            reason = (
+                f"row {number}: expected {row.expected_columns} fields, as in the header, found {row.actual_columns}"
+            )
+            self._bad(number, reason, row.text)
+        return "skip"
 
     def _inferred(self, place: int) -> pa.DataType:
         if self._first is None:
             return pa.null()
-        return type_of_texts(_utf8(self._first.column(place), self._names[place], 0))
+        return type_of_texts(_utf8(self._first.column(place), self._names[place], self._number))
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         """Yield batches of binary columns; if a row is longer than a block, go on with longer blocks."""
@@ -99,9 +151,14 @@ class CsvRows:
     def _batches(self, block_bytes: int) -> Iterator[pa.RecordBatch]:
         # Several threads do not count rows.
         read = pa_csv.ReadOptions(block_size=block_bytes, use_threads=False)
-        parse = pa_csv.ParseOptions(newlines_in_values=True)
+        is_strict = self._bad is None
+        parse = pa_csv.ParseOptions(
+            newlines_in_values=True, invalid_row_handler=None if is_strict else lambda row: "skip"
+        )
         with pa_csv.open_csv(self._open_file(), read_options=read, parse_options=parse) as header:
             self._names = _names(header)
+        if not is_strict:
+            parse.invalid_row_handler = self._leave_out
         convert = pa_csv.ConvertOptions(
             column_types=dict.fromkeys(self._names, pa.binary()),
             null_values=["", *self._null_texts],
@@ -135,16 +192,24 @@ def _names(reader: pa_csv.CSVStreamingReader) -> list[str]:
     return names
 
 
-def _fitted(column: pa.Array, child: pa.Field, done: int) -> pa.Array:
-    return fit_texts(_utf8(column, child.name, done), child.type, child.name, lambda place: done + place + 1)
+def _line(batch: pa.RecordBatch, place: int) -> str:
+    """Return the fields of a row as a line of CSV."""
+    fields = [column[place].as_py() for column in batch.columns]
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow([field and field.decode(errors="replace") for field in fields])
+    return line.getvalue()
 
 
-def _utf8(column: pa.Array, name: str, done: int) -> pa.Array:
+def _fitted(column: pa.Array, child: pa.Field, row_of: RowOf) -> pa.Array:
+    return fit_texts(_utf8(column, child.name, row_of), child.type, child.name, row_of)
+
+
+def _utf8(column: pa.Array, name: str, row_of: RowOf) -> pa.Array:
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid as error:
         place = first_misfit(column, lambda part: part.cast(pa.string()))
         raise SchemaMismatchError(
-            f"column {name!r}, row {done + place + 1}: {shortened(column[place].as_py())} is not UTF-8; convert the "
+            f"column {name!r}, row {row_of(place)}: {shortened(column[place].as_py())} is not UTF-8; convert the "
             "file, for example with iconv -f latin1 -t utf-8"
         ) from error

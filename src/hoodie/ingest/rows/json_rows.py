@@ -23,12 +23,13 @@ from hoodie.format.schema.arrow_types import LIST_ITEM
 from hoodie.format.schema.fit import RowOf, misfit, shortened
 from hoodie.format.schema.fit_nested import fit_values
 from hoodie.format.schema.fit_text import fit_texts, type_of_texts
+from hoodie.ingest.rows.good_rows import BadLine, good_rows
 
 _BATCH_BYTES = 1 << 22
 _FLOAT_WORDS = frozenset({"NaN", "Infinity", "-Infinity"})
 _Row = Mapping[str, Any]
-_Batch = tuple[list[int], list[_Row]]
-"""Numbers of lines, and their rows."""
+_Batch = tuple[list[int], list[_Row], list[bytes]]
+"""Numbers of lines, their rows, and the lines."""
 
 
 class JsonRows:
@@ -36,17 +37,18 @@ class JsonRows:
 
     `types`: types of columns by name; a column that no line has is null, because JSON may omit nulls. Only meta columns
     are then missing, and with `ignores_others` all columns that the first lines lack. Types of other columns are
-    inferred from the first lines; with `ignores_others` they are dropped. Memory: 4 MiB of lines as Python objects, or
-    one line.
+    inferred from the first lines; with `ignores_others` they are dropped. `bad` gets lines that are no JSON object, and
+    lines with a value that does not fit; else they are errors. Memory: 4 MiB of lines as Python objects, or one line.
 
     Raises: InvalidConfigError, SchemaMismatchError: a line is no JSON object, or a value does not fit; rows are the
         numbers of the lines, from 1.
     """
 
-    def __init__(self, file: BinaryIO, types: pa.Schema, *, ignores_others: bool) -> None:
-        self._batches = _batches(file)
-        self._first = next(self._batches, ([], []))
-        numbers, rows = self._first
+    def __init__(self, file: BinaryIO, types: pa.Schema, *, ignores_others: bool, bad: BadLine | None = None) -> None:
+        self._bad = bad
+        self._batches = _batches(file, bad)
+        self._first: _Batch = next(self._batches, ([], [], []))
+        numbers, rows, _ = self._first
         names = _names(rows)
         own = set(types.names)
         optional = own if ignores_others and names else {*META_FIELDS}
@@ -60,20 +62,39 @@ class JsonRows:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, once."""
-        for numbers, rows in itertools.chain([self._first], self._batches):
-            if not self._ignores_others:
-                self._check_names(numbers, rows)
-            columns = [
-                fit_values(
-                    [row.get(child.name) for row in rows],
-                    child.type,
-                    child.name,
-                    scalars=_fit_scalars,
-                    row_of=numbers.__getitem__,
-                )
-                for child in self.schema
-            ]
-            yield from pa.Table.from_arrays(columns, schema=self.schema).to_batches()
+        for batch in itertools.chain([self._first], self._batches):
+            yield from self._fit(*batch)
+
+    def use_types(self, types: pa.Schema) -> None:
+        """Let the rows have these columns, before the first row is read; columns that lines lack are null."""
+        self.schema = types
+
+    def _fit(self, numbers: list[int], rows: list[_Row], lines: list[bytes]) -> Iterator[pa.RecordBatch]:
+        def fit(start: int, end: int) -> pa.Table:
+            return self._fitted(numbers[start:end], rows[start:end])
+
+        if self._bad is None:
+            yield from fit(0, len(rows)).to_batches()
+            return
+        report = self._bad
+        yield from good_rows(
+            len(rows), fit, lambda place, reason: report(numbers[place], reason, _text_of(lines[place]))
+        )
+
+    def _fitted(self, numbers: list[int], rows: list[_Row]) -> pa.Table:
+        if not self._ignores_others:
+            self._check_names(numbers, rows)
+        columns = [
+            fit_values(
+                [row.get(child.name) for row in rows],
+                child.type,
+                child.name,
+                scalars=_fit_scalars,
+                row_of=numbers.__getitem__,
+            )
+            for child in self.schema
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)
 
     def _check_names(self, numbers: Sequence[int], rows: Sequence[_Row]) -> None:
         unknown = _names(rows).keys() - set(self.schema.names)
@@ -90,21 +111,34 @@ def _names(rows: Iterable[_Row]) -> dict[str, None]:
     return dict.fromkeys(itertools.chain.from_iterable(rows))
 
 
-def _batches(file: BinaryIO) -> Iterator[_Batch]:
+def _batches(file: BinaryIO, bad: BadLine | None) -> Iterator[_Batch]:
     numbers: list[int] = []
     rows: list[_Row] = []
+    lines: list[bytes] = []
     size = 0
     for number, line in enumerate(file, 1):
         line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         if line.strip():
+            try:
+                rows.append(_parsed(line, number))
+            except InvalidConfigError as error:
+                if bad is None:
+                    raise
+                bad(number, str(error), _text_of(line))
+                continue
             numbers.append(number)
-            rows.append(_parsed(line, number))
+            if bad is not None:
+                lines.append(line)
         size += len(line)
         if size >= _BATCH_BYTES and rows:
-            yield numbers, rows
-            numbers, rows, size = [], [], 0
+            yield numbers, rows, lines
+            numbers, rows, lines, size = [], [], [], 0
     if rows:
-        yield numbers, rows
+        yield numbers, rows, lines
+
+
+def _text_of(line: bytes) -> str:
+    return line.decode(errors="replace").rstrip("\r\n")
 
 
 def _parsed(line: bytes, number: int) -> _Row:

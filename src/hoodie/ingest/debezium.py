@@ -1,0 +1,163 @@
+"""Change events of Debezium (PostgreSQL, MySQL) as JSON: rows to upsert and to delete.
+
+An event has the row `before` and `after` a change, `op` and `source`; with schemas it is the member `payload` of an
+object. Events come in the order of the offsets of their partition, which Debezium fills by key.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import InvalidConfigError, SourceError
+from hoodie.ingest.json_types import JsonParser, TypesOfJson
+from hoodie.ingest.values import Parsed
+
+IS_DELETED: Final = "_hoodie_is_deleted"
+COLUMNS: Final[Mapping[str, tuple[str, pa.DataType]]] = {
+    "_change_operation_type": ("op", pa.string()),
+    "_upstream_event_processed_ts_ms": ("ts_ms", pa.int64()),
+    "_event_origin_ts_ms": ("source.ts_ms", pa.int64()),
+    "_event_tx_id": ("source.txId", pa.int64()),
+    "_event_lsn": ("source.lsn", pa.int64()),
+    "_event_xmin": ("source.xmin", pa.int64()),
+    "_event_bin_file": ("source.file", pa.string()),
+    "_event_pos": ("source.pos", pa.int64()),
+    "_event_row": ("source.row", pa.int32()),
+    "_event_schema": ("source.schema", pa.string()),
+    "_event_table": ("source.table", pa.string()),
+}
+"""Columns that can be added to the rows, with the names of JVM Hudi, and the members of the event that they are."""
+_UNAVAILABLE: Final = "__debezium_unavailable_value"
+"""Debezium's text in place of a large value that PostgreSQL did not send, as the change left it alone."""
+_READ: Final = ("c", "r", "u")
+_NO_EVENT: Final = "expected a change event of Debezium: its member `op` is missing"
+_TRUNCATED: Final = "the source table was truncated: delete the rows of the target, then continue behind this message"
+_WITHOUT_AFTER: Final = "a change without the row `after`"
+_WITHOUT_BEFORE: Final = "a delete without the row `before`: set REPLICA IDENTITY of the source table"
+_PLACEHOLDER: Final = (
+    f"a value is {_UNAVAILABLE}, as PostgreSQL did not send it: set REPLICA IDENTITY FULL for the source table"
+)
+
+
+@dataclass(slots=True)
+class DebeziumForm:
+    """A change event in each value; null values (tombstones) and events `m` are left out.
+
+    `row_schema`: of the rows of the source table. `columns`: names of `COLUMNS` to add. `epoch`: as in `JsonParser`.
+
+    The rows have the column `_hoodie_is_deleted` too; for a delete they are the row `before`.
+    """
+
+    row_schema: pa.Schema
+    columns: tuple[str, ...] = ()
+    epoch: str | None = None
+    _parser: JsonParser = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Check the names of columns."""
+        check_columns(self.columns)
+        names = {IS_DELETED, *COLUMNS}
+        self.row_schema = pa.schema([child for child in self.row_schema if child.name not in names])
+        self._parser = JsonParser(_event_schema(self.row_schema), epoch=self.epoch)
+        payload = self._parser.schema.field("payload").type
+        self.row_schema = pa.schema(payload.field("after").type.fields)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        added = [pa.field(name, COLUMNS[name][1]) for name in self.columns]
+        return pa.schema([*self.row_schema, *added, pa.field(IS_DELETED, pa.bool_())])
+
+    def parse(self, values: pa.Array) -> Parsed:
+        """Return the rows of binary values. Raises: ValueError if one of them does not fit the schema."""
+        events = _payloads(self._parser.parse(values))
+        op = _member(events, "op")
+        is_delete = pc.fill_null(pc.equal(op, "d"), False)
+        row = pc.if_else(is_delete, _member(events, "before"), _member(events, "after"))
+        columns = [_member(row, child.name) for child in self.row_schema]
+        columns += [_member(events, COLUMNS[name][0]) for name in self.columns]
+        schema = self.schema
+        rows = pa.StructArray.from_arrays([*columns, is_delete], fields=list(schema))
+        ignored = pc.or_(pc.is_null(values), pc.fill_null(pc.equal(op, "m"), False))
+        return Parsed(rows, self._reasons(op, row, columns), pc.invert(ignored))
+
+    def _reasons(self, op: pa.Array, row: pa.StructArray, columns: list[pa.Array]) -> pa.Array:
+        is_missing = pc.is_null(row)
+        checks = [
+            (pc.is_null(op), _NO_EVENT),
+            (pc.equal(op, "t"), _TRUNCATED),
+            (pc.and_(pc.equal(op, "d"), is_missing), _WITHOUT_BEFORE),
+            (pc.and_(pc.is_in(op, pa.array(_READ)), is_missing), _WITHOUT_AFTER),
+        ]
+        texts = [column for column in columns if column.type == pa.string()]
+        if texts:
+            checks.append(
+                (functools.reduce(pc.or_kleene, [pc.equal(text, _UNAVAILABLE) for text in texts]), _PLACEHOLDER)
+            )
+        is_known = pc.is_in(op, pa.array([*_READ, "d", "t", "m"]))
+        checks.append((pc.invert(is_known), "expected op c, r, u, d, t or m of Debezium"))
+        reason = pa.nulls(len(op), pa.string())
+        for fails, text in reversed(checks):
+            reason = pc.if_else(pc.fill_null(fails, False), text, reason)
+        return reason
+
+
+def check_columns(columns: tuple[str, ...]) -> None:
+    """Raise unless the columns are columns of events. Raises: InvalidConfigError."""
+    unknown = sorted(set(columns) - set(COLUMNS))
+    if unknown:
+        raise InvalidConfigError(
+            f"debezium_columns has {', '.join(map(repr, unknown))}: expected some of {', '.join(COLUMNS)}"
+        )
+
+
+def infer_row_schema(values: pa.ChunkedArray) -> pa.Schema:
+    """Return the schema of the rows in events, as `values.infer_schema` does for plain rows.
+
+    Raises: SourceError if no event has a row.
+    """
+    types = TypesOfJson()
+    found = types.of(values.drop_null().slice(0, 1_000).combine_chunks())
+    event = found.field("payload").type if "payload" in found.names else pa.struct(list(found))
+    rows = [event.field(name).type for name in ("after", "before") if _has_row(event, name)]
+    if not rows:
+        raise SourceError(
+            "the columns cannot be inferred: no event of Debezium among the first has a row; pass a schema"
+        )
+    schema: pa.Schema = pa.unify_schemas([pa.schema(row.fields) for row in rows], promote_options="permissive")
+    return schema
+
+
+def _has_row(event: pa.DataType, name: str) -> bool:
+    is_known = pa.types.is_struct(event) and event.get_field_index(name) >= 0
+    return bool(is_known and pa.types.is_struct(event.field(name).type))
+
+
+def _event_schema(row: pa.Schema) -> pa.Schema:
+    members = [pa.field(name, pa.struct(list(row))) for name in ("before", "after")]
+    source = [pa.field(path.partition(".")[2], kind) for path, kind in COLUMNS.values() if path.startswith("source.")]
+    members += [pa.field("op", pa.string()), pa.field("ts_ms", pa.int64()), pa.field("source", pa.struct(source))]
+    return pa.schema([*members, pa.field("payload", pa.struct(members))])
+
+
+def _payloads(values: pa.StructArray) -> pa.StructArray:
+    """Return the events: the member `payload` where an object has it, otherwise the object."""
+    payload = _member(values, "payload")
+    fields = payload.type.fields
+    if payload.null_count == 0:
+        return payload
+    plain = pa.StructArray.from_arrays([_member(values, child.name) for child in fields], fields=fields)
+    return plain if payload.null_count == len(payload) else pc.if_else(pc.is_valid(payload), payload, plain)
+
+
+def _member(rows: pa.StructArray, path: str) -> pa.Array:
+    """Return a member of objects, null where one of the objects on the path is null."""
+    for name in path.split("."):
+        rows = pc.struct_field(rows, name)
+    return rows

@@ -1,0 +1,292 @@
+"""One flow: the batches of a source are read, transformed and written to a table, each of them once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hoodie.errors import BatchWrittenError, HoodieWarning, InvalidConfigError, SourceError
+from hoodie.format.instants.ingest_checkpoint import IngestCheckpoint
+from hoodie.index import index_of_view
+from hoodie.ingest.bad_rows import BadInProcess, counted_apart
+from hoodie.ingest.bad_rows_policy import BadRowsPolicy
+from hoodie.ingest.latest import latest
+from hoodie.ingest.result import BatchResult, Preview
+from hoodie.ingest.source import Batch, Decoded, Request, Source
+from hoodie.ingest.target import Target
+from hoodie.ingest.transforms import Context, Transform
+from hoodie.ingest.transforms.transform import arrow_rows
+from hoodie.records.change import IS_DELETED
+from hoodie.table import Table
+from hoodie.table.sessions import is_spark
+from hoodie.write.flow_batch import FlowBatch, StoredPlace, stored_place, write_flow_batch
+from hoodie.write.stream_batch import check_operation
+
+_ATTEMPTS: Final = 10
+"""How often a batch is planned again because another job changed the place."""
+_LOOKS_UP: Final = frozenset({"upsert", "delete"})
+"""Operations that find the records of their keys: of several events of a key, the last one counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Where a flow begins instead of at the place of the newest commit; each text counts once, as in HoodieStreamer.
+
+    `place`: a place of the source. `ignore`: any text that was not given before; the source then begins anew.
+    """
+
+    place: str | None = None
+    ignore: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, text in (("checkpoint", self.place), ("ignore_checkpoint", self.ignore)):
+            if text == "":
+                raise InvalidConfigError(f"{name}: expected a text, found an empty one; leave it out for no start")
+
+    def after(self, stored: IngestCheckpoint | None) -> str | None:
+        """Return the place after which the next batch begins; None for the source's own beginning."""
+        if self.ignore is not None and (stored is None or stored.ignored != self.ignore):
+            return self.place if self.place is not None and (stored is None or stored.start != self.place) else None
+        if self.place is not None and (stored is None or stored.start != self.place):
+            return self.place
+        return None if stored is None else stored.place
+
+
+@dataclass(slots=True, kw_only=True)
+class Flow:
+    """A source, what is done with its rows, and the table that gets them.
+
+    `is_named`: several flows write the table, and each finds its place by its name. `limit`: of a batch, as in
+    `Request`. `spark`: the session that reads and transforms the rows; None: this process does it. `properties`:
+    `hoodie.*` options of the writes. `schema`: Arrow schema of the rows of the source. `evolve`: which changes of the
+    table's schema are allowed, as `schema` of `Table.upsert`.
+    """
+
+    name: str
+    source: Source
+    target: Target
+    transforms: Sequence[Transform] = ()
+    operation: str = "upsert"
+    is_named: bool = False
+    limit: int | None = None
+    spark: Any = None
+    start: Start = field(default_factory=Start)
+    bad_rows: BadRowsPolicy = field(default_factory=BadRowsPolicy)
+    schema: pa.Schema | None = None
+    evolve: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    known: StoredPlace | None = None
+    """The place that was found last."""
+
+    def __post_init__(self) -> None:
+        check_operation(self.operation)
+        if self.limit is not None and self.limit < 1:
+            raise InvalidConfigError(f"limit={self.limit}: expected a number from 1, or none for no limit")
+
+    @property
+    def key(self) -> str | None:
+        """The name of the flow in commits; None if it is the only one of its table."""
+        return self.name if self.is_named else None
+
+    def run_batch(self) -> BatchResult | None:
+        """Read and write the next batch; return None if the source has nothing new.
+
+        Raises: the errors of the source, the transforms and the write; BadRowsError. Nothing is then written.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._attempt()
+            except BatchWrittenError:
+                if attempt + 1 == _ATTEMPTS:
+                    raise
+        return None
+
+    def stored(self) -> StoredPlace:
+        """Return the place of the newest commit. Raises: as `hoodie.open`; CorruptFileError."""
+        table = self.target.opened()
+        self.known = StoredPlace() if table is None else stored_place(table.view(), self.key, self.known)
+        return self.known
+
+    def preview(self) -> Preview | None:
+        """Return what the next batch would read and change, without any write; None if there is nothing new.
+
+        All rows of the batch are read.
+        """
+        table, stored = self.target.opened(), self.stored()
+        batch = self._plan(table, stored, is_look=True)
+        if batch is None:
+            return None
+        decoded = self._transformed(batch, table)
+        rows, notes = (decoded.rows, ()) if table is None else self._last_events(decoded, table)
+        if isinstance(rows, pa.RecordBatchReader):
+            rows = rows.read_all()
+        count = rows.count() if is_spark(rows) else rows.num_rows
+        new = count
+        if table is not None and self.operation in _LOOKS_UP and count:
+            left = table.filter_exists(rows)
+            new = left.count() if is_spark(left) else left.num_rows
+        return Preview(
+            flow=self.name,
+            about=batch.about,
+            place=batch.place,
+            rows=count,
+            bad_rows=0 if decoded.bad is None else decoded.bad.count(),
+            new=new if self.operation in _LOOKS_UP else None,
+            lag_rows=batch.lag_rows,
+            notes=(*batch.notes, *notes),
+        )
+
+    def _attempt(self) -> BatchResult | None:
+        table, stored = self.target.opened(), self.stored()
+        batch = self._plan(table, stored)
+        if batch is None:
+            return None
+        decoded = self._transformed(batch, table)
+        table = self.target.made(_columns_without(decoded.rows, (*decoded.order, IS_DELETED)))
+        rows, notes = self._last_events(decoded, table)
+        bad = decoded.bad
+        counts: list[int] = []
+
+        def check() -> None:
+            counts[:] = counts or [0 if bad is None else self.bad_rows.apply(self.name, bad, self.spark)]
+
+        if isinstance(bad, BadInProcess):  # counted already, so that nothing is written for a refused batch
+            check()
+        flow_batch = FlowBatch(
+            name=self.key,
+            planned_from=stored,
+            checkpoint=IngestCheckpoint(
+                place=batch.place or None,
+                start=self.start.place or (stored.checkpoint.start if stored.checkpoint else None),
+                ignored=self.start.ignore or (stored.checkpoint.ignored if stored.checkpoint else None),
+                version=getattr(self.source, "place_version", 1),
+            ),
+            check=check,
+        )
+        call, dataset = table._context.write_call(rows, None, self.properties, self.evolve)
+        write = write_flow_batch(call, dataset, self.operation, flow_batch)
+        return BatchResult(
+            write=write,
+            place=batch.place,
+            about=batch.about,
+            bad_rows=counts[0],
+            lag_rows=batch.lag_rows,
+            lag_seconds=batch.lag_seconds,
+            notes=(*batch.notes, *notes, *_finish(batch)),
+        )
+
+    def _plan(self, table: Table | None, stored: StoredPlace, *, is_look: bool = False) -> Batch | None:
+        schema = self.schema
+        if schema is None and table is not None and not self.transforms:
+            schema = table.schema
+            if self.operation == "upsert" and schema.get_field_index(IS_DELETED) < 0:
+                schema = schema.append(pa.field(IS_DELETED, pa.bool_()))  # of rows that delete
+        if stored.unnamed is not None and self.start == Start():
+            raise InvalidConfigError(
+                f"flow {self.name}: the table has the place {stored.unnamed!r} of a flow without a name, and none of "
+                "this name: begin there with checkpoint= (in a job file: checkpoint), or anew with ignore_checkpoint="
+            )
+        after = self.start.after(stored.checkpoint)
+        request = Request(
+            after=after,
+            limit=self.limit,
+            spark=self.spark,
+            schema=schema,
+            is_look=is_look,
+            takes_arrow=not self.transforms,
+        )
+        batch = self.source.plan(request)
+        if batch is not None and batch.place and batch.place == after:
+            raise SourceError(
+                f"flow {self.name}: the source returned the place {after!r} again, with a batch ({batch.about}): "
+                "expected the place behind the batch, or no batch"
+            )
+        return batch
+
+    def _transformed(self, batch: Batch, table: Table | None) -> Decoded:
+        """Read a batch, and return its rows after the transforms."""
+        if batch.rows == 0:
+            return Decoded(rows=self._no_rows(table))
+        read = batch.read()
+        decoded = read if isinstance(read, Decoded) else Decoded(rows=read)
+        if self.transforms and decoded.bad is not None:
+            decoded = replace(decoded, bad=counted_apart(decoded.bad))
+        rows = decoded.rows if is_spark(decoded.rows) else arrow_rows(decoded.rows)
+        context = Context(spark=self.spark, schema=None if table is None else table.schema)
+        for transform in self.transforms:
+            rows = transform(rows, context)
+        return replace(decoded, rows=rows)
+
+    def _no_rows(self, table: Table | None) -> pa.Table:
+        """Return the rows of a batch without any, which only stores a place."""
+        schema = self.schema if table is None else table.schema
+        if schema is None:
+            raise InvalidConfigError(
+                f"flow {self.name}: the first batch has no rows, and the table does not exist: create it, or pass "
+                "schema="
+            )
+        return schema.empty_table()
+
+    def _last_events(self, decoded: Decoded, table: Table) -> tuple[Any, tuple[str, ...]]:
+        """Return the rows with the last event of each key, without the columns of the order, and notes.
+
+        It follows the transforms, which may leave events out. If the table has ordering fields, the write decides by
+        them; where a delete has the ordering value of the row that it deletes, the order of the source counts too.
+        """
+        rows, order = decoded.rows, decoded.order
+        names = _names(rows)
+        here = [name for name in order if name in names]
+        config = table.view().config
+        is_decided = bool(config.ordering_fields) and not decoded.deletes_tie
+        if not order or self.operation not in _LOOKS_UP or not config.record_key_fields or is_decided:
+            return (_without(rows, here) if here else rows), ()
+        if len(here) < len(order):
+            note = (
+                f"the transforms drop {', '.join(sorted(set(order) - set(here)))}: of several events of a key in one "
+                "batch, any one may be kept. Keep these columns in the rows (the flow removes them), or give the table "
+                "an ordering"
+            )
+            return _without(rows, here), (note,)
+        keys = list(config.record_key_fields)
+        if not index_of_view(table.view()).is_global:
+            keys += [name for name in config.partition_fields if name not in keys]
+        return _without(latest(rows, keys, (*config.ordering_fields, *order)), here), ()
+
+
+def _columns_without(rows: Any, names: tuple[str, ...]) -> Any:
+    """Return the schema of the rows without some columns, of Arrow or Spark."""
+    if is_spark(rows):
+        return rows.drop(*names).schema
+    return pa.schema([field for field in rows.schema if field.name not in names])
+
+
+def _names(rows: Any) -> list[str]:
+    return list(rows.columns) if is_spark(rows) else list(rows.schema.names)
+
+
+def _without(rows: Any, names: list[str]) -> Any:
+    """Return the rows without some columns."""
+    if is_spark(rows):
+        return rows.drop(*names)
+    if isinstance(rows, pa.RecordBatchReader):
+        schema = pa.schema([field for field in rows.schema if field.name not in names])
+        return pa.RecordBatchReader.from_batches(schema, (batch.drop_columns(names) for batch in rows))
+    return rows.drop_columns(names)
+
+
+def _finish(batch: Batch) -> tuple[str, ...]:
+    """Do what follows the commit; return an error of it as a note, since the batch is committed."""
+    if batch.after_commit is None:
+        return ()
+    after: Callable[[], None] = batch.after_commit
+    try:
+        after()
+    except Exception as error:
+        note = f"the batch is committed, but what follows it failed: {error}"
+        warnings.warn(note, HoodieWarning, stacklevel=2)
+        return (note,)
+    return ()

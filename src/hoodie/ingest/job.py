@@ -1,0 +1,400 @@
+"""A job: flows of one job file, the pace of their batches, and what runs beside them. docs/ingest/README.md."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hoodie.arguments import shown
+from hoodie.config.known import hint
+from hoodie.config.translation import translated
+from hoodie.errors import HoodieError, InvalidConfigError
+from hoodie.format.avro.schema import avro_to_arrow
+from hoodie.format.table.call_options import check_call_options
+from hoodie.ingest.bad_rows_policy import REFUSE, SKIP, BadRowsPolicy
+from hoodie.ingest.flow import Flow, Start
+from hoodie.ingest.job_values import beside, checked, flat, texts_of, unknown_options, with_variables
+from hoodie.ingest.metrics import LOCAL
+from hoodie.ingest.runner import Pace, missing_table
+from hoodie.ingest.source import Source
+from hoodie.ingest.sources.registry import KINDS as SOURCES
+from hoodie.ingest.sources.registry import class_of, source_of
+from hoodie.ingest.target import CREATE, Target
+from hoodie.ingest.transforms import transforms_of
+from hoodie.ingest.transforms.registry import KINDS as TRANSFORMS
+from hoodie.records.sql.types import type_named
+from hoodie.storage import open_store
+
+INLINE, BESIDE, OFF = "inline", "beside", "off"
+SERVICES: Final = (INLINE, BESIDE, OFF)
+_PACE: Final = {
+    "continuous": "flag",
+    "interval": "number",
+    "idle": "number",
+    "idle_max": "number",
+    "batches_max": "whole",
+    "retries": "whole",
+    "back_off": "number",
+    "back_off_max": "number",
+    "threads": "whole",
+}
+_JOB: Final = {
+    **_PACE,
+    "services": "text",
+    "services_interval": "number",
+    "metrics_port": "whole",
+    "metrics_host": "text",
+    "spark": "any",
+    "defaults": "table",
+    "flow": "any",
+}
+_BACK_OFF_LEAST: Final = 0.1
+_PACE_OF_FLOW: Final = {"interval": "number", "batches_max": "whole", "retries": "whole"}
+_DEFAULTS: Final = {
+    **_PACE_OF_FLOW,
+    "operation": "text",
+    "limit": "whole",
+    "bad_rows": "text",
+    "bad_rows_max": "whole",
+    "evolve": "text",
+    "spark": "flag",
+    "properties": "table",
+    "storage_options": "table",
+}
+_FLOW: Final = {
+    "name": "text",
+    "source": "table",
+    "transform": "any",
+    "table": "any",
+    "after": "texts",
+    "is_named": "flag",
+    "schema": "any",
+    "checkpoint": "text",
+    "ignore_checkpoint": "text",
+    **_DEFAULTS,
+}
+_TABLE: Final = {"path": "text", "create": "table", "storage_options": "table"}
+_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
+    "files": ("path",),
+    "hudi": ("path",),
+    "adbc": ("uri",),
+}
+"""The options of each kind of source that are paths."""
+_TEXT_FILES: Final = {"kafka": ("schema_file", "schema"), "query": ("file", "query")}
+"""For kinds of sources: the key of a file beside the job file, and the option that its text is."""
+_DATABASES: Final = ("sqlite:", "postgresql:", "postgres:")
+_NEED_SPARK: Final = frozenset({"jdbc"})
+_MERGED: Final = ("properties", "storage_options")
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """What a job file defines.
+
+    `after`: for a flow, the flows that write what it reads. `paces`: the pace of each flow, by its name. `spark`:
+    settings of the session; `needs_spark`: names of the flows that use it. `notes`: what has no effect in the file.
+    """
+
+    flows: Sequence[Flow]
+    pace: Pace
+    paces: Mapping[str, Pace] = field(default_factory=dict)
+    after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    services: str = INLINE
+    services_interval: float = 60.0
+    metrics_port: int | None = None
+    metrics_host: str = LOCAL
+    spark: Mapping[str, str] = field(default_factory=dict)
+    needs_spark: frozenset[str] = frozenset()
+    notes: Sequence[str] = ()
+
+    def only(self, names: Sequence[str]) -> Job:
+        """Return the job with some of its flows. Raises: InvalidConfigError for an unknown name."""
+        known = [flow.name for flow in self.flows]
+        for name in names:
+            if name not in known:
+                raise InvalidConfigError(f"no flow {name!r} in the job{hint(name, known) or _listed(known)}")
+        chosen = [flow for flow in self.flows if flow.name in names]
+        return replace(self, flows=chosen, needs_spark=self.needs_spark & set(names))
+
+    def paced(self, **changes: Any) -> Job:
+        """Return the job with another pace of all its flows."""
+        paces = {name: replace(pace, **changes) for name, pace in self.paces.items()}
+        return replace(self, pace=replace(self.pace, **changes), paces=paces)
+
+    def missing_table(self, flow: Flow) -> str | None:
+        """Return a table that the flow reads, and that another flow of the job has not created yet; None without."""
+        names = self.after.get(flow.name, ())
+        return missing_table([other for other in self.flows if other.name in names])
+
+    def use_session(self, session: Any) -> None:
+        """Let the flows that use Spark run in this session."""
+        for flow in self.flows:
+            if flow.name in self.needs_spark:
+                flow.spark = flow.target.spark = session
+
+
+def job_of(
+    document: Mapping[str, Any],
+    *,
+    folder: str,
+    environment: Mapping[str, str],
+    all_in_spark: bool = False,
+) -> Job:
+    """Return the job of a parsed job file; no source and no table is read.
+
+    `folder`: of the file, to which paths are relative. `environment`: values of `${NAME}`. `all_in_spark`: every flow
+    uses Spark, whatever the file has.
+
+    Raises: InvalidConfigError, which names the flow and the key.
+    """
+    given = with_variables({key: value for key, value in document.items() if key != "flow"}, environment, "job")
+    given["flow"] = document.get("flow", [])
+    checked(given, _JOB, "job", elsewhere=dict.fromkeys((*_FLOW.keys() - _JOB.keys(),), "in [defaults] or a [[flow]]"))
+    if given.get("services", INLINE) not in SERVICES:
+        raise InvalidConfigError(f"job, services: expected {', '.join(SERVICES)}, found {given['services']!r}")
+    defaults = given.get("defaults", {})
+    in_job = "to the job: write it above the first line in square brackets"
+    checked(defaults, _DEFAULTS, "defaults", elsewhere=dict.fromkeys(_JOB.keys() - _DEFAULTS.keys(), in_job))
+    spark = given.get("spark", False)
+    if not isinstance(spark, bool | dict):
+        raise InvalidConfigError(f"job, spark: expected true, false or settings of a session, found {shown(spark)}")
+    pace = _pace(given)
+    reader = _Flows(folder, environment, defaults, all_in_spark or spark is not False, pace)
+    found = reader.flows(given["flow"])
+    return Job(
+        flows=[one.flow for one in found],
+        pace=pace,
+        paces={one.flow.name: one.pace for one in found},
+        after=_after(found),
+        **{
+            key: given[key] for key in ("services", "services_interval", "metrics_port", "metrics_host") if key in given
+        },
+        spark=texts_of(spark, "job, spark") if isinstance(spark, dict) else {},
+        needs_spark=frozenset(one.flow.name for one in found if one.needs_spark or all_in_spark),
+        notes=reader.notes,
+    )
+
+
+def _pace(given: Mapping[str, Any]) -> Pace:
+    for key in ("back_off", "back_off_max"):
+        # A source that fails would else be called again and again without a pause.
+        if key in given and not given[key] >= _BACK_OFF_LEAST:
+            raise InvalidConfigError(
+                f"job, {key}: expected seconds, {_BACK_OFF_LEAST} or more, found {shown(given[key])}"
+            )
+    return Pace(**{key: given[key] for key in _PACE if key in given})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A flow of the file; `after`: as in the file; `reads`: URIs of the tables that its source reads."""
+
+    flow: Flow
+    pace: Pace
+    needs_spark: bool
+    after: tuple[str, ...]
+    reads: frozenset[str]
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Flows:
+    """Reads the flows of a job file."""
+
+    folder: str
+    environment: Mapping[str, str]
+    defaults: Mapping[str, Any]
+    is_spark: bool
+    pace: Pace
+    notes: list[str] = field(default_factory=list)
+
+    def flows(self, given: Any) -> list[_Found]:
+        """Return all flows. Raises: InvalidConfigError: there is none, or a flow is wrong."""
+        if not isinstance(given, list) or not given or not all(isinstance(one, Mapping) for one in given):
+            raise InvalidConfigError("job: expected at least one [[flow]] with name, source and table, found none")
+        found: list[_Found] = []
+        for number, one in enumerate(given, 1):
+            name = one.get("name")
+            where = f"flow {name!r}" if isinstance(name, str) and name else f"flow {number}"
+            if any(flow.flow.name == name for flow in found):
+                raise InvalidConfigError(f"{where}: two flows have this name; give each a name of its own")
+            try:
+                found.append(self._flow({**one}, where))
+            except HoodieError as error:
+                raise _named(error, where) from error
+            except (TypeError, ValueError, AttributeError) as error:
+                raise InvalidConfigError(f"{where}: a value has a wrong type: {error}") from error
+        several = [one.uri for one in found]
+        for one in found:
+            one.flow.is_named = one.flow.is_named or several.count(one.uri) > 1
+        return found
+
+    def _flow(self, one: dict[str, Any], where: str) -> _Found:
+        one = with_variables(one, self.environment, where)
+        checked(one, _FLOW, where, elsewhere=dict.fromkeys(_JOB.keys() - _FLOW.keys(), "to the job, not to a flow"))
+        for key in ("name", "source", "table"):
+            if not one.get(key):
+                raise InvalidConfigError(f"{where}: {key} is missing")
+        merged = {key: {**flat(self.defaults.get(key, {})), **flat(one.get(key, {}))} for key in _MERGED}
+        one = {**self.defaults, **one, **merged}
+        target = self._target(one, where)
+        source, kind, reads = self._source(one, where)
+        needs_spark = one.get("spark", self.is_spark or kind in _NEED_SPARK)
+        flow = Flow(
+            name=one["name"],
+            is_named=one.get("is_named", False),
+            source=source,
+            target=target,
+            transforms=transforms_of(self._transforms(one.get("transform"), where)),
+            schema=self._schema(one.get("schema"), where),
+            start=Start(place=one.get("checkpoint"), ignore=one.get("ignore_checkpoint")),
+            bad_rows=self._bad_rows(one),
+            properties=self._properties(one["properties"], where),
+            **{key: one[key] for key in ("operation", "limit", "evolve") if key in one},
+        )
+        after = one.get("after", ())
+        return _Found(
+            flow=flow,
+            pace=replace(self.pace, **{key: one[key] for key in _PACE_OF_FLOW if key in one}),
+            needs_spark=needs_spark,
+            after=(after,) if isinstance(after, str) else tuple(after),
+            reads=reads,
+            uri=_uri(target.path, target.storage_options),
+        )
+
+    def _target(self, one: Mapping[str, Any], where: str) -> Target:
+        given = one["table"]
+        table: Mapping[str, Any] = {"path": given} if isinstance(given, str) else given
+        checked(table, _TABLE, f"{where}, table")
+        if not table.get("path"):
+            raise InvalidConfigError(f"{where}, table: path is missing")
+        create = table.get("create")
+        if create is not None:
+            checked(create, dict.fromkeys(CREATE, "any"), f"{where}, table, create")
+            if "properties" in create:
+                create = {**create, "properties": self._properties(create["properties"], f"{where}, create")}
+        path = beside(table["path"], self.folder)
+        options = texts_of(table.get("storage_options"), f"{where}, storage_options")
+        return Target(path=path, create=create, storage_options={**_for_path(path, one), **options})
+
+    def _source(self, one: Mapping[str, Any], where: str) -> tuple[Source, str, frozenset[str]]:
+        """Return the source, its kind, and the URIs of the tables that it reads."""
+        given = dict(one["source"])
+        kind = str(given.get("kind"))
+        if kind not in SOURCES:
+            similar = hint(kind, SOURCES) or f"; expected one of {', '.join(SOURCES)}"
+            raise InvalidConfigError(f"{where}, source, kind: unknown {kind!r}{similar}")
+        known = inspect.signature(class_of(kind)).parameters
+        file, option = _TEXT_FILES.get(kind, ("", ""))
+        unknown_options(given, [*known, file], f"{where}, source")
+        if file in given and option not in given:
+            given[option] = self._text(given.pop(file), f"{where}, source, {file}")
+        tables = self._beside(kind, given)
+        if "storage_options" in known:
+            path = str(given.get("path") or next(iter(tables), ""))
+            given["storage_options"] = {**_for_path(path, one), **texts_of(given.get("storage_options"), where)}
+        reads = frozenset(_uri(path, given.get("storage_options", {})) for path in tables)
+        return source_of(given), kind, reads
+
+    def _beside(self, kind: str, given: dict[str, Any]) -> list[str]:
+        """Make the paths of a source relative to the job file; return those of the tables that it reads."""
+        for key in _PATHS.get(kind, ()):
+            if isinstance(given.get(key), str) and not given[key].startswith(_DATABASES):
+                given[key] = beside(given[key], self.folder)
+        if kind == "query" and isinstance(given.get("tables"), Mapping):
+            given["tables"] = {name: beside(path, self.folder) for name, path in given["tables"].items()}
+            return list(given["tables"].values())
+        return [given["path"]] if kind == "hudi" and isinstance(given.get("path"), str) else []
+
+    def _transforms(self, given: Any, where: str) -> Any:
+        """Return the options of transforms, with the text of files of SQL."""
+        found = []
+        for one in given if isinstance(given, list) else [given] if given is not None else []:
+            if isinstance(one, str):
+                found.append({"kind": "sql", "query": one})
+                continue
+            if not isinstance(one, Mapping):
+                raise InvalidConfigError(
+                    f'{where}, transform: expected SQL, or options such as {{ kind = "cast", to_table = true }}, found '
+                    f"{shown(one)}"
+                )
+            options = dict(one)
+            if options.get("kind") == "sql" and "file" in options and "query" not in options:
+                options["query"] = self._text(options.pop("file"), f"{where}, transform, file")
+            if options.get("kind") in TRANSFORMS:
+                known = inspect.signature(TRANSFORMS[options["kind"]]).parameters
+                unknown_options(options, known, f"{where}, transform")
+            found.append(options)
+        return found
+
+    def _schema(self, given: Any, where: str) -> pa.Schema | None:
+        """Return the columns of the source: of an Avro schema file, or of types of Spark SQL by column."""
+        if given is None:
+            return None
+        if isinstance(given, str):
+            return avro_to_arrow(self._text(given, f"{where}, schema"), path=given)
+        if not isinstance(given, Mapping) or not all(isinstance(kind, str) for kind in given.values()):
+            raise InvalidConfigError(
+                f'{where}, schema: expected an Avro schema file, or types by column as in {{ id = "string" }}, found '
+                f"{shown(given)}"
+            )
+        return pa.schema([(name, type_named(kind)) for name, kind in given.items()])
+
+    def _bad_rows(self, one: Mapping[str, Any]) -> BadRowsPolicy:
+        mode = one.get("bad_rows", REFUSE)
+        mode = mode if mode in (REFUSE, SKIP) else beside(mode, self.folder)
+        return BadRowsPolicy(mode=mode, max=one.get("bad_rows_max"), storage_options=(*_for_path(mode, one).items(),))
+
+    def _properties(self, given: Mapping[str, Any], where: str) -> dict[str, str]:
+        """Return options of writes in the names of this library, and note options of JVM Hudi without effect."""
+        found = translated(texts_of(given, f"{where}, properties"))
+        check_call_options(found.properties)
+        self.notes.extend(f"{where}: {note}" for note in found.notes)
+        return dict(found.properties)
+
+    def _text(self, path: Any, where: str) -> str:
+        """Return the text of a file beside the job file. Raises: InvalidConfigError if it cannot be read."""
+        parent, _, name = beside(str(path), self.folder).rpartition("/")
+        try:
+            return open_store(parent).read(name).decode()
+        except (HoodieError, OSError, UnicodeDecodeError) as error:
+            raise InvalidConfigError(f"{where}: {path!r} cannot be read: {error}") from error
+
+
+def _named(error: HoodieError, where: str) -> HoodieError:
+    """Return the error with the name of the flow."""
+    text = str(error)
+    return error if text.startswith(where) else InvalidConfigError(f"{where}: {text}")
+
+
+def _for_path(path: str, one: Mapping[str, Any]) -> dict[str, str]:
+    """Return the storage options of the flow for a path in an object store; none for local paths."""
+    is_object = "://" in path and not path.startswith(("file:", "memory:"))
+    return texts_of(one["storage_options"], "storage_options") if is_object else {}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"; it has {', '.join(names)}"
+
+
+def _uri(path: str, options: Mapping[str, str]) -> str:
+    return open_store(path, options).uri("").rstrip("/")
+
+
+def _after(found: Sequence[_Found]) -> dict[str, tuple[str, ...]]:
+    """Return the flows that write what each flow reads. Raises: InvalidConfigError for an unknown name in `after`."""
+    names = [one.flow.name for one in found]
+    after: dict[str, tuple[str, ...]] = {}
+    for one in found:
+        for name in one.after:
+            if name not in names:
+                raise InvalidConfigError(f"flow {one.flow.name!r}, after: no flow {name!r}{hint(name, names)}")
+        writers = [other.flow.name for other in found if other is not one and other.uri in one.reads]
+        if one.uri in one.reads:
+            raise InvalidConfigError(f"flow {one.flow.name!r}: it reads the table that it writes")
+        after[one.flow.name] = tuple(dict.fromkeys((*one.after, *writers)))
+    return after

@@ -1,0 +1,195 @@
+"""Read many files of one format with Spark, as one DataFrame; lines of CSV and JSON that do not parse are bad rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hoodie.errors import SourceError, UnsupportedError
+from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
+from hoodie.ingest.rows.files import InputOptions, RowFile
+from hoodie.ingest.rows.many_files import SizedFile, columns_of
+from hoodie.table.sessions import spark_room
+
+_THREADS: Final = 8
+"""Headers of files that the driver reads at once."""
+_GLOB_CHARACTERS: Final = frozenset("\\{}[]*?")
+_CSV: Final = {"header": "true", "escape": '"'}
+"""Spark's defaults have no header, and end a quoted field at a doubled quote."""
+_TEXTS: Final = {
+    "json": "expected a JSON object whose values have the types of the columns",
+    "csv": "expected as many fields as the header has, with texts of the types of the columns",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkRead:
+    """Files of one format, and how Spark reads them.
+
+    `uris`: the files as Spark names them, in the order of `files`. `options`: of Spark's reader. `rules`: types of
+    columns of JSON and CSV; with `ignores_others`, other columns are not read.
+    """
+
+    session: Any
+    format: str
+    files: Sequence[SizedFile]
+    uris: Sequence[str]
+    options: Mapping[str, str]
+    rules: InputOptions
+
+    def rows(self) -> Any:
+        """Return a DataFrame, or `Decoded` for JSON and CSV. Nothing but schemas and headers is read before an action.
+
+        Columns that a file lacks are null. JSON is read twice if types are inferred: Spark infers them from all lines.
+
+        Raises: SourceError if files have conflicting types or Spark cannot read them; UnsupportedError if Spark lacks
+        the format.
+        """
+        if self.format == "json":
+            return divided(self._json())
+        if self.format == "csv":
+            return divided(self._csv())
+        reader = self._reader()
+        if self.format == "avro":
+            schemas = {str(found) for found in self._each(lambda file: columns_of([file], self.rules))}
+            if len(schemas) > 1:
+                # Spark would take the columns of one file, and drop the others.
+                reader = reader.schema(self._struct(columns_of(self.files, self.rules)))
+        else:
+            reader = reader.option("mergeSchema", "true")
+        return self._load(reader, self.uris)
+
+    def _json(self) -> Any:
+        known = self.rules.types
+        own = {*known.names}
+        struct = self._struct(known) if own else None
+        if struct is None or not self.rules.ignores_others:
+            found = self._load(self._reader(), self.uris).schema
+            for child in found.fields:
+                if child.name != VALUE and child.name not in own:
+                    struct = (struct or type(found)()).add(child)
+        if struct is None:
+            where = ", ".join(file.rows.name for file in self.files[:3])
+            raise SourceError(f"{where}: expected JSON lines, found no line with a JSON object; check the format")
+        names = [child.name for child in struct.fields]
+        return self._with_reason(self._load(self._reader().schema(struct.add(VALUE, "string")), self.uris), names)
+
+    def _csv(self) -> Any:
+        if self._option("header", "true").lower() != "true":
+            return self._csv_group(self.uris, None)
+        headers = self._each(lambda file: _header(file.rows, self._option("sep", self._option("delimiter", ","))))
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for header, uri in zip(headers, self.uris, strict=True):
+            groups.setdefault(header, []).append(uri)
+        frames = [self._csv_group(uris, header) for header, uris in groups.items()]
+        types: dict[str, tuple[str, str]] = {}
+        for frame, uris in zip(frames, groups.values(), strict=True):
+            for child in frame.schema.fields:
+                kind, first = types.setdefault(child.name, (child.dataType.simpleString(), uris[0]))
+                if kind != child.dataType.simpleString():
+                    raise SourceError(
+                        f"column {child.name!r} has the type {kind} in {first}, but {child.dataType.simpleString()} in "
+                        f"{uris[0]}: expected one type in all files of a batch; give the flow a schema"
+                    )
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+
+    def _csv_group(self, uris: Sequence[str], header: tuple[str, ...] | None) -> Any:
+        """Read files of one header: Spark finds columns by their place."""
+        known = self.rules.types
+        names = [] if header is None else [*header]
+        if header is None and known.names:
+            struct = self._struct(known)
+        elif header is not None and set(header) <= set(known.names):
+            struct = self._struct(pa.schema([known.field(name) for name in header]))
+        else:
+            reader = self._reader().option("inferSchema", str(not (known.names and self.rules.ignores_others)).lower())
+            found = self._load(reader, uris).schema
+            names = names or [child.name for child in found.fields]
+            own = {child.name: child for child in self._struct(known).fields} if known.names else {}
+            struct = type(found)()
+            for name, child in zip(names, found.fields, strict=True):
+                struct.add(name, own[name].dataType if name in own else child.dataType)
+        names = [child.name for child in struct.fields]
+        frame = self._with_reason(self._load(self._reader().schema(struct.add(VALUE, "string")), uris), names)
+        types = {*known.names}
+        others = [name for name in names if name not in types]
+        return frame.drop(*others) if types and self.rules.ignores_others else frame
+
+    def _with_reason(self, frame: Any, names: Sequence[str]) -> Any:
+        # The reason depends on all columns: Spark parses the columns that a query reads, and finds bad values in those.
+        columns = ", ".join(f"`{name.replace('`', '``')}`" for name in names)
+        reason = (
+            f"CASE WHEN `{VALUE}` IS NULL THEN NULL WHEN length(to_json(struct({columns}))) < 0 THEN '' "
+            f"ELSE '{_TEXTS[self.format]}' END AS `{REASON}`"
+        )
+        return frame.selectExpr("*", reason, f"_metadata.file_path AS `{POSITION}`")
+
+    def _reader(self) -> Any:
+        reader = self.session.read.format(self.format)
+        if self.format in _TEXTS:
+            reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=VALUE)
+        if self.format == "csv":
+            reader = reader.options(**_CSV)
+            if self.rules.null_texts:
+                reader = reader.option("nullValue", self.rules.null_texts[0])
+        return reader.options(**self.options)
+
+    def _option(self, name: str, default: str) -> str:
+        return next((value for key, value in self.options.items() if key.lower() == name), default)
+
+    def _struct(self, schema: pa.Schema) -> Any:
+        # One row: a Connect session refuses a table without rows.
+        row = pa.table({child.name: pa.nulls(1, child.type) for child in schema})
+        return spark_room().from_arrow(self.session, row).schema
+
+    def _load(self, reader: Any, uris: Sequence[str]) -> Any:
+        with self._spark_errors():
+            frame = reader.load([_literal(uri) for uri in uris])
+            # A Connect session plans a read when its schema is needed.
+            frame.schema  # noqa: B018
+            return frame
+
+    def _each(self, function: Callable[[SizedFile], Any]) -> list[Any]:
+        with ThreadPoolExecutor(_THREADS) as threads:
+            return list(threads.map(function, self.files))
+
+    @contextmanager
+    def _spark_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+                raise
+            text = str(error).partition("\n")[0]
+            if "DATA_SOURCE_NOT_FOUND" in text or "Failed to find" in text:
+                raise UnsupportedError(
+                    f"Spark has no format {self.format!r}: expected its package on the class path, such as "
+                    "spark.jars.packages=org.apache.spark:spark-avro_2.13:<version of Spark>"
+                ) from error
+            if self.format == "parquet":
+                # Names the files, if their columns conflict.
+                columns_of(self.files, self.rules)
+            raise SourceError(
+                f"Spark cannot read {len(self.uris)} {self.format} files ({self.uris[0]}, …): {text}"
+            ) from error
+
+
+def _literal(uri: str) -> str:
+    """Escape the glob characters of a path, so that Spark reads exactly this file."""
+    return "".join(f"\\{char}" if char in _GLOB_CHARACTERS else char for char in uri)
+
+
+def _header(file: RowFile, separator: str) -> tuple[str, ...]:
+    try:
+        with io.TextIOWrapper(io.BufferedReader(file.unpacked()), encoding="utf-8-sig", newline="") as text:
+            return tuple(next(csv.reader(text, delimiter=separator), ()))
+    except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
+        raise SourceError(f"{file.name}: expected a CSV file, but its header cannot be read ({error})") from error

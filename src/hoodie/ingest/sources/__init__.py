@@ -1,0 +1,1 @@
+"""The sources of ingestions, one module each; `registry.py` names them."""

@@ -1,0 +1,268 @@
+"""The source `jdbc`: tables and queries of databases, read by Spark with the JDBC driver of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from hoodie.errors import HoodieError, InvalidConfigError, SourceError, UnsupportedError
+from hoodie.ingest.source import Batch, Request
+from hoodie.ingest.sources.dialects import (
+    POSTGRESQL,
+    Dialect,
+    Kind,
+    PostgresColumn,
+    dialect_of,
+    postgres_list,
+)
+from hoodie.ingest.sources.incremental import NullNote, Selection, plan_batch
+from hoodie.ingest.sources.secrets import cause, masked, secrets_of
+
+_T = TypeVar("_T")
+_DRIVERS: Final = {
+    "postgresql": "org.postgresql.Driver",
+    "mysql": "com.mysql.cj.jdbc.Driver",
+    "mariadb": "org.mariadb.jdbc.Driver",
+}
+_OWN_OPTIONS: Final = frozenset(
+    {"url", "dbtable", "query", "user", "password", "driver", "partitioncolumn", "lowerbound", "upperbound"}
+    | {"numpartitions", "fetchsize", "prefertimestampntz", "sessioninitstatement", "customschema"}
+)
+_KINDS: Final = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Kind.INTEGER),
+    **dict.fromkeys(("float", "double"), Kind.FLOAT),
+    "date": Kind.DATE,
+    "timestamp_ntz": Kind.TIMESTAMP,
+    "timestamp": Kind.INSTANT,
+    "string": Kind.TEXT,
+}
+_NAMES_WITHOUT_CLIENT_TYPE: Final = {
+    **{"smallint": "int2", "integer": "int4", "bigint": "int8", "real": "float4", "double precision": "float8"},
+    **{"character varying": "varchar", "character": "bpchar", "boolean": "bool"},
+    **{"timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jdbc:
+    """Rows of a table or query of a database, read by Spark: in full, or by an incremental column.
+
+    `url`: `jdbc:…`. `table` is SQL (quote names that need it); or `query`. `user`, `password`, `options`: for the
+    driver. `driver`: its class; PostgreSQL, MySQL and MariaDB have one. Its jar is on Spark's class path.
+
+    `column`: a number, date, timestamp or text, whose value grows with each change of a row. The place is its greatest
+    value as text, as in JVM Hudi. A batch has whole ties: rows of equal values are in one batch. A row that becomes
+    visible after a batch, with a value up to the place, is never read. Transactions that commit late therefore need
+    `lag_seconds`: the age, by the database's clock, that rows of a timestamp column must have; rows of a date column
+    wait until the day is over. Timestamps without time zone are UTC in PostgreSQL, and of the connection's time zone
+    elsewhere. Texts have the order of their bytes in PostgreSQL (an index with `COLLATE "C"` serves it), elsewhere the
+    order of the column.
+
+    Rows with NULL in the column are never read. `nulls`: "note" counts them for the first batch of a process; "error"
+    counts them for each batch, and refuses it if there are any. `counts_lag`: count the rows behind
+    each batch, which may scan the table. `partition_column` (a number, date or timestamp) and `partitions`: that many
+    queries read the batch, in transactions of their own. `fetch_size`: rows of one fetch; 0: the driver decides.
+
+    Types of PostgreSQL that Spark lacks, and numeric without digits, become text. Other databases have Spark's types.
+    """
+
+    url: str
+    table: str | None = None
+    query: str | None = None
+    column: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    driver: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    lag_seconds: float | None = None
+    nulls: str = "note"
+    counts_lag: bool = False
+    partition_column: str | None = None
+    partitions: int = 1
+    fetch_size: int = 10_000
+    _noted: NullNote = field(default_factory=NullNote, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the options. Raises: InvalidConfigError."""
+        Selection.of(self)
+        if not self.url.startswith("jdbc:") or self.url.count(":") < 2:
+            raise InvalidConfigError(
+                f"url: expected jdbc:<database>:…, such as jdbc:postgresql://host/database, found {masked(self.url)!r}"
+            )
+        own = sorted(key for key in self.options if key.lower() in _OWN_OPTIONS)
+        if own:
+            raise InvalidConfigError(
+                f"options: expected options of the driver, found {', '.join(own)}, which jdbc sets"
+            )
+        if self.partitions < 1 or (self.partitions > 1) != (self.partition_column is not None):
+            raise InvalidConfigError(
+                "partitions: expected a number above 1 together with partition_column, or neither, found "
+                f"{self.partitions} and {self.partition_column!r}"
+            )
+        if self.fetch_size < 0:
+            raise InvalidConfigError(f"fetch_size: expected a number of rows from 0, found {self.fetch_size}")
+
+    def __repr__(self) -> str:
+        """Return the URL, without passwords, and what is read."""
+        return f"Jdbc({masked(self.url, self._secrets)}, {self._selection.name})"
+
+    def plan(self, request: Request) -> Batch | None:
+        """Return the next batch; None if there is nothing new.
+
+        Raises: SourceError, UnsupportedError, InvalidConfigError.
+        """
+        if request.spark is None:
+            raise UnsupportedError(
+                'jdbc: expected a Spark session, found none; the source "adbc" reads PostgreSQL without Spark'
+            )
+        database = _JdbcDatabase(self, request.spark, dialect_of(self.url))
+        return plan_batch(database, self._selection, request, database.rows, self._noted)
+
+    @property
+    def _selection(self) -> Selection:
+        return Selection.of(self)
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        return (*secrets_of(self.url, self.options), *([self.password] if self.password else []))
+
+
+@dataclass
+class _JdbcDatabase:
+    """The database as Spark reads it. Types of columns are read once, at the first use."""
+
+    source: Jdbc
+    session: Any
+    dialect: Dialect
+    _fields: Sequence[Any] | None = None
+
+    def columns(self) -> Sequence[str]:
+        return [found.name for found in self._schema()]
+
+    def kind(self, column: str) -> Kind | None:
+        for found in self._postgres() if self.dialect is POSTGRESQL else ():
+            if found.name == column:
+                kind = found.kind
+                break
+        else:
+            name = {found.name: found.dataType.simpleString() for found in self._schema()}[column]
+            kind = Kind.DECIMAL if name.startswith("decimal") else _KINDS.get(name)
+        if kind is None:
+            raise UnsupportedError(
+                f"{self._where}, column {column}: expected a number, date, timestamp or text; cast it in query"
+            )
+        return kind
+
+    def value(self, sql: str) -> str | None:
+        frame = self._load(f"({sql}) hoodie_query")
+        name = frame.columns[0]
+        found: str | None = self._answer(lambda: frame.selectExpr(f"CAST(`{name}` AS STRING)").collect()[0][0])
+        return found
+
+    def rows(self, where: str | None) -> Any:
+        """Return a DataFrame of the rows of a condition; it reads them when it is used."""
+        columns = self._postgres() if self.dialect is POSTGRESQL else []
+        found = postgres_list(columns) if columns else "*"
+        condition = "" if where is None else f" WHERE {where}"
+        batch = f"(SELECT {found} FROM {self.source._selection.relation}{condition}) hoodie_rows"
+        return self._load(batch, **self._partitioning(where), **self._instants(columns))
+
+    def _instants(self, columns: list[PostgresColumn]) -> dict[str, str]:
+        """Return the option that reads timestamps with time zone as instants; older Spark takes them for local ones."""
+        found = {one.name: one.dataType.simpleString() for one in self._schema()}
+        wrong = [one.name for one in columns if one.kind is Kind.INSTANT and found[one.name] != "timestamp"]
+        return {"customSchema": ", ".join(f"`{name}` TIMESTAMP" for name in wrong)} if wrong else {}
+
+    def _partitioning(self, where: str | None) -> dict[str, str]:
+        source = self.source
+        if source.partition_column is None:
+            return {}
+        name = self.dialect.quoted(source.partition_column)
+        condition = "" if where is None else f" WHERE {where}"
+        bounds = f"SELECT MIN({name}) AS least, MAX({name}) AS greatest FROM {source._selection.relation}{condition}"
+        frame = self._load(f"({bounds}) hoodie_bounds")
+        least, greatest = frame.columns
+        of = frame.schema[0].dataType.simpleString()
+        is_number = of.startswith("decimal") or _KINDS.get(of) in (Kind.INTEGER, Kind.FLOAT)
+        if not is_number and of not in ("date", "timestamp", "timestamp_ntz"):
+            raise InvalidConfigError(f"partition_column: expected a number, date or timestamp, found {of}: {name}")
+        texts = (f"CAST(FLOOR(`{least}`) AS BIGINT)", f"CAST(CEIL(`{greatest}`) AS BIGINT)")
+        low, high = texts if is_number else (f"`{least}`", f"`{greatest}`")
+        row = self._answer(
+            lambda: frame.selectExpr(f"CAST({low} AS STRING) AS low", f"CAST({high} AS STRING) AS high").collect()[0]
+        )
+        if row[0] is None:
+            return {}
+        bound = {"partitionColumn": source.partition_column, "lowerBound": row[0], "upperBound": row[1]}
+        return {**bound, "numPartitions": str(source.partitions)}
+
+    def _schema(self) -> Sequence[Any]:
+        if self._fields is None:
+            frame = self._load(f"(SELECT * FROM {self.source._selection.relation}) hoodie_columns")
+            self._fields = self._answer(lambda: list(frame.schema.fields))
+        return self._fields
+
+    def _postgres(self) -> list[PostgresColumn]:
+        fields = self._schema()
+        types = [found.metadata.get("jdbcClientType") for found in fields]
+        if None in types:
+            types = self._types_of_values()
+        return [_postgres_column(found, name) for found, name in zip(fields, types, strict=True)]
+
+    def _types_of_values(self) -> list[str]:
+        """Return the types of the columns by PostgreSQL's own function: older Spark does not pass them on."""
+        names = [self.dialect.quoted(found.name) for found in self._schema()]
+        listed = ", ".join(f"CAST(pg_typeof(hoodie_none.{name}) AS text) AS c{i}" for i, name in enumerate(names))
+        none = f"(SELECT * FROM {self.source._selection.relation} LIMIT 0) hoodie_none"
+        frame = self._load(f"(SELECT {listed} FROM (SELECT 1) hoodie_one LEFT JOIN {none} ON true) hoodie_types")
+        found = self._answer(lambda: frame.collect()[0])
+        return [f"_{_short(name[:-2])}" if name.endswith("[]") else _short(name) for name in found]
+
+    @property
+    def _where(self) -> str:
+        return f"{self.source._selection.name} of {masked(self.source.url, self.source._secrets)}"
+
+    def _load(self, relation: str, **more: str) -> Any:
+        source = self.source
+        options = {
+            **source.options,
+            "url": source.url,
+            "dbtable": relation,
+            "fetchsize": str(source.fetch_size),
+            "preferTimestampNTZ": "true",
+            **more,
+        }
+        driver = source.driver or _DRIVERS.get(source.url.split(":")[1].lower())
+        given = {"user": source.user, "password": source.password, "driver": driver}
+        options |= {key: value for key, value in given.items() if value is not None}
+        if self.dialect.session is not None:
+            options["sessionInitStatement"] = self.dialect.session
+        return self._answer(lambda: self.session.read.format("jdbc").options(**options).load())
+
+    def _answer(self, read: Callable[[], _T]) -> _T:
+        try:
+            return read()
+        except HoodieError:
+            raise
+        except Exception as error:
+            text = cause(error, self.source._secrets)
+            remedy = (
+                "; put the driver's jar on Spark's class path (spark.jars.packages)" if "ClassNotFound" in text else ""
+            )
+            # The chained error would repeat what the message masks.
+            raise SourceError(f"{self._where}: the database cannot be read: {text}{remedy}") from None
+
+
+def _short(name: str) -> str:
+    return _NAMES_WITHOUT_CLIENT_TYPE.get(name, name)
+
+
+def _postgres_column(found: Any, name: str) -> PostgresColumn:
+    digits = None
+    if name == "numeric":
+        kind, scale = found.dataType, int(found.metadata.get("scale", 0))
+        # Spark gives 18 digits behind the point to numeric without declared digits; the driver's scale is 0 there.
+        is_declared = scale == kind.scale
+        digits = (int(kind.precision), scale) if is_declared else None
+    return PostgresColumn(found.name, name, digits)

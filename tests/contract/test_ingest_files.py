@@ -1,0 +1,102 @@
+"""Files as a source, read by Spark: the same rows and bad rows as in process."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.errors import SourceError, UnsupportedError
+from hoodie.ingest.source import Decoded, Request
+from hoodie.ingest.sources.files import Files
+from hoodie.storage import LocalStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.connect]
+
+OLD = 1_700_000_000_000
+ID = pa.schema([("id", pa.int64())])
+
+
+def put(folder: Path, path: str, data: bytes | str, number: int = 0) -> None:
+    store = LocalStore(folder)
+    store.replace(path, data.encode() if isinstance(data, str) else data)
+    store.set_modified_ms(path, OLD + number)
+
+
+def read(spark: SparkSession, source: Files, schema: pa.Schema | None = None) -> tuple[list[Any], Any]:
+    """Return the rows as dictionaries, sorted by `id`, and the bad rows."""
+    batch = source.plan(Request(spark=spark, schema=schema))
+    assert batch is not None
+    found = batch.read()
+    decoded = found if isinstance(found, Decoded) else Decoded(rows=found)
+    return sorted((row.asDict() for row in decoded.rows.collect()), key=lambda row: row["id"]), decoded.bad
+
+
+def positions(bad: Any) -> list[tuple[str, str]]:
+    return sorted((row["position"].rpartition("/")[2], row["value"]) for row in bad.rows().collect())
+
+
+def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path, "day=1/a [1].json", '{"id":1}\n{"id":\n{"id":2,"n":"x"}\n')
+    put(tmp_path, "b.json.gz", gzip.compress(b'{"id":3}\n{"id":"y"}\n'), 1)
+    rows, bad = read(spark, Files(path=str(tmp_path)), ID)
+    assert rows == [{"id": 1, "n": None}, {"id": 2, "n": "x"}, {"id": 3, "n": None}]
+    assert bad.count() == 2
+    assert positions(bad) == [("a%20%5B1%5D.json", '{"id":'), ("b.json.gz", '{"id":"y"}')]
+    assert {row["reason"] for row in bad.rows(1).collect()} == {
+        "expected a JSON object whose values have the types of the columns"
+    }
+    assert read(spark, Files(path=str(tmp_path), new_columns=False), ID)[0] == [{"id": 1}, {"id": 2}, {"id": 3}]
+    put(tmp_path / "bad", "a.json", "x\ny\n")
+    with pytest.raises(SourceError, match=r"a\.json: expected JSON lines, found no line with a JSON object"):
+        read(spark, Files(path=str(tmp_path / "bad")))
+
+
+def test_csv_files_of_different_headers(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", 'id,n\n1,"a ""b"", c"\n2\n3,\nx,y\n4,NA\n')
+    put(tmp_path, "b.csv", "n,id,m\nz,5,1.5\nz,6,1.5,7\n", 1)
+    source = Files(path=str(tmp_path), null_texts=["NA"])
+    rows, bad = read(spark, source, ID)
+    assert rows == [
+        {"id": 1, "n": 'a "b", c', "m": None},
+        {"id": 3, "n": None, "m": None},
+        {"id": 4, "n": None, "m": None},
+        {"id": 5, "n": "z", "m": 1.5},
+    ]
+    assert bad.count() == 3
+    assert positions(bad) == [("a.csv", "2"), ("a.csv", "x,y"), ("b.csv", "z,6,1.5,7")]
+    assert read(spark, Files(path=str(tmp_path), new_columns=False), ID)[0] == [{"id": n} for n in (1, 3, 4, 5)]
+    with pytest.raises(SourceError, match=r"column 'id' has the type string in .*a\.csv, but int in .*b\.csv"):
+        read(spark, source)
+    with pytest.raises(UnsupportedError, match="null_texts: Spark accepts one text"):
+        read(spark, Files(path=str(tmp_path), null_texts=["NA", "-"]))
+
+
+def test_parquet_and_orc_files(spark: SparkSession, tmp_path: Path) -> None:
+    for number, table in enumerate([{"id": [1], "a": ["x"]}, {"b": [1.5], "id": [2]}]):
+        put(tmp_path, f"{number}.parquet", b"", number)
+        pq.write_table(pa.table(table), tmp_path / f"{number}.parquet")
+        LocalStore(tmp_path).set_modified_ms(f"{number}.parquet", OLD + number)
+    rows, bad = read(spark, Files(path=str(tmp_path)))
+    assert rows == [{"id": 1, "a": "x", "b": None}, {"id": 2, "a": None, "b": 1.5}]
+    assert bad is None
+    spark.createDataFrame([(3, "z")], "id BIGINT, a STRING").write.orc(str(tmp_path / "orc"))
+    source = Files(path=str(tmp_path / "orc"), pattern="*.orc", lag_seconds=0)
+    assert read(spark, source)[0] == [{"id": 3, "a": "z"}]
+    pq.write_table(pa.table({"id": ["text"]}), tmp_path / "2.parquet")
+    with pytest.raises(
+        SourceError, match=r"column 'id' has the type int64 in .*0\.parquet, but string in .*2\.parquet"
+    ):
+        read(spark, Files(path=str(tmp_path), pattern="*.parquet", lag_seconds=0))
+
+
+def test_memory_is_not_read_by_spark(spark: SparkSession) -> None:
+    with pytest.raises(UnsupportedError, match="expected files that Spark can read, found memory://"):
+        Files(path="memory://some").plan(Request(spark=spark))
