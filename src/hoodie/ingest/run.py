@@ -30,7 +30,7 @@ def ingest(
     transform: Any = None,
     operation: str = "upsert",
     continuous: bool = False,
-    create: Text | None = None,
+    create: Any = None,
     name: str | None = None,
     limit: int | None = None,
     batches_max: int | None = None,

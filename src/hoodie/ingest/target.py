@@ -40,6 +40,10 @@ class Target:
     table: Table | None = None
 
     def __post_init__(self) -> None:
+        if self.create is not None and not isinstance(self.create, Mapping):
+            raise InvalidConfigError(
+                f'create: expected arguments of hoodie.create such as {{"record_key": "id"}}, found {self.create!r}'
+            )
         unknown = sorted(set(self.create or ()) - set(CREATE))
         if unknown:
             raise InvalidConfigError(f"create: unknown {', '.join(unknown)}: expected some of {', '.join(CREATE)}")

@@ -146,11 +146,16 @@ def test_a_table_is_created_with_the_columns_of_the_first_batch(tmp_path: Any) -
         hoodie.ingest(Numbers(2), path, spark=False)
     with pytest.raises(InvalidConfigError, match="unknown keys"):
         hoodie.ingest(Numbers(2), path, create={"keys": "id"}, spark=False)
+    with pytest.raises(InvalidConfigError, match=r'such as \{"record_key": "id"\}, found'):
+        hoodie.ingest(Numbers(2), path, create="id", spark=False)
     result = hoodie.ingest(Numbers(5), path, create=CREATE, spark=False)
     assert (result.batches, result.inserted, result.place, result.lag_rows) == (3, 5, "5", 0)
     assert "3 batches, 5 inserted" in str(result)
     assert numbers_of(hoodie.open(path)) == list(range(5))
     assert "nothing new" in str(hoodie.ingest(Numbers(5), path, spark=False))
+    several = {"record_key": ["id", "n"], "table_version": 8, "properties": {"hoodie.clean.automatic": "false"}}
+    hoodie.ingest(Numbers(2), f"{path}-2", create=several, spark=False)
+    assert hoodie.open(f"{path}-2").view().config.record_key_fields == ("id", "n")
 
 
 @dataclass(frozen=True)
