@@ -32,7 +32,7 @@ def test_the_story_holds_on_a_sample(spark: SparkSession, tmp_path: Path, capsys
     assert exit_.value.code == 0, captured.err
     told = json.loads(captured.out)
     assert told["engine"] == "in Spark"
-    assert len(told["steps"]) == 27 + hasattr(spark, "dataSource")  # the step with a stream
+    assert len(told["steps"]) == 28 + hasattr(spark, "dataSource")  # the step with a stream
     flights = Flights.load(SAMPLE)
     table = hoodie.open(told["table"])
     assert table.to_arrow(columns=["flight"]).num_rows == SAMPLE - flights.cancelled.num_rows
@@ -77,7 +77,7 @@ def test_without_spark_the_same_story_runs_in_process(command: list[str], reason
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["engine"] == "in process"
-    assert len(told["steps"]) == 27
+    assert len(told["steps"]) == 28
     assert "all steps run in this process" in told["steps"][1]["outcome"]
     assert reason in done.stderr
     assert "With Spark, the same calls take and return DataFrames" in done.stderr
