@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from hoodie.errors import BadRowsError, InvalidConfigError
 from hoodie.ingest.source import BadRows
 from hoodie.table import create
-from hoodie.table.sessions import is_spark
+from hoodie.table.sessions import is_spark, spark_room
 
 REFUSE: Final = "refuse"
 SKIP: Final = "skip"
@@ -44,7 +44,7 @@ class BadRowsPolicy:
                 f'bad_rows_max={self.max}: with bad_rows="refuse" no bad row is allowed; use "skip"'
             )
 
-    def apply(self, flow: str, bad: BadRows, spark: Any) -> int:
+    def apply(self, flow: str, bad: BadRows) -> int:
         """Count the bad rows of a batch that was read, and store them; return their number.
 
         Raises: BadRowsError if the batch must not be written, with samples.
@@ -54,7 +54,7 @@ class BadRowsPolicy:
         if allowed is not None and count > allowed:
             raise BadRowsError(
                 f"{flow}: {count:,} rows of the batch cannot be used, and {allowed:,} are allowed:\n"
-                f"{_samples(bad, spark)}\n"
+                f"{_samples(bad)}\n"
                 'Nothing was written. Mend the source or the schema; or pass bad_rows="skip", or bad_rows="PATH" for a '
                 "table that gets them"
             )
@@ -93,9 +93,7 @@ def _ids(rows: pa.Table) -> pa.Array:
     return pa.array(found, pa.string())
 
 
-def _samples(bad: BadRows, spark: Any) -> str:
-    from hoodie.table.sessions import spark_room
-
+def _samples(bad: BadRows) -> str:
     rows = bad.rows(_SAMPLES)
     found: pa.Table = spark_room().to_arrow(rows) if is_spark(rows) else rows
     return "\n".join(f"  {row['position']}: {row['reason']}: {_short(row['value'])}" for row in found.to_pylist())

@@ -19,7 +19,7 @@ from hoodie.ingest.result import BatchResult, Preview
 from hoodie.ingest.source import Batch, Decoded, Request, Source
 from hoodie.ingest.target import Target
 from hoodie.ingest.transforms import Context, Transform
-from hoodie.ingest.transforms.transform import arrow_rows
+from hoodie.ingest.transforms.transform import arrow_rows, each_batch, names_of
 from hoodie.records.change import IS_DELETED
 from hoodie.table import Table
 from hoodie.table.sessions import is_spark
@@ -49,11 +49,12 @@ class Start:
 
     def after(self, stored: IngestCheckpoint | None) -> str | None:
         """Return the place after which the next batch begins; None for the source's own beginning."""
-        if self.ignore is not None and (stored is None or stored.ignored != self.ignore):
-            return self.place if self.place is not None and (stored is None or stored.start != self.place) else None
-        if self.place is not None and (stored is None or stored.start != self.place):
+        if stored is None:
             return self.place
-        return None if stored is None else stored.place
+        if self.place is not None and self.place != stored.start:
+            return self.place
+        is_ignored = self.ignore is not None and self.ignore != stored.ignored
+        return None if is_ignored else stored.place
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,7 +153,7 @@ class Flow:
         counts: list[int] = []
 
         def check() -> None:
-            counts[:] = counts or [0 if bad is None else self.bad_rows.apply(self.name, bad, self.spark)]
+            counts[:] = counts or [0 if bad is None else self.bad_rows.apply(self.name, bad)]
 
         if isinstance(bad, BadInProcess):  # counted already, so that nothing is written for a refused batch
             check()
@@ -216,9 +217,10 @@ class Flow:
         if self.transforms and decoded.bad is not None:
             decoded = replace(decoded, bad=counted_apart(decoded.bad))
         rows = decoded.rows if is_spark(decoded.rows) else arrow_rows(decoded.rows)
-        context = Context(spark=self.spark, schema=None if table is None else table.schema)
-        for transform in self.transforms:
-            rows = transform(rows, context)
+        if self.transforms:
+            context = Context(spark=self.spark, schema=None if table is None else table.schema)
+            for transform in self.transforms:
+                rows = transform(rows, context)
         return replace(decoded, rows=rows)
 
     def _no_rows(self, table: Table | None) -> pa.Table:
@@ -238,12 +240,15 @@ class Flow:
         them; where a delete has the ordering value of the row that it deletes, the order of the source counts too.
         """
         rows, order = decoded.rows, decoded.order
-        names = _names(rows)
+        if not order:
+            return rows, ()
+        names = names_of(rows)
         here = [name for name in order if name in names]
-        config = table.view().config
+        view = table.view()
+        config = view.config
         is_decided = bool(config.ordering_fields) and not decoded.deletes_tie
-        if not order or self.operation not in _LOOKS_UP or not config.record_key_fields or is_decided:
-            return (_without(rows, here) if here else rows), ()
+        if self.operation not in _LOOKS_UP or not config.record_key_fields or is_decided:
+            return _without(rows, here), ()
         if len(here) < len(order):
             note = (
                 f"the transforms drop {', '.join(sorted(set(order) - set(here)))}: of several events of a key in one "
@@ -252,7 +257,7 @@ class Flow:
             )
             return _without(rows, here), (note,)
         keys = list(config.record_key_fields)
-        if not index_of_view(table.view()).is_global:
+        if not index_of_view(view).is_global:
             keys += [name for name in config.partition_fields if name not in keys]
         return _without(latest(rows, keys, (*config.ordering_fields, *order)), here), ()
 
@@ -264,18 +269,11 @@ def _columns_without(rows: Any, names: tuple[str, ...]) -> Any:
     return pa.schema([field for field in rows.schema if field.name not in names])
 
 
-def _names(rows: Any) -> list[str]:
-    return list(rows.columns) if is_spark(rows) else list(rows.schema.names)
-
-
 def _without(rows: Any, names: list[str]) -> Any:
     """Return the rows without some columns."""
     if is_spark(rows):
         return rows.drop(*names)
-    if isinstance(rows, pa.RecordBatchReader):
-        schema = pa.schema([field for field in rows.schema if field.name not in names])
-        return pa.RecordBatchReader.from_batches(schema, (batch.drop_columns(names) for batch in rows))
-    return rows.drop_columns(names)
+    return each_batch(rows, lambda table: table.drop_columns(names))
 
 
 def _finish(batch: Batch) -> tuple[str, ...]:

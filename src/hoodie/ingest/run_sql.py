@@ -15,6 +15,7 @@ import pyarrow as pa
 from hoodie.engine.ahead import reader_of
 from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.records.sql.quoting import quoted
+from hoodie.table.sessions import is_spark
 
 _PLACE: Final = "hoodie_rows_"
 _LONG_SUMS: Final = frozenset({"HUGEINT", "UHUGEINT"})
@@ -38,7 +39,7 @@ def query_on_spark(session: Any, query: str, frames: Mapping[str, Any]) -> Any:
         )
         found.columns  # noqa: B018 - a Connect session resolves the query here
     except Exception as error:
-        if type(error).__module__.partition(".")[0] != "pyspark":
+        if not is_spark(error):
             raise
         raise InvalidConfigError(f"query: Spark does not run it: {error}") from error
     return found

@@ -109,7 +109,7 @@ def _resolved(frame: Any, texts: list[str]) -> Any:
         found = frame.selectExpr(*texts)
         found.columns  # noqa: B018 - a Connect session resolves the expressions here
     except Exception as error:
-        if type(error).__module__.partition(".")[0] != "pyspark":
+        if not is_spark(error):
             raise
         raise SchemaMismatchError(f"transform cast: Spark has no such cast: {error}") from error
     return found
