@@ -21,7 +21,7 @@ from hoodie.storage import MemoryStore, ObjectStore, Store, StoreSpec
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
-from tests.support.actions import Cell, is_restoring, sampled_cells
+from tests.support.actions import FORMS, Cell, is_restoring, sampled_cells
 from tests.support.fault_store import SCHEME, register, unregister
 from tests.support.recoveries import LAST, NEXT, noted, recover, without
 from tests.support.samples import sample_of
@@ -30,7 +30,7 @@ from tests.support.tables import create_in, rows_of, trips
 pytestmark = pytest.mark.timeout(900)  # for all requests of a cell in `make test-all`
 
 _REQUESTS = 1
-"""Requests of an action at which each event happens in a normal run."""
+"""Requests of an action at which each event happens in a normal run; `make test-all` takes all of them."""
 
 OURS_BY_CONTENT = re.compile(r"^\.hoodie/lock$|^(?!\.hoodie/).*\.hoodie_partition_metadata$")
 """Files of which the same bytes are as good as our own: they name their writer, or say the same for all writers."""
@@ -176,7 +176,7 @@ CHECKS: tuple[tuple[Event, Callable[[Cell, ObjectStore, Service, int], None]], .
 )
 
 
-@pytest.mark.parametrize("cell", sampled_cells("actions whose answers are lost"), ids=str)
+@pytest.mark.parametrize("cell", sampled_cells("actions whose answers are lost", FORMS), ids=str)
 def test_a_lost_answer(cell: Cell) -> None:
     start = cell.prepared()
     requests = requests_of(cell, start)

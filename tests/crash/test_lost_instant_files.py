@@ -18,7 +18,7 @@ from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, State
-from tests.support.actions import CELLS, Cell, sampled_cells
+from tests.support.actions import CELLS, COVER, Cell, sampled_cells
 from tests.support.deaths import die
 from tests.support.recoveries import LAST, NEXT, noted
 from tests.support.samples import sample_of
@@ -156,7 +156,7 @@ def complete_restore(store: MemoryStore, lost: str) -> None:
     Table(store).restore(named[1])
 
 
-@pytest.mark.parametrize("cell", sampled_cells("actions whose files are lost"), ids=str)
+@pytest.mark.parametrize("cell", sampled_cells("actions whose files are lost", COVER), ids=str)
 def test_a_lost_file_of_an_instant(cell: Cell) -> None:
     start = cell.prepared()
     before, known = copy_of(start), {found.requested_time for found in Table(start).timeline}

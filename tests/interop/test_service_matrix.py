@@ -23,7 +23,7 @@ from hoodie.commit.steps import Step
 from hoodie.table import Table
 from hoodie.timeline import Action
 from tests.interop.judges import HIVE, Jvm
-from tests.support.samples import sample_of
+from tests.support.samples import covering, sample_of
 from tests.support.steps import once_at
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("ts", pa.int64()), ("city", pa.string())])
@@ -482,7 +482,15 @@ OURS: Final = (
 
 
 def _cases(services: tuple[Service, ...], keep: int, name: str) -> list[Any]:
+    """Each service on each index, with all keys of each type of table, and in each version."""
     cases = [(kind, service) for kind, service in product(_kinds(), services) if service.suits(kind)]
+    cases = covering(
+        cases,
+        lambda case: case[1].run,
+        lambda case: case[0].index,
+        lambda case: (case[0].table_type, case[0].keys, case[0].is_partitioned),
+        lambda case: case[0].version,
+    )
     return [
         pytest.param(kind, service, id=f"{kind}-{service.run.__name__.strip('_')}")
         for kind, service in sample_of(cases, keep, name)

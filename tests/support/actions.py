@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
@@ -23,7 +23,7 @@ from hoodie.timeline import InstantClock
 from tests.support.archived import OFTEN
 from tests.support.deaths import die, run_until
 from tests.support.fault_store import FaultStore
-from tests.support.samples import IS_WHOLE, draw
+from tests.support.samples import IS_WHOLE, covering, draw
 from tests.support.tables import Rows, Write, create_in, made_once, trips
 
 DAY_MS = 86_400_000
@@ -592,9 +592,23 @@ class Cell:
 CELLS: tuple[Cell, ...] = tuple(Cell(action, kind) for action in ACTIONS for kind in KINDS if action.fits(kind))
 
 
-def sampled_cells(name: str) -> list[Cell]:
-    """The cells of a run: half of the actions, drawn for this name, each on one kind of table; all in test-all."""
-    return list(CELLS) if IS_WHOLE else draw(one_kind_each(), len(ACTIONS) // 2, name)
+def _form(cell: Cell) -> tuple[str, int]:
+    return cell.kind.table_type, cell.kind.version
+
+
+def _index(cell: Cell) -> tuple[str, bool]:
+    return cell.kind.index, bool(cell.kind.properties)
+
+
+FORMS: list[Cell] = covering(CELLS, attrgetter("action.name"), _form)
+"""Each action on each type and version of table, with one index each."""
+COVER: list[Cell] = covering(CELLS, attrgetter("action.name"), _form, _index)
+"""Each action on each type and version, and with each index and its options: a third of the matrix."""
+
+
+def sampled_cells(name: str, whole: Sequence[Cell]) -> list[Cell]:
+    """The cells of a run: half of the actions, drawn for this name, each on one kind of table; `whole` in test-all."""
+    return list(whole) if IS_WHOLE else draw(one_kind_each(), len(ACTIONS) // 2, name)
 
 
 def one_kind_each() -> list[Cell]:

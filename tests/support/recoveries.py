@@ -17,7 +17,7 @@ from hoodie.table import Table
 from hoodie.timeline import forget_all
 from tests.support.actions import START, Cell, is_restoring, whole_run
 from tests.support.deaths import check_tidy, run_until
-from tests.support.samples import sample_of
+from tests.support.samples import IS_WHOLE, draw, sample_of
 from tests.support.tables import Rows, copy_of, rows_of, trips, values_of
 
 NEXT: Rows = {"next": (1, "rome")}
@@ -124,10 +124,16 @@ def check_table(cell: Cell, store: Store, rows: Rows) -> None:
     assert sorted(by_statistics) == sorted(key for key, (ts, _) in rows.items() if ts == 1)
 
 
-def check_deaths(cell: Cell, deaths: int, also: Callable[[Store], None] = lambda store: None) -> None:
-    """Let the action die at a sample of its storage calls, and check each recovery; `also` is checked after it."""
+def check_deaths(
+    cell: Cell, deaths: int, also: Callable[[Store], None] = lambda store: None, *, whole: int | None = None
+) -> None:
+    """Let the action die at a sample of its storage calls, and check each recovery; `also` is checked after it.
+
+    In `make test-all` it dies at each call, or at `whole` of them.
+    """
     start = prepared(cell)
-    for number in sample_of(numbers_of_calls(cell, start), deaths, f"calls of {cell}"):
+    numbers, name = numbers_of_calls(cell, start), f"calls of {cell}"
+    for number in draw(numbers, whole, name) if IS_WHOLE and whole else sample_of(numbers, deaths, name):
         store = copy_of(start)
         died = run_until(store, cell.action.act, number)
         forget_all()

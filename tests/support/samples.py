@@ -1,7 +1,7 @@
 """What a run leaves out: tiers, samples of matrices, tests that passed before, and tests for which no time is left.
 
 `make test` sets HOODIE_TEST_TIER=first: it leaves out what `tests/README.md` lists for later lanes (`LATER`, and tests
-marked `later`), and runs four cases of a test and one seed of a property. Every other run has the samples of its lane.
+marked `later`), and runs two cases of a test and one seed of a property. Every other run has the samples of its lane.
 The lanes of Spark Connect and Spark 3.5 repeat a part of the contract; the lane of judges runs half of the cases of a
 test; of a test marked `matrix(keep=…)` a run has `keep` cases; crash tests try a sample of the storage calls.
 `make test-all` runs every case in every lane.
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -35,7 +35,7 @@ LATER = ("crash", "stress", "bench")
 """Folders that `make test` leaves out."""
 FIRST = ("crash/test_every_action_that_dies.py", "crash/test_public_methods.py")
 """Files of these folders that it runs."""
-_CASES = 4
+_CASES = 2
 """Cases of a test that it runs, drawn by the seed; all of those in `FIRST`, and one of a `seeded` test."""
 _WHOLE = ("surface", "matrix")
 REPEATED = 0.25
@@ -74,7 +74,7 @@ def describe() -> str:
 
 
 def first_tier(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The items that `make test` runs: no folder of `LATER`, no test marked `later`, four cases of a test."""
+    """The items that `make test` runs: no folder of `LATER`, no test marked `later`, two cases of a test."""
     if not IS_FIRST:
         return list(items)
     tests: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -184,6 +184,27 @@ def sample_numbers(numbers: range, keep: int | None) -> Sequence[int]:
 def sample_of(items: Sequence[T], keep: int, name: str) -> list[T]:
     """`keep` of the items in their order, drawn for this name; all of them in `make test-all`."""
     return list(items) if IS_WHOLE else draw(items, keep, name)
+
+
+def covering(items: Sequence[T], group: Callable[[T], Hashable], *facts: Callable[[T], Hashable]) -> list[T]:
+    """Few of the items in their order: of each group, each value that a fact has in it; the same in every run.
+
+    Of the items that have most of the values still missing, one is drawn: values of different facts meet in
+    different groups.
+    """
+    groups: dict[Hashable, list[T]] = defaultdict(list)
+    for item in items:
+        groups[group(item)].append(item)
+    chosen: list[T] = []
+    for number, members in enumerate(groups.values()):
+        chooser = random.Random(number)
+        mixed = chooser.sample(members, len(members))
+        missing = {(fact, fact(item)) for item in members for fact in facts}
+        while missing:
+            best = max(mixed, key=lambda item: len(missing & {(fact, fact(item)) for fact in facts}))
+            chosen.append(best)
+            missing -= {(fact, fact(best)) for fact in facts}
+    return [item for item in items if any(item is one for one in chosen)]
 
 
 def draw(items: Sequence[T], keep: int, name: str) -> list[T]:

@@ -47,3 +47,12 @@ def test_lanes_that_repeat_the_contract_run_a_part_of_it(
     assert [item for item in items if item in set(found)] == found
     monkeypatch.setattr(samples, "IS_WHOLE", True)
     assert samples.sample_lane(items, "connect") == items
+
+
+def test_few_items_cover_each_value_of_each_group() -> None:
+    items = [(group, left, right) for group in "xyz" for left in range(4) for right in range(3)]
+    found = samples.covering(items, lambda item: item[0], lambda item: item[1], lambda item: item[2])
+    assert {(group, left) for group, left, _ in found} == {(group, left) for group, left, _ in items}
+    assert {(group, right) for group, _, right in found} == {(group, right) for group, _, right in items}
+    assert len(found) == 3 * 4
+    assert found == sorted(found)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 MAKE = """#!/bin/sh
@@ -18,6 +20,7 @@ esac
 """
 
 
+@pytest.mark.later
 def test_a_test_that_passed_is_left_out(tmp_path: Path) -> None:
     passed = tmp_path / "passed"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit/test_lanes.py", "-k", "pass"]

@@ -30,11 +30,12 @@ _IDLE_SHARE: Final = 0.1
 class Pace:
     """When batches run.
 
-    `continuous`: for ever, else until the source has nothing new. `interval`: seconds between the begins of two batches
-    of a flow. `idle`: seconds between two looks at an idle source, at least `interval`; with many flows, whose looks
-    would take more than a tenth of a core, up to `idle_max`. `batches_max`: of each flow. `retries`: of a flow without
-    `continuous` after an error; a continuous flow is tried again for ever, after `back_off` seconds, which double to at
-    most `back_off_max`. `threads`: batches at once.
+    `continuous`: for ever, else until the source has nothing new, without a pause. `interval`: seconds between the
+    begins of two batches of a continuous flow. `idle`: seconds between two looks at an idle source, at least
+    `interval`; with many flows, whose looks would take more than a tenth of a core, up to `idle_max`.
+    `batches_max`: of each flow. `retries`: of a flow without `continuous` after an error; a continuous flow is
+    tried again for ever, after `back_off` seconds, which double to at most `back_off_max`. `threads`: batches at
+    once.
     """
 
     continuous: bool = False
@@ -223,13 +224,13 @@ class Runner:
         state.result = _added(state.result, batch)
         written = batch.write
         state.rows_written += written.inserted + written.updated + (written.deleted or 0)
-        state.due = max(now, state.began + pace.interval)
+        state.due = max(now, state.began + pace.interval) if self.pace.continuous else now
         if not batch.place:  # a full read: the source has no place to go on from
             state.is_done, state.due = not self.pace.continuous, now + max(pace.interval, pace.idle)
         if pace.batches_max is not None and state.result.batches >= pace.batches_max:
             state.is_done = True
         for later in self.states:
-            if state in later.after and not later.failures:
+            if self.pace.continuous and state in later.after and not later.failures:
                 later.due = min(later.due, max(now, later.began + later.pace.interval))
         self.report(state.name, batch)
 

@@ -62,6 +62,14 @@ def test_a_flow_is_tried_again_as_often_as_it_may_be(tmp_path: Path) -> None:
     assert runner.states[0].failures == 0
 
 
+def test_flows_that_end_do_not_pause_between_their_batches(tmp_path: Path) -> None:
+    """An hour between two batches would be far beyond the time limit of the test."""
+    flows = [flow(tmp_path, "first", Numbers(5)), flow(tmp_path, "second", Hudi(path=str(tmp_path / "first")))]
+    runner = Runner(flows=flows, pace=Pace(interval=3600), after={"second": ["first"]})
+    first, second = runner.run()
+    assert (first.batches, first.inserted, second.inserted) == (3, 5, 5)
+
+
 def test_the_wait_after_an_error_doubles_up_to_its_most(tmp_path: Path) -> None:
     source, stop = Failing(4), threading.Event()
     pace = Pace(continuous=True, back_off=0.05, back_off_max=0.2, idle=60, interval=0)

@@ -236,8 +236,8 @@ def _clean(call: Call, view: TableView, options: CleanOptions, times: PhaseTimes
     with times.phase("plan"):
         planned = _planned(view, options)
         begun = _begin(call, view, options, planned)
-    if begun is None:
-        return _nothing(view, times)
+    if isinstance(begun, str):
+        return replace(_nothing(view, times), notes=(begun,) if begun else ())
     pending, planned = begun
     return _carry_out(call, pending, planned.plan, times, freed=planned.bytes)
 
@@ -347,22 +347,23 @@ def _finish_pending(call: Call, view: TableView, times: PhaseTimes) -> CleanResu
 
 def _begin(
     call: Call, view: TableView, options: CleanOptions, planned: PlannedClean
-) -> tuple[PendingInstant, PlannedClean] | None:
-    """Request the planned clean and claim it; None if there is nothing to do, or another clean was requested.
+) -> tuple[PendingInstant, PlannedClean] | str:
+    """Request the planned clean and claim it.
 
-    The plan was made without the lock. It is made again if a savepoint or a service that it must respect came since.
+    Returns a note instead if another process requested a clean meanwhile, and no text if there is nothing to do. The
+    plan was made without the lock. It is made again if a savepoint or a service that it must respect came since.
     """
     if not _is_worthwhile(view, options, planned):
         _remember(view, planned)
-        return None
+        return ""
     with TableView.locked(call.state, call.properties, finishes_update=True) as loaded:
         now = _prepared(loaded)
-        if pending_cleans(now):
-            return None
+        if others := list(pending_cleans(now)):
+            return f"{others[0]} was requested by another process meanwhile: this call leaves it to that one"
         if _ground(now) != _ground(view):
             planned = _planned(now, options)
             if not _is_worthwhile(now, options, planned):
-                return None
+                return ""
         pending = _claimed(call, now, planned.plan)
     reached(Step.BEGUN)
     return pending, planned
