@@ -23,7 +23,7 @@ from hoodie.errors import HoodieError, SourceError
 from hoodie.format.avro.rows.decode import decode_rows
 from hoodie.format.avro.schema import avro_to_arrow
 from hoodie.format.schema.conform import conform
-from hoodie.ingest.values import Parsed
+from hoodie.ingest.values import Parsed, parsed_rows
 
 _PREFIX_BYTES: Final = 5
 _SECONDS_MAX: Final = 30
@@ -35,34 +35,27 @@ _NO_PREFIX: Final = "expected a byte 0 and the id of a schema in front of an Avr
 class AvroForm:
     """An Avro record in each value.
 
-    `target`: the columns of the rows. `writer`: the Avro schema of bare records as text; with `registry`, the address
+    `schema`: the columns of the rows. `writer`: the Avro schema of bare records as text; with `registry`, the address
     of a schema registry, the records name their schemas. Columns that a record lacks are null; its columns that the
     rows lack are left out. `skips_null`: whether a null value is left out; otherwise it is a bad row.
     """
 
-    target: pa.Schema
+    schema: pa.Schema
     writer: str | None = None
     registry: str | None = field(default=None, repr=False)
     skips_null: bool = False
 
     def __post_init__(self) -> None:
         """Make all columns nullable: bad rows have no values."""
-        self.target = pa.schema([child.with_nullable(True) for child in self.target])
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows."""
-        return self.target
+        self.schema = pa.schema([child.with_nullable(True) for child in self.schema])
 
     def parse(self, values: pa.Array) -> Parsed:
         """Return the rows of binary values. Raises: ValueError, CorruptFileError for a value that does not decode."""
         is_value = pc.is_valid(values)
         bodies, writer = self._bodies(values.drop_null())
-        rows = self._rows(bodies, writer) if len(bodies) else pa.nulls(0, pa.struct(list(self.target)))
-        places = pa.array(np.cumsum(is_value.to_numpy(zero_copy_only=False)) - 1, mask=~_numpy(is_value))
-        reason = pc.if_else(is_value, pa.scalar(None, pa.string()), "the message has no value (null)")
-        kept = is_value if self.skips_null else pa.repeat(pa.scalar(True), len(values))
-        return Parsed(rows.take(places), reason, kept)
+        rows = self._rows(bodies, writer) if len(bodies) else pa.nulls(0, pa.struct(list(self.schema)))
+        places = pc.subtract(pc.cumulative_sum(is_value.cast(pa.int64())), 1)
+        return parsed_rows(rows.take(pc.if_else(is_value, places, None)), values, skips_null=self.skips_null)
 
     def _bodies(self, values: pa.Array) -> tuple[pa.Array, str]:
         """Return the records, and their schema, which must be one and the same for all values of the call."""
@@ -83,11 +76,8 @@ class AvroForm:
         bounds = offsets.astype(np.int64)
         table = decode_rows(bodies.buffers()[2] or b"", bounds[:-1], bounds[1:], writer, path=_WHERE)
         found = {*table.column_names}
-        missing = [child for child in self.target if child.name not in found]
-        for child in missing:
-            table = table.append_column(child, pa.nulls(table.num_rows, child.type))
         try:
-            chosen = conform(table.select(self.target.names), self.target)
+            chosen = conform(table.select([name for name in self.schema.names if name in found]), self.schema)
         except HoodieError as error:
             raise ValueError(str(error)) from error
         rows: pa.StructArray = chosen.to_struct_array().combine_chunks()
@@ -127,8 +117,3 @@ def registered_schema(registry: str, number: int) -> str:
     except (urllib.error.URLError, OSError, ValueError, KeyError, TypeError) as error:
         raise SourceError(f"schema {number} cannot be read from the registry at {shown}: {error}") from error
     return str(text)
-
-
-def _numpy(flags: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = flags.to_numpy(zero_copy_only=False)
-    return found

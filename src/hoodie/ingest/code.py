@@ -1,4 +1,4 @@
-"""Functions of the user, given as objects or by name, as in a job file."""
+"""Functions of the user, given as objects or by name, as in a job file; libraries that are optional."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from hoodie.errors import InvalidConfigError
+from hoodie.errors import InvalidConfigError, UnsupportedError
 
 
 def function_of(given: object, what: str) -> Callable[..., Any]:
@@ -32,3 +32,11 @@ def function_of(given: object, what: str) -> Callable[..., Any]:
         raise InvalidConfigError(f"{what}: {given!r} is no function but a {type(found).__name__}")
     loaded: Callable[..., Any] = found
     return loaded
+
+
+def library(name: str, advice: str) -> Any:
+    """Return the module of an optional library. Raises: UnsupportedError with the advice if it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(advice) from error

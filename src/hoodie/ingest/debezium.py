@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError, SourceError
-from hoodie.ingest.json_types import JsonParser, TypesOfJson
-from hoodie.ingest.values import Parsed
+from hoodie.ingest.json_types import JsonParser
+from hoodie.ingest.values import Parsed, infer_schema
 
 IS_DELETED: Final = "_hoodie_is_deleted"
 COLUMNS: Final[Mapping[str, tuple[str, pa.DataType]]] = {
@@ -62,11 +62,9 @@ class DebeziumForm:
     def __post_init__(self) -> None:
         """Check the names of columns."""
         check_columns(self.columns)
-        names = {IS_DELETED, *COLUMNS}
-        self.row_schema = pa.schema([child for child in self.row_schema if child.name not in names])
-        self._parser = JsonParser(_event_schema(self.row_schema), epoch=self.epoch)
-        payload = self._parser.schema.field("payload").type
-        self.row_schema = pa.schema(payload.field("after").type.fields)
+        row = [child for child in self.row_schema if child.name not in (IS_DELETED, *COLUMNS)]
+        self._parser = JsonParser(_event_schema(row), epoch=self.epoch)
+        self.row_schema = pa.schema(self._parser.schema.field("after").type.fields)
 
     @property
     def schema(self) -> pa.Schema:
@@ -89,19 +87,16 @@ class DebeziumForm:
 
     def _reasons(self, op: pa.Array, row: pa.StructArray, columns: list[pa.Array]) -> pa.Array:
         is_missing = pc.is_null(row)
+        is_unsent = [pc.equal(column, _UNAVAILABLE) for column in columns if column.type == pa.string()]
+        has_unsent = functools.reduce(pc.or_kleene, is_unsent, pa.repeat(pa.scalar(False), len(op)))
         checks = [
             (pc.is_null(op), _NO_EVENT),
             (pc.equal(op, "t"), _TRUNCATED),
             (pc.and_(pc.equal(op, "d"), is_missing), _WITHOUT_BEFORE),
             (pc.and_(pc.is_in(op, pa.array(_READ)), is_missing), _WITHOUT_AFTER),
+            (has_unsent, _PLACEHOLDER),
+            (pc.invert(pc.is_in(op, pa.array([*_READ, "d", "t", "m"]))), "expected op c, r, u, d, t or m of Debezium"),
         ]
-        texts = [column for column in columns if column.type == pa.string()]
-        if texts:
-            checks.append(
-                (functools.reduce(pc.or_kleene, [pc.equal(text, _UNAVAILABLE) for text in texts]), _PLACEHOLDER)
-            )
-        is_known = pc.is_in(op, pa.array([*_READ, "d", "t", "m"]))
-        checks.append((pc.invert(is_known), "expected op c, r, u, d, t or m of Debezium"))
         reason = pa.nulls(len(op), pa.string())
         for fails, text in reversed(checks):
             reason = pc.if_else(pc.fill_null(fails, False), text, reason)
@@ -122,10 +117,10 @@ def infer_row_schema(values: pa.ChunkedArray) -> pa.Schema:
 
     Raises: SourceError if no event has a row.
     """
-    types = TypesOfJson()
-    found = types.of(values.drop_null().slice(0, 1_000).combine_chunks())
+    found = infer_schema(values.drop_null())
     event = found.field("payload").type if "payload" in found.names else pa.struct(list(found))
-    rows = [event.field(name).type for name in ("after", "before") if _has_row(event, name)]
+    members = event.fields if pa.types.is_struct(event) else []
+    rows = [one.type for one in members if one.name in ("after", "before") and pa.types.is_struct(one.type)]
     if not rows:
         raise SourceError(
             "the columns cannot be inferred: no event of Debezium among the first has a row; pass a schema"
@@ -134,13 +129,8 @@ def infer_row_schema(values: pa.ChunkedArray) -> pa.Schema:
     return schema
 
 
-def _has_row(event: pa.DataType, name: str) -> bool:
-    is_known = pa.types.is_struct(event) and event.get_field_index(name) >= 0
-    return bool(is_known and pa.types.is_struct(event.field(name).type))
-
-
-def _event_schema(row: pa.Schema) -> pa.Schema:
-    members = [pa.field(name, pa.struct(list(row))) for name in ("before", "after")]
+def _event_schema(row: list[pa.Field]) -> pa.Schema:
+    members = [pa.field(name, pa.struct(row)) for name in ("before", "after")]
     source = [pa.field(path.partition(".")[2], kind) for path, kind in COLUMNS.values() if path.startswith("source.")]
     members += [pa.field("op", pa.string()), pa.field("ts_ms", pa.int64()), pa.field("source", pa.struct(source))]
     return pa.schema([*members, pa.field("payload", pa.struct(members))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -12,17 +12,17 @@ import pyarrow as pa
 from hoodie.errors import BatchWrittenError, HoodieWarning, InvalidConfigError, SourceError
 from hoodie.format.instants.ingest_checkpoint import IngestCheckpoint
 from hoodie.index import index_of_view
-from hoodie.ingest.bad_rows import BadInProcess, counted_apart
-from hoodie.ingest.bad_rows_policy import BadRowsPolicy
+from hoodie.ingest.bad_rows import BadInProcess, BadRowsPolicy, counted_apart
 from hoodie.ingest.latest import latest
 from hoodie.ingest.result import BatchResult, Preview
 from hoodie.ingest.source import Batch, Decoded, Request, Source
 from hoodie.ingest.target import Target
 from hoodie.ingest.transforms import Context, Transform
-from hoodie.ingest.transforms.transform import arrow_rows, each_batch, names_of
+from hoodie.ingest.transforms.transform import each_batch, frame_or_arrow, names_of
 from hoodie.records.change import IS_DELETED
 from hoodie.table import Table
 from hoodie.table.sessions import is_spark
+from hoodie.view.table_view import TableView
 from hoodie.write.flow_batch import FlowBatch, StoredPlace, stored_place, write_flow_batch
 from hoodie.write.stream_batch import check_operation
 
@@ -57,6 +57,23 @@ class Start:
         return None if is_ignored else stored.place
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What a batch begins with: the table, its newest view, and the place that it stores; a table may not exist yet.
+
+    The batch is planned, read and prepared with this view. The write checks the place again, under the table's lock.
+    """
+
+    table: Table | None
+    view: TableView | None
+    stored: StoredPlace
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns of the table."""
+        return None if self.view is None else self.view.schema().arrow
+
+
 @dataclass(slots=True, kw_only=True)
 class Flow:
     """A source, what is done with its rows, and the table that gets them.
@@ -80,7 +97,7 @@ class Flow:
     schema: pa.Schema | None = None
     evolve: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    known: StoredPlace | None = None
+    _known: StoredPlace | None = field(default=None, init=False)
     """The place that was found last."""
 
     def __post_init__(self) -> None:
@@ -106,30 +123,49 @@ class Flow:
                     raise
         return None
 
-    def stored(self) -> StoredPlace:
-        """Return the place of the newest commit. Raises: as `hoodie.open`; CorruptFileError."""
+    def begun(self) -> Begun:
+        """Return the table as it is now, with the place of its newest commit.
+
+        Raises: as `hoodie.open`; InvalidConfigError if there is no table, and the flow must not create it;
+            CorruptFileError.
+        """
         table = self.target.opened()
-        self.known = StoredPlace() if table is None else stored_place(table.view(), self.key, self.known)
-        return self.known
+        view = None if table is None else table.view()
+        self._known = StoredPlace() if view is None else stored_place(view, self.key, self._known)
+        return Begun(table=table, view=view, stored=self._known)
+
+    def request(self, begun: Begun, *, is_look: bool = False) -> Request:
+        """Return the request of the next batch."""
+        schema = self.schema
+        if schema is None and begun.schema is not None and not self.transforms:
+            schema = begun.schema
+            if self.operation == "upsert" and schema.get_field_index(IS_DELETED) < 0:
+                schema = schema.append(pa.field(IS_DELETED, pa.bool_()))  # of rows that delete
+        return Request(
+            after=self.start.after(begun.stored.checkpoint),
+            limit=self.limit,
+            spark=self.spark,
+            schema=schema,
+            is_look=is_look,
+            takes_arrow=not self.transforms,
+        )
 
     def preview(self) -> Preview | None:
         """Return what the next batch would read and change, without any write; None if there is nothing new.
 
         All rows of the batch are read.
         """
-        table, stored = self.target.opened(), self.stored()
-        batch = self._plan(table, stored, is_look=True)
+        begun = self.begun()
+        batch = self._plan(begun, is_look=True)
         if batch is None:
             return None
-        decoded = self._transformed(batch, table)
-        rows, notes = (decoded.rows, ()) if table is None else self._last_events(decoded, table)
+        decoded = self._transformed(batch, begun.schema)
+        rows, notes = (decoded.rows, ()) if begun.view is None else self._last_events(decoded, begun.view)
         if isinstance(rows, pa.RecordBatchReader):
             rows = rows.read_all()
-        count = rows.count() if is_spark(rows) else rows.num_rows
-        new = count
-        if table is not None and self.operation in _LOOKS_UP and count:
-            left = table.filter_exists(rows)
-            new = left.count() if is_spark(left) else left.num_rows
+        new = count = _count(rows)
+        if begun.table is not None and self.operation in _LOOKS_UP and count:
+            new = _count(begun.table.filter_exists(rows))
         return Preview(
             flow=self.name,
             about=batch.about,
@@ -142,13 +178,13 @@ class Flow:
         )
 
     def _attempt(self) -> BatchResult | None:
-        table, stored = self.target.opened(), self.stored()
-        batch = self._plan(table, stored)
+        begun = self.begun()
+        batch = self._plan(begun)
         if batch is None:
             return None
-        decoded = self._transformed(batch, table)
-        table = self.target.made(_columns_without(decoded.rows, (*decoded.order, IS_DELETED)))
-        rows, notes = self._last_events(decoded, table)
+        decoded = self._transformed(batch, begun.schema)
+        table = self.target.made(_without(decoded.rows, (*decoded.order, IS_DELETED)).schema)
+        rows, notes = self._last_events(decoded, table.view() if begun.view is None else begun.view)
         bad = decoded.bad
         counts: list[int] = []
 
@@ -157,13 +193,14 @@ class Flow:
 
         if isinstance(bad, BadInProcess):  # counted already, so that nothing is written for a refused batch
             check()
+        last = begun.stored.checkpoint or IngestCheckpoint(place=None)
         flow_batch = FlowBatch(
             name=self.key,
-            planned_from=stored,
+            planned_from=begun.stored,
             checkpoint=IngestCheckpoint(
                 place=batch.place or None,
-                start=self.start.place or (stored.checkpoint.start if stored.checkpoint else None),
-                ignored=self.start.ignore or (stored.checkpoint.ignored if stored.checkpoint else None),
+                start=self.start.place or last.start,
+                ignored=self.start.ignore or last.ignored,
                 version=getattr(self.source, "place_version", 1),
             ),
             check=check,
@@ -180,60 +217,42 @@ class Flow:
             notes=(*batch.notes, *notes, *_finish(batch)),
         )
 
-    def _plan(self, table: Table | None, stored: StoredPlace, *, is_look: bool = False) -> Batch | None:
-        schema = self.schema
-        if schema is None and table is not None and not self.transforms:
-            schema = table.schema
-            if self.operation == "upsert" and schema.get_field_index(IS_DELETED) < 0:
-                schema = schema.append(pa.field(IS_DELETED, pa.bool_()))  # of rows that delete
-        if stored.unnamed is not None and self.start == Start():
+    def _plan(self, begun: Begun, *, is_look: bool = False) -> Batch | None:
+        if begun.stored.unnamed is not None and self.start == Start():
             raise InvalidConfigError(
-                f"flow {self.name}: the table has the place {stored.unnamed!r} of a flow without a name, and none of "
-                "this name: begin there with checkpoint= (in a job file: checkpoint), or anew with ignore_checkpoint="
+                f"flow {self.name}: the table has the place {begun.stored.unnamed!r} of a flow without a name, and "
+                "none of this name: begin there with checkpoint= (in a job file: checkpoint), or anew with "
+                "ignore_checkpoint="
             )
-        after = self.start.after(stored.checkpoint)
-        request = Request(
-            after=after,
-            limit=self.limit,
-            spark=self.spark,
-            schema=schema,
-            is_look=is_look,
-            takes_arrow=not self.transforms,
-        )
+        request = self.request(begun, is_look=is_look)
         batch = self.source.plan(request)
-        if batch is not None and batch.place and batch.place == after:
+        if batch is not None and batch.place and batch.place == request.after:
             raise SourceError(
-                f"flow {self.name}: the source returned the place {after!r} again, with a batch ({batch.about}): "
+                f"flow {self.name}: the source returned the place {batch.place!r} again, with a batch ({batch.about}): "
                 "expected the place behind the batch, or no batch"
             )
         return batch
 
-    def _transformed(self, batch: Batch, table: Table | None) -> Decoded:
-        """Read a batch, and return its rows after the transforms."""
-        if batch.rows == 0:
-            return Decoded(rows=self._no_rows(table))
+    def _transformed(self, batch: Batch, schema: pa.Schema | None) -> Decoded:
+        """Read a batch, and return its rows after the transforms. `schema`: of the table."""
+        if batch.rows == 0:  # the batch only stores a place
+            columns = self.schema if schema is None else schema
+            if columns is None:
+                raise InvalidConfigError(
+                    f"flow {self.name}: the first batch has no rows, and the table does not exist: create it, or pass "
+                    "schema="
+                )
+            return Decoded(rows=columns.empty_table())
         read = batch.read()
         decoded = read if isinstance(read, Decoded) else Decoded(rows=read)
         if self.transforms and decoded.bad is not None:
             decoded = replace(decoded, bad=counted_apart(decoded.bad))
-        rows = decoded.rows if is_spark(decoded.rows) else arrow_rows(decoded.rows)
-        if self.transforms:
-            context = Context(spark=self.spark, schema=None if table is None else table.schema)
-            for transform in self.transforms:
-                rows = transform(rows, context)
+        rows, context = frame_or_arrow(decoded.rows), Context(spark=self.spark, schema=schema)
+        for transform in self.transforms:
+            rows = transform(rows, context)
         return replace(decoded, rows=rows)
 
-    def _no_rows(self, table: Table | None) -> pa.Table:
-        """Return the rows of a batch without any, which only stores a place."""
-        schema = self.schema if table is None else table.schema
-        if schema is None:
-            raise InvalidConfigError(
-                f"flow {self.name}: the first batch has no rows, and the table does not exist: create it, or pass "
-                "schema="
-            )
-        return schema.empty_table()
-
-    def _last_events(self, decoded: Decoded, table: Table) -> tuple[Any, tuple[str, ...]]:
+    def _last_events(self, decoded: Decoded, view: TableView) -> tuple[Any, tuple[str, ...]]:
         """Return the rows with the last event of each key, without the columns of the order, and notes.
 
         It follows the transforms, which may leave events out. If the table has ordering fields, the write decides by
@@ -244,7 +263,6 @@ class Flow:
             return rows, ()
         names = names_of(rows)
         here = [name for name in order if name in names]
-        view = table.view()
         config = view.config
         is_decided = bool(config.ordering_fields) and not decoded.deletes_tie
         if self.operation not in _LOOKS_UP or not config.record_key_fields or is_decided:
@@ -262,27 +280,24 @@ class Flow:
         return _without(latest(rows, keys, (*config.ordering_fields, *order)), here), ()
 
 
-def _columns_without(rows: Any, names: tuple[str, ...]) -> Any:
-    """Return the schema of the rows without some columns, of Arrow or Spark."""
-    if is_spark(rows):
-        return rows.drop(*names).schema
-    return pa.schema([field for field in rows.schema if field.name not in names])
-
-
-def _without(rows: Any, names: list[str]) -> Any:
-    """Return the rows without some columns."""
+def _without(rows: Any, names: Sequence[str]) -> Any:
+    """Return the rows without those of the columns that they have."""
     if is_spark(rows):
         return rows.drop(*names)
-    return each_batch(rows, lambda table: table.drop_columns(names))
+    gone = set(names)
+    return each_batch(rows, lambda table: table.select([name for name in table.column_names if name not in gone]))
+
+
+def _count(rows: Any) -> int:
+    return int(rows.count() if is_spark(rows) else rows.num_rows)
 
 
 def _finish(batch: Batch) -> tuple[str, ...]:
     """Do what follows the commit; return an error of it as a note, since the batch is committed."""
     if batch.after_commit is None:
         return ()
-    after: Callable[[], None] = batch.after_commit
     try:
-        after()
+        batch.after_commit()
     except Exception as error:
         note = f"the batch is committed, but what follows it failed: {error}"
         warnings.warn(note, HoodieWarning, stacklevel=2)

@@ -5,90 +5,75 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 import pyarrow as pa
 
-from hoodie.arguments import shown
 from hoodie.config.known import hint
 from hoodie.config.translation import translated
 from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.format.avro.schema import avro_to_arrow
 from hoodie.format.table.call_options import check_call_options
-from hoodie.ingest.bad_rows_policy import REFUSE, SKIP, BadRowsPolicy
+from hoodie.ingest.bad_rows import REFUSE, SKIP, BadRowsPolicy
 from hoodie.ingest.flow import Flow, Start
-from hoodie.ingest.job_values import beside, checked, flat, texts_of, unknown_options, with_variables
+from hoodie.ingest.job_values import beside, check_keys, flat, texts_of, with_variables
 from hoodie.ingest.metrics import LOCAL
+from hoodie.ingest.options import fits, require
 from hoodie.ingest.runner import Pace, missing_table
 from hoodie.ingest.source import Source
 from hoodie.ingest.sources.registry import KINDS as SOURCES
 from hoodie.ingest.sources.registry import class_of, source_of
-from hoodie.ingest.target import CREATE, Target
-from hoodie.ingest.transforms import transforms_of
-from hoodie.ingest.transforms.registry import KINDS as TRANSFORMS
+from hoodie.ingest.target import CREATE, Target, options_for
+from hoodie.ingest.transforms import Transform, transforms_of
 from hoodie.records.sql.types import type_named
 from hoodie.storage import open_store
 
 INLINE, BESIDE, OFF = "inline", "beside", "off"
 SERVICES: Final = (INLINE, BESIDE, OFF)
-_PACE: Final = {
-    "continuous": "flag",
-    "interval": "number",
-    "idle": "number",
-    "idle_max": "number",
-    "batches_max": "whole",
-    "retries": "whole",
-    "back_off": "number",
-    "back_off_max": "number",
-    "threads": "whole",
-}
-_JOB: Final = {
+_TABLE_OF_KEYS: Final = Mapping[str, Any]
+_PACE: Final[Mapping[str, Any]] = get_type_hints(Pace)
+_JOB: Final[Mapping[str, Any]] = {
     **_PACE,
-    "services": "text",
-    "services_interval": "number",
-    "metrics_port": "whole",
-    "metrics_host": "text",
-    "spark": "any",
-    "defaults": "table",
-    "flow": "any",
+    "services": str,
+    "services_interval": float,
+    "metrics_port": int,
+    "metrics_host": str,
+    "spark": Any,
+    "defaults": _TABLE_OF_KEYS,
+    "flow": Any,
 }
 _BACK_OFF_LEAST: Final = 0.1
-_PACE_OF_FLOW: Final = {"interval": "number", "batches_max": "whole", "retries": "whole"}
-_DEFAULTS: Final = {
-    **_PACE_OF_FLOW,
-    "operation": "text",
-    "limit": "whole",
-    "bad_rows": "text",
-    "bad_rows_max": "whole",
-    "evolve": "text",
-    "spark": "flag",
-    "properties": "table",
-    "storage_options": "table",
+_PACE_OF_FLOW: Final = ("interval", "batches_max", "retries")
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    **{key: _PACE[key] for key in _PACE_OF_FLOW},
+    "operation": str,
+    "limit": int,
+    "bad_rows": str,
+    "bad_rows_max": int,
+    "evolve": str,
+    "spark": bool,
+    "properties": _TABLE_OF_KEYS,
+    "storage_options": _TABLE_OF_KEYS,
 }
-_FLOW: Final = {
-    "name": "text",
-    "source": "table",
-    "transform": "any",
-    "table": "any",
-    "after": "texts",
-    "is_named": "flag",
-    "schema": "any",
-    "checkpoint": "text",
-    "ignore_checkpoint": "text",
+_FLOW: Final[Mapping[str, Any]] = {
+    "name": str,
+    "source": _TABLE_OF_KEYS,
+    "transform": Any,
+    "table": Any,
+    "after": str | Sequence[str],
+    "is_named": bool,
+    "schema": Any,
+    "checkpoint": str,
+    "ignore_checkpoint": str,
     **_DEFAULTS,
 }
-_TABLE: Final = {"path": "text", "create": "table", "storage_options": "table"}
-_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
-    "files": ("path",),
-    "hudi": ("path",),
-    "adbc": ("uri",),
-}
-"""The options of each kind of source that are paths."""
+_TABLE: Final[Mapping[str, Any]] = {"path": str, "create": _TABLE_OF_KEYS, "storage_options": _TABLE_OF_KEYS}
+_PATHS: Final[Mapping[str, str]] = {"files": "path", "hudi": "path", "adbc": "uri"}
+"""The option of each kind of source that is a path."""
 _TEXT_FILES: Final = {"kafka": ("schema_file", "schema"), "query": ("file", "query")}
 """For kinds of sources: the key of a file beside the job file, and the option that its text is."""
 _DATABASES: Final = ("sqlite:", "postgresql:", "postgres:")
 _NEED_SPARK: Final = frozenset({"jdbc"})
-_MERGED: Final = ("properties", "storage_options")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,7 +101,8 @@ class Job:
         known = [flow.name for flow in self.flows]
         for name in names:
             if name not in known:
-                raise InvalidConfigError(f"no flow {name!r} in the job{hint(name, known) or _listed(known)}")
+                similar = hint(name, known) or f"; it has {', '.join(known)}"
+                raise InvalidConfigError(f"no flow {name!r} in the job{similar}")
         chosen = [flow for flow in self.flows if flow.name in names]
         return replace(self, flows=chosen, needs_spark=self.needs_spark & set(names))
 
@@ -153,40 +139,30 @@ def job_of(
     """
     given = with_variables({key: value for key, value in document.items() if key != "flow"}, environment, "job")
     given["flow"] = document.get("flow", [])
-    checked(given, _JOB, "job", elsewhere=dict.fromkeys((*_FLOW.keys() - _JOB.keys(),), "in [defaults] or a [[flow]]"))
-    if given.get("services", INLINE) not in SERVICES:
-        raise InvalidConfigError(f"job, services: expected {', '.join(SERVICES)}, found {given['services']!r}")
-    defaults = given.get("defaults", {})
+    check_keys(given, _JOB, "job", elsewhere=dict.fromkeys(_FLOW.keys() - _JOB.keys(), "in [defaults] or a [[flow]]"))
+    services, defaults, spark = given.get("services", INLINE), given.get("defaults", {}), given.get("spark", False)
+    require(services in SERVICES, "job, services", ", ".join(SERVICES), services)
     in_job = "to the job: write it above the first line in square brackets"
-    checked(defaults, _DEFAULTS, "defaults", elsewhere=dict.fromkeys(_JOB.keys() - _DEFAULTS.keys(), in_job))
-    spark = given.get("spark", False)
-    if not isinstance(spark, bool | dict):
-        raise InvalidConfigError(f"job, spark: expected true, false or settings of a session, found {shown(spark)}")
-    pace = _pace(given)
+    check_keys(defaults, _DEFAULTS, "defaults", elsewhere=dict.fromkeys(_JOB.keys() - _DEFAULTS.keys(), in_job))
+    require(isinstance(spark, bool | dict), "job, spark", "true, false or settings of a session", spark)
+    for key in {"back_off", "back_off_max"} & given.keys():
+        # A source that fails would else be called again and again without a pause.
+        least = f"seconds, {_BACK_OFF_LEAST} or more"
+        require(given[key] >= _BACK_OFF_LEAST, f"job, {key}", least, given[key])
+    pace = Pace(**{key: given[key] for key in _PACE if key in given})
     reader = _Flows(folder, environment, defaults, all_in_spark or spark is not False, pace)
     found = reader.flows(given["flow"])
+    others = ("services", "services_interval", "metrics_port", "metrics_host")
     return Job(
         flows=[one.flow for one in found],
         pace=pace,
         paces={one.flow.name: one.pace for one in found},
         after=_after(found),
-        **{
-            key: given[key] for key in ("services", "services_interval", "metrics_port", "metrics_host") if key in given
-        },
+        **{key: given[key] for key in others if key in given},
         spark=texts_of(spark, "job, spark") if isinstance(spark, dict) else {},
         needs_spark=frozenset(one.flow.name for one in found if one.needs_spark or all_in_spark),
         notes=reader.notes,
     )
-
-
-def _pace(given: Mapping[str, Any]) -> Pace:
-    for key in ("back_off", "back_off_max"):
-        # A source that fails would else be called again and again without a pause.
-        if key in given and not given[key] >= _BACK_OFF_LEAST:
-            raise InvalidConfigError(
-                f"job, {key}: expected seconds, {_BACK_OFF_LEAST} or more, found {shown(given[key])}"
-            )
-    return Pace(**{key: given[key] for key in _PACE if key in given})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,32 +211,32 @@ class _Flows:
 
     def _flow(self, one: dict[str, Any], where: str) -> _Found:
         one = with_variables(one, self.environment, where)
-        checked(one, _FLOW, where, elsewhere=dict.fromkeys(_JOB.keys() - _FLOW.keys(), "to the job, not to a flow"))
+        check_keys(one, _FLOW, where, elsewhere=dict.fromkeys(_JOB.keys() - _FLOW.keys(), "to the job, not to a flow"))
         for key in ("name", "source", "table"):
             if not one.get(key):
                 raise InvalidConfigError(f"{where}: {key} is missing")
-        merged = {key: {**flat(self.defaults.get(key, {})), **flat(one.get(key, {}))} for key in _MERGED}
-        one = {**self.defaults, **one, **merged}
+        properties = {**flat(self.defaults.get("properties", {})), **flat(one.get("properties", {}))}
+        stores = {**flat(self.defaults.get("storage_options", {})), **flat(one.get("storage_options", {}))}
+        one = {**self.defaults, **one, "storage_options": texts_of(stores, "storage_options")}
         target = self._target(one, where)
-        source, kind, reads = self._source(one, where)
-        needs_spark = one.get("spark", self.is_spark or kind in _NEED_SPARK)
+        source, reads = self._source(one, where)
         flow = Flow(
             name=one["name"],
             is_named=one.get("is_named", False),
             source=source,
             target=target,
-            transforms=transforms_of(self._transforms(one.get("transform"), where)),
+            transforms=self._transforms(one.get("transform"), where),
             schema=self._schema(one.get("schema"), where),
             start=Start(place=one.get("checkpoint"), ignore=one.get("ignore_checkpoint")),
             bad_rows=self._bad_rows(one),
-            properties=self._properties(one["properties"], where),
+            properties=self._properties(properties, where),
             **{key: one[key] for key in ("operation", "limit", "evolve") if key in one},
         )
         after = one.get("after", ())
         return _Found(
             flow=flow,
             pace=replace(self.pace, **{key: one[key] for key in _PACE_OF_FLOW if key in one}),
-            needs_spark=needs_spark,
+            needs_spark=one.get("spark", self.is_spark or one["source"]["kind"] in _NEED_SPARK),
             after=(after,) if isinstance(after, str) else tuple(after),
             reads=reads,
             uri=_uri(target.path, target.storage_options),
@@ -269,67 +245,57 @@ class _Flows:
     def _target(self, one: Mapping[str, Any], where: str) -> Target:
         given = one["table"]
         table: Mapping[str, Any] = {"path": given} if isinstance(given, str) else given
-        checked(table, _TABLE, f"{where}, table")
+        check_keys(table, _TABLE, f"{where}, table")
         if not table.get("path"):
             raise InvalidConfigError(f"{where}, table: path is missing")
         create = table.get("create")
         if create is not None:
-            checked(create, dict.fromkeys(CREATE, "any"), f"{where}, table, create")
+            check_keys(create, dict.fromkeys(CREATE, Any), f"{where}, table, create")
             if "properties" in create:
                 create = {**create, "properties": self._properties(create["properties"], f"{where}, create")}
         path = beside(table["path"], self.folder)
         options = texts_of(table.get("storage_options"), f"{where}, storage_options")
-        return Target(path=path, create=create, storage_options={**_for_path(path, one), **options})
+        return Target(
+            path=path, create=create, storage_options={**options_for(path, one["storage_options"]), **options}
+        )
 
-    def _source(self, one: Mapping[str, Any], where: str) -> tuple[Source, str, frozenset[str]]:
-        """Return the source, its kind, and the URIs of the tables that it reads."""
+    def _source(self, one: Mapping[str, Any], where: str) -> tuple[Source, frozenset[str]]:
+        """Return the source, and the URIs of the tables that it reads."""
         given = dict(one["source"])
-        kind = str(given.get("kind"))
+        kind: Any = given.get("kind")
         if kind not in SOURCES:
-            similar = hint(kind, SOURCES) or f"; expected one of {', '.join(SOURCES)}"
-            raise InvalidConfigError(f"{where}, source, kind: unknown {kind!r}{similar}")
-        known = inspect.signature(class_of(kind)).parameters
+            return source_of(given), frozenset()
         file, option = _TEXT_FILES.get(kind, ("", ""))
-        unknown_options(given, [*known, file], f"{where}, source")
         if file in given and option not in given:
             given[option] = self._text(given.pop(file), f"{where}, source, {file}")
         tables = self._beside(kind, given)
-        if "storage_options" in known:
+        if "storage_options" in inspect.signature(class_of(kind)).parameters:
             path = str(given.get("path") or next(iter(tables), ""))
-            given["storage_options"] = {**_for_path(path, one), **texts_of(given.get("storage_options"), where)}
-        reads = frozenset(_uri(path, given.get("storage_options", {})) for path in tables)
-        return source_of(given), kind, reads
+            own = texts_of(given.get("storage_options"), where)
+            given["storage_options"] = {**options_for(path, one["storage_options"]), **own}
+        return source_of(given), frozenset(_uri(path, given.get("storage_options", {})) for path in tables)
 
     def _beside(self, kind: str, given: dict[str, Any]) -> list[str]:
         """Make the paths of a source relative to the job file; return those of the tables that it reads."""
-        for key in _PATHS.get(kind, ()):
-            if isinstance(given.get(key), str) and not given[key].startswith(_DATABASES):
-                given[key] = beside(given[key], self.folder)
+        path = given.get(_PATHS.get(kind, ""))
+        if isinstance(path, str) and not path.startswith(_DATABASES):
+            path = given[_PATHS[kind]] = beside(path, self.folder)
         if kind == "query" and isinstance(given.get("tables"), Mapping):
             given["tables"] = {name: beside(path, self.folder) for name, path in given["tables"].items()}
             return list(given["tables"].values())
-        return [given["path"]] if kind == "hudi" and isinstance(given.get("path"), str) else []
+        return [path] if kind == "hudi" and isinstance(path, str) else []
 
-    def _transforms(self, given: Any, where: str) -> Any:
-        """Return the options of transforms, with the text of files of SQL."""
+    def _transforms(self, given: Any, where: str) -> tuple[Transform, ...]:
+        """Return the transforms; a file of SQL is read."""
         found = []
         for one in given if isinstance(given, list) else [given] if given is not None else []:
-            if isinstance(one, str):
-                found.append({"kind": "sql", "query": one})
-                continue
-            if not isinstance(one, Mapping):
-                raise InvalidConfigError(
-                    f'{where}, transform: expected SQL, or options such as {{ kind = "cast", to_table = true }}, found '
-                    f"{shown(one)}"
-                )
-            options = dict(one)
-            if options.get("kind") == "sql" and "file" in options and "query" not in options:
-                options["query"] = self._text(options.pop("file"), f"{where}, transform, file")
-            if options.get("kind") in TRANSFORMS:
-                known = inspect.signature(TRANSFORMS[options["kind"]]).parameters
-                unknown_options(options, known, f"{where}, transform")
-            found.append(options)
-        return found
+            example = 'SQL, or options such as { kind = "cast", to_table = true }'
+            require(isinstance(one, str | Mapping), f"{where}, transform", example, one)
+            if isinstance(one, Mapping) and one.get("kind") == "sql" and "file" in one and "query" not in one:
+                one = dict(one)
+                one["query"] = self._text(one.pop("file"), f"{where}, transform, file")
+            found.append(one)
+        return transforms_of(found)
 
     def _schema(self, given: Any, where: str) -> pa.Schema | None:
         """Return the columns of the source: of an Avro schema file, or of types of Spark SQL by column."""
@@ -337,17 +303,15 @@ class _Flows:
             return None
         if isinstance(given, str):
             return avro_to_arrow(self._text(given, f"{where}, schema"), path=given)
-        if not isinstance(given, Mapping) or not all(isinstance(kind, str) for kind in given.values()):
-            raise InvalidConfigError(
-                f'{where}, schema: expected an Avro schema file, or types by column as in {{ id = "string" }}, found '
-                f"{shown(given)}"
-            )
+        example = 'an Avro schema file, or types by column as in { id = "string" }'
+        require(fits(given, Mapping[str, str]), f"{where}, schema", example, given)
         return pa.schema([(name, type_named(kind)) for name, kind in given.items()])
 
     def _bad_rows(self, one: Mapping[str, Any]) -> BadRowsPolicy:
         mode = one.get("bad_rows", REFUSE)
         mode = mode if mode in (REFUSE, SKIP) else beside(mode, self.folder)
-        return BadRowsPolicy(mode=mode, max=one.get("bad_rows_max"), storage_options=(*_for_path(mode, one).items(),))
+        options = options_for(mode, one["storage_options"])
+        return BadRowsPolicy(mode=mode, max=one.get("bad_rows_max"), storage_options=options)
 
     def _properties(self, given: Mapping[str, Any], where: str) -> dict[str, str]:
         """Return options of writes in the names of this library, and note options of JVM Hudi without effect."""
@@ -368,17 +332,10 @@ class _Flows:
 def _named(error: HoodieError, where: str) -> HoodieError:
     """Return the error with the name of the flow."""
     text = str(error)
-    return error if text.startswith(where) else InvalidConfigError(f"{where}: {text}")
-
-
-def _for_path(path: str, one: Mapping[str, Any]) -> dict[str, str]:
-    """Return the storage options of the flow for a path in an object store; none for local paths."""
-    is_object = "://" in path and not path.startswith(("file:", "memory:"))
-    return texts_of(one["storage_options"], "storage_options") if is_object else {}
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"; it has {', '.join(names)}"
+    if text.startswith(where):
+        return error
+    is_of_key = text.startswith(("source: ", "source, ", "transform: ", "transform, "))
+    return InvalidConfigError(f"{where}{', ' if is_of_key else ': '}{text}")
 
 
 def _uri(path: str, options: Mapping[str, str]) -> str:

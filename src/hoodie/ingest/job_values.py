@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from hoodie.arguments import shown
 from hoodie.config.known import hint
 from hoodie.errors import InvalidConfigError
+from hoodie.ingest.options import fits, name_of, require, text_of
 
 _VARIABLE: Final = re.compile(r"\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
-    "text": ((str,), "a text"),
-    "flag": ((bool,), "true or false"),
-    "whole": ((int,), "a whole number"),
-    "number": ((int, float), "a number"),
-    "table": ((dict,), "a table of keys and values"),
-    "texts": ((str, list), "a text or a list of texts"),
-    "any": ((object,), "a value"),
-}
 
 
 def with_variables(value: Any, environment: Mapping[str, str], where: str) -> Any:
@@ -52,42 +43,28 @@ def with_variables(value: Any, environment: Mapping[str, str], where: str) -> An
     return _VARIABLE.sub(replaced, value)
 
 
-def checked(given: Any, known: Mapping[str, str], where: str, *, elsewhere: Mapping[str, str] | None = None) -> None:
+def check_keys(given: Any, known: Mapping[str, Any], where: str, *, elsewhere: Mapping[str, str] | None = None) -> None:
     """Refuse a table of a job file that has unknown keys, or values of another type than `known` has by key.
 
     `elsewhere`: for keys that belong to another place, where that is. Raises: InvalidConfigError.
     """
-    if not isinstance(given, Mapping):
-        raise InvalidConfigError(f"{where}: expected {_TYPES['table'][1]}, found {shown(given)}")
+    require(isinstance(given, Mapping), where, name_of(Mapping[str, Any]), given)
     for key, value in given.items():
-        if key not in known:
-            if elsewhere and key in elsewhere:
-                raise InvalidConfigError(f"{where}: {key} belongs {elsewhere[key]}")
-            similar = hint(key, known)
-            raise InvalidConfigError(f"{where}: unknown {key!r}{similar or f'; expected some of {_listed(known)}'}")
-        types, expected = _TYPES[known[key]]
-        if not isinstance(value, types) or (isinstance(value, bool) and known[key] in ("whole", "number")):
-            raise InvalidConfigError(f"{where}, {key}: expected {expected}, found {shown(value)}")
-
-
-def unknown_options(options: Mapping[str, Any], known: Collection[str], where: str) -> None:
-    """Refuse options that a source or a transform does not have, if a known one is similar; others it refuses itself.
-
-    Raises: InvalidConfigError.
-    """
-    for key in options:
-        if key != "kind" and key not in known and (similar := hint(key, known)):
+        if key in known:
+            require(fits(value, known[key]), f"{where}, {key}", name_of(known[key]), value)
+        elif elsewhere and key in elsewhere:
+            raise InvalidConfigError(f"{where}: {key} belongs {elsewhere[key]}")
+        else:
+            similar = hint(key, known) or f"; expected some of {', '.join(known)}"
             raise InvalidConfigError(f"{where}: unknown {key!r}{similar}")
 
 
 def texts_of(given: Mapping[str, Any] | None, where: str) -> dict[str, str]:
     """Return options as texts: numbers, true and false as Hudi writes them. Raises: InvalidConfigError for others."""
-    found = {}
-    for key, value in flat(given or {}).items():
-        if not isinstance(value, str | int | float):
-            raise InvalidConfigError(f"{where}, {key}: expected a text, a number, true or false, found {shown(value)}")
-        found[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return found
+    found = flat(given or {})
+    for key, value in found.items():
+        require(isinstance(value, str | int | float), f"{where}, {key}", "a text, a number, true or false", value)
+    return {key: text_of(value) for key, value in found.items()}
 
 
 def flat(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,10 +75,9 @@ def flat(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for key, value in given.items():
-        if isinstance(value, Mapping):
-            found |= {f"{key}.{inner}": one for inner, one in flat(value).items()}
-        else:
-            found[key] = value
+        found |= (
+            {f"{key}.{name}": one for name, one in flat(value).items()} if isinstance(value, Mapping) else {key: value}
+        )
     return found
 
 
@@ -113,7 +89,3 @@ def beside(path: str, folder: str) -> str:
     """
     is_relative = path and "://" not in path and not path.startswith(("/", "~", "file:"))
     return f"{folder.rstrip('/')}/{path.removeprefix('./')}" if is_relative else path
-
-
-def _listed(known: Collection[str]) -> str:
-    return ", ".join(known)

@@ -17,19 +17,12 @@ import pyarrow as pa
 
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE
 from hoodie.ingest.json_types import DATE_TEXT, LOCAL_TEXT, ZONED_TEXT
+from hoodie.ingest.transforms.cast import SPARK_NAMES
 from hoodie.records.sql.quoting import literal_of, quoted
 
 _PARSED: Final = "_hoodie_parsed"
 _BAD: Final = "_hoodie_bad"
-_NAMES: Final = {
-    pa.string(): "string",
-    pa.bool_(): "boolean",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float32(): "float",
-    pa.float64(): "double",
-}
+_PLAIN: Final = SPARK_NAMES.keys() - {pa.int8(), pa.binary(), pa.date32()}
 _DAYS: Final = r"^-?\d{1,6}$"
 _WITHOUT_SECONDS: Final = r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d)($| ?[Z+-])"
 _SPARK_MIN: Final = 4
@@ -76,22 +69,12 @@ def parsed(messages: Any, schema: pa.Schema, *, skips_null: bool) -> Any:
     )
 
 
-def _is_plain(kind: pa.DataType) -> bool:
+def _is_plain(kind: pa.DataType, *, in_list: bool = False) -> bool:
     if pa.types.is_struct(kind):
-        return kind.num_fields > 0 and all(_is_plain(field.type) for field in kind.fields)
+        return kind.num_fields > 0 and all(_is_plain(field.type, in_list=in_list) for field in kind.fields)
     if pa.types.is_list(kind):
-        return (
-            not pa.types.is_floating(kind.value_type)
-            and not _has_floats(kind.value_type)
-            and _is_plain(kind.value_type)
-        )
-    return kind in _NAMES
-
-
-def _has_floats(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return any(_has_floats(field.type) for field in kind.fields)
-    return bool(pa.types.is_floating(kind) or (pa.types.is_list(kind) and _has_floats(kind.value_type)))
+        return _is_plain(kind.value_type, in_list=True)
+    return kind in _PLAIN and not (in_list and pa.types.is_floating(kind))
 
 
 def _is_instant(kind: pa.DataType) -> bool:
@@ -104,7 +87,7 @@ def _type_text(kind: pa.DataType) -> str:
         return f"struct<{', '.join(f'{quoted(field.name)}: {_type_text(field.type)}' for field in kind.fields)}>"
     if pa.types.is_list(kind):
         return f"array<{_type_text(kind.value_type)}>"
-    return _NAMES.get(kind, "string")
+    return SPARK_NAMES[kind] if kind in _PLAIN else "string"
 
 
 def _checks(column: str, kind: pa.DataType) -> Iterator[str]:

@@ -6,8 +6,9 @@ and then converted; floats are read as doubles, so that a number beyond a float 
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,8 +19,8 @@ import pyarrow.json as pj
 from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
 from hoodie.format.schema.arrow_types import LIST_ITEM
 
-EPOCH_UNITS: Final[Mapping[str, str]] = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
-UNKNOWN: Final = ("ignore", "bad")
+_EPOCH_UNITS: Final = ("s", "ms", "us", "ns")
+_UNKNOWN: Final = ("ignore", "bad")
 _WRAP: Final = "v"
 """Each value becomes the only element of the list `v` of an object: pyarrow skips an empty line, crashes at the line
 `null`, and would take what follows a value for other members of the object."""
@@ -50,11 +51,11 @@ class JsonParser:
 
     def __post_init__(self) -> None:
         """Check the options, and make all fields nullable."""
-        if self.unknown not in UNKNOWN:
-            raise InvalidConfigError(f"unknown = {self.unknown!r}: expected one of {', '.join(UNKNOWN)}")
-        if self.epoch is not None and self.epoch not in EPOCH_UNITS:
-            raise InvalidConfigError(f"epoch = {self.epoch!r}: expected one of {', '.join(EPOCH_UNITS)}")
-        self.schema = pa.schema([pa.field(child.name, _nullable(child.type, child.name)) for child in self.schema])
+        if self.unknown not in _UNKNOWN:
+            raise InvalidConfigError(f"unknown = {self.unknown!r}: expected one of {', '.join(_UNKNOWN)}")
+        if self.epoch is not None and self.epoch not in _EPOCH_UNITS:
+            raise InvalidConfigError(f"epoch = {self.epoch!r}: expected one of {', '.join(_EPOCH_UNITS)}")
+        self.schema = pa.schema(_with_leaves(pa.struct(list(self.schema)), _checked, "").fields)
 
     @property
     def is_plain(self) -> bool:
@@ -66,11 +67,12 @@ class JsonParser:
 
         Raises: ValueError if one of them is no JSON object, or does not fit the schema.
         """
-        data = _lines(values)
+        data, target = _lines(values), pa.struct(list(self.schema))
         flipped: set[str] = set()
         while True:
             try:
-                return self._converted(self._read(data, len(values), self.schema))
+                rows = self._read(data, len(values), self.schema)
+                return rows if rows.type == target else _convert(rows, target, self.epoch, "")
             except pa.ArrowInvalid as error:
                 changed = _CHANGED.search(str(error))
                 path = changed[1] if changed else ""
@@ -81,7 +83,8 @@ class JsonParser:
 
     def _read(self, data: pa.Buffer, count: int, schema: pa.Schema, *, is_part: bool = False) -> pa.StructArray:
         """Return the rows with the types that pyarrow reads. `is_part`: the schema has some of the columns only."""
-        read = pa.struct([pa.field(f.name, self._read_type(f.type, f"/{_WRAP}/[]/{f.name}")) for f in schema])
+        # The type that pyarrow reads, from which the target type is made.
+        read = _with_leaves(pa.struct(list(schema)), self._read_type, f"/{_WRAP}/[]")
         behavior = "error" if self.unknown == "bad" and not is_part else "ignore"
         parsing = pj.ParseOptions(
             explicit_schema=pa.schema([(_WRAP, pa.list_(read))]), unexpected_field_behavior=behavior
@@ -95,20 +98,9 @@ class JsonParser:
         return lists.flatten()
 
     def _read_type(self, target: pa.DataType, path: str) -> pa.DataType:
-        """Return the type that pyarrow reads, from which the target type is made."""
         if _is_time(target):
             return pa.int64() if path in self._as_numbers else pa.string()
-        if pa.types.is_floating(target):
-            return pa.float64()
-        if pa.types.is_list(target):
-            return pa.list_(pa.field(target.value_field.name, self._read_type(target.value_type, f"{path}/[]")))
-        if pa.types.is_struct(target):
-            return pa.struct([pa.field(f.name, self._read_type(f.type, f"{path}/{f.name}")) for f in target.fields])
-        return target
-
-    def _converted(self, rows: pa.StructArray) -> pa.StructArray:
-        target = pa.struct(list(self.schema))
-        return rows if rows.type == target else _convert(rows, target, self.epoch, "")
+        return pa.float64() if pa.types.is_floating(target) else target
 
     def _named(self, error: Exception, values: pa.Array) -> Exception:
         """Return the error; with one value left and no column in the message, with the column that does not fit."""
@@ -122,39 +114,35 @@ class JsonParser:
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class TypesOfJson:
-    """Infers a schema from JSON objects."""
+def types_of_json(values: pa.Array) -> pa.Schema:
+    """Return a schema for a few JSON objects as binary values; values that do not parse are left out.
 
-    def of(self, values: pa.Array) -> pa.Schema:
-        """Return the schema of a few binary values. Raises: SourceError if there is no column in any of them."""
-        try:
-            found = self._inferred(values)
-        except pa.ArrowInvalid:
-            found = pa.struct([])
-            for number in range(len(values)):
-                found = self._with(found, values.slice(number, 1))
-        schema = pa.schema([pa.field(child.name, _plain(child.type)) for child in found.fields])
-        if not schema.names:
-            raise SourceError(
-                f"the columns cannot be inferred: none of the first {len(values):,} values is a JSON object with a "
-                "member; pass a schema"
-            )
-        return schema
+    Integers become int64, other numbers double; dates and times stay text; a column without a value becomes text.
 
-    def _with(self, known: pa.StructType, value: pa.Array) -> pa.StructType:
-        """Return the fields that are known and the fields of a value; the known ones alone if they do not agree."""
-        try:
-            schemas = [pa.schema(known.fields), pa.schema(self._inferred(value).fields)]
-            return pa.struct(list(pa.unify_schemas(schemas, promote_options="permissive")))
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            return known
+    Raises: SourceError if none of the values is a JSON object with a column.
+    """
+    try:
+        found = _inferred(values)
+    except pa.ArrowInvalid:
+        found = pa.schema([])
+        for number in range(len(values)):
+            # A value that does not agree with those before it adds no columns.
+            with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):
+                one = _inferred(values.slice(number, 1))
+                found = pa.unify_schemas([found, one], promote_options="permissive")
+    if not found.names:
+        raise SourceError(
+            f"the columns cannot be inferred: none of the first {len(values):,} values is a JSON object with a "
+            "member; pass a schema"
+        )
+    return pa.schema(_with_leaves(pa.struct(list(found)), _plain, "").fields)
 
-    def _inferred(self, values: pa.Array) -> pa.StructType:
-        data = _lines(values)
-        reading = pj.ReadOptions(use_threads=False, block_size=data.size + 1)
-        found = pj.read_json(pa.BufferReader(data), read_options=reading).schema.field(_WRAP).type.value_type
-        return found if pa.types.is_struct(found) else pa.struct([])
+
+def _inferred(values: pa.Array) -> pa.Schema:
+    data = _lines(values)
+    reading = pj.ReadOptions(use_threads=False, block_size=data.size + 1)
+    found = pj.read_json(pa.BufferReader(data), read_options=reading).schema.field(_WRAP).type.value_type
+    return pa.schema(list(found.fields) if pa.types.is_struct(found) else [])
 
 
 def _lines(values: pa.Array) -> pa.Buffer:
@@ -190,35 +178,41 @@ def _has_time(schema: pa.Schema, path: str) -> bool:
     return _is_time(found)
 
 
-def _nullable(data_type: pa.DataType, path: str) -> pa.DataType:
-    """Return the type with nullable fields. Raises: UnsupportedError for a type that cannot be read from JSON."""
+def _with_leaves(kind: pa.DataType, change: Callable[[pa.DataType, str], pa.DataType], path: str) -> pa.DataType:
+    """Return a nullable type whose types without fields and items are changed; paths are as in errors of pyarrow."""
+    if pa.types.is_struct(kind) and kind.num_fields:
+        return pa.struct([pa.field(f.name, _with_leaves(f.type, change, f"{path}/{f.name}")) for f in kind.fields])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field(LIST_ITEM, _with_leaves(kind.value_type, change, f"{path}/[]")))
+    return change(kind, path)
+
+
+def dotted(path: str) -> str:
+    """Return a path of pyarrow's errors as people write it.
+
+    >>> dotted("/a/[]/b")
+    'a[].b'
+    """
+    return path.strip("/").replace("/", ".").replace(".[]", "[]")
+
+
+def _checked(kind: pa.DataType, path: str) -> pa.DataType:
     types = pa.types
-    if types.is_struct(data_type):
-        return pa.struct([pa.field(f.name, _nullable(f.type, f"{path}.{f.name}")) for f in data_type.fields])
-    if types.is_list(data_type):
-        return pa.list_(pa.field(LIST_ITEM, _nullable(data_type.value_type, f"{path}[]")))
-    if types.is_timestamp(data_type):
-        return pa.timestamp("us", data_type.tz)
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
     plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_decimal, types.is_date)
-    if not any(fits(data_type) for fits in plain):
+    if not any(fits(kind) for fits in (*plain, types.is_struct)):
         raise UnsupportedError(
-            f"column {path!r}: JSON values are not read as {data_type}; declare it as string or struct, and convert it "
-            "in a transform"
+            f"column {dotted(path)!r}: JSON values are not read as {kind}; declare it as string or struct, and convert "
+            "it in a transform"
         )
-    return data_type
+    return kind
 
 
-def _plain(data_type: pa.DataType) -> pa.DataType:
-    """Return an inferred type without dates and times, which stay text, and without types of no value."""
-    if pa.types.is_struct(data_type):
-        if not data_type.num_fields:
-            return pa.string()
-        return pa.struct([pa.field(child.name, _plain(child.type)) for child in data_type.fields])
-    if pa.types.is_list(data_type):
-        return pa.list_(pa.field(LIST_ITEM, _plain(data_type.value_type)))
-    if pa.types.is_null(data_type) or pa.types.is_temporal(data_type):
-        return pa.string()
-    return data_type
+def _plain(kind: pa.DataType, _path: str) -> pa.DataType:
+    """Return an inferred type: dates and times stay text, and a type of no value is text."""
+    is_text = pa.types.is_null(kind) or pa.types.is_temporal(kind) or pa.types.is_struct(kind)
+    return pa.string() if is_text else kind
 
 
 def _convert(array: Any, target: pa.DataType, epoch: str | None, path: str) -> pa.Array:

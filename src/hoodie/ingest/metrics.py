@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import InvalidConfigError
+from hoodie.ingest.code import library
 from hoodie.ingest.runner import FlowState
 
 LOCAL: Final = "127.0.0.1"
@@ -44,16 +45,12 @@ def metrics_served(states: Sequence[FlowState], port: int, host: str = LOCAL) ->
     """
     if not 0 <= port <= _PORT_MAX:
         raise InvalidConfigError(f"metrics_port={port}: expected a port from 0 to {_PORT_MAX}")
-    try:
-        from prometheus_client import CollectorRegistry, start_http_server
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(
-            "metrics require prometheus-client, which is not installed: pip install 'hoodie[metrics]'"
-        ) from error
-    registry = CollectorRegistry(auto_describe=False)
+    advice = "metrics require prometheus-client, which is not installed: pip install 'hoodie[metrics]'"
+    client = library("prometheus_client", advice)
+    registry = client.CollectorRegistry(auto_describe=False)
     registry.register(_Collector(states))
     try:
-        server, thread = start_http_server(port, addr=host, registry=registry)
+        server, thread = client.start_http_server(port, addr=host, registry=registry)
     except OSError as error:
         raise InvalidConfigError(
             f"metrics: {host}:{port} cannot be opened: {error}; choose another metrics_port or metrics_host"

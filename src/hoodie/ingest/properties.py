@@ -157,7 +157,8 @@ def _write_options(given: Given) -> dict[str, str]:
             translation = translated({key: value})
             check_call_options(translation.properties)
         except HoodieError as error:
-            given.comment(key, _reason(str(error), value))
+            # In one line, without the value that follows the name of the option.
+            given.comment(key, " ".join(str(error).replace(f"={value!r}", "").split()))
             continue
         found |= translation.properties
         if translation.idle:
@@ -169,11 +170,6 @@ def _is_of_streamer(key: str) -> bool:
     return key.startswith("hoodie.streamer.") or (
         key.startswith("hoodie.deltastreamer.") and not key.startswith("hoodie.deltastreamer.keygen.")
     )
-
-
-def _reason(message: str, value: str) -> str:
-    """Return an error in one line, without the value that follows the name of the option."""
-    return " ".join(message.replace(f"={value!r}", "").split())
 
 
 def _comment_rest(given: Given) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hoodie.display import Result, counted
 from hoodie.write.result import WriteResult
+
+
+def described(first: str, *details: object) -> str:
+    """Return a text of several lines: the first one, and the details that are not empty, indented."""
+    return "\n  ".join([first, *(str(detail) for detail in details if detail)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -25,9 +30,8 @@ class BatchResult(Result):
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        bad = f"\n  {counted(self.bad_rows, 'bad rows')}" if self.bad_rows else ""
-        notes = "".join(f"\n  note: {note}" for note in self.notes)
-        return f"{self.about}\n  {str(self.write).replace(chr(10), chr(10) + '  ')}{bad}{notes}"
+        bad = self.bad_rows and counted(self.bad_rows, "bad rows")
+        return described(self.about, *str(self.write).splitlines(), bad, *(f"note: {note}" for note in self.notes))
 
     def facts(self) -> Mapping[str, object]:
         return {
@@ -57,10 +61,13 @@ class Preview(Result):
 
     def __str__(self) -> str:
         new = "" if self.new is None else f", {self.new:,} of them with new keys"
-        lines = [f"{self.flow} (dry run): would read {self.about or 'a batch'}: {counted(self.rows, 'rows')}{new}"]
-        lines += [f"  {counted(self.bad_rows, 'bad rows')}"] if self.bad_rows else []
-        lines += [f"  {counted(self.lag_rows, 'rows')} would be left"] if self.lag_rows else []
-        return "\n".join([*lines, f"  the next place: {self.place}", *(f"  note: {note}" for note in self.notes)])
+        return described(
+            f"{self.flow} (dry run): would read {self.about or 'a batch'}: {counted(self.rows, 'rows')}{new}",
+            self.bad_rows and counted(self.bad_rows, "bad rows"),
+            self.lag_rows and f"{counted(self.lag_rows, 'rows')} would be left",
+            f"the next place: {self.place}",
+            *(f"note: {note}" for note in self.notes),
+        )
 
     def facts(self) -> Mapping[str, object]:
         return {
@@ -95,7 +102,7 @@ class IngestResult(Result):
     lag_rows: int | None = None
     lag_seconds: float | None = None
     seconds: float = 0.0
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     error: str | None = None
     preview: Preview | None = None
 
@@ -105,13 +112,14 @@ class IngestResult(Result):
         changed = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
         batches = "1 batch" if self.batches == 1 else f"{self.batches:,} batches"
         what = f"{batches}, {changed}" if self.batches else "nothing new"
-        lines = [f"{self.flow}: {what} in {self.seconds:.2f} s"]
-        lines += [f"  {counted(self.bad_rows, 'bad rows')}"] if self.bad_rows else []
-        lines += [f"  the next place: {self.place}"] if self.place else []
-        lines += [f"  {counted(self.lag_rows, 'rows')} left in the source"] if self.lag_rows else []
-        lines += [f"  note: {note}" for note in self.notes]
-        lines += [f"  failed: {self.error}"] if self.error else []
-        return "\n".join(lines)
+        return described(
+            f"{self.flow}: {what} in {self.seconds:.2f} s",
+            self.bad_rows and counted(self.bad_rows, "bad rows"),
+            self.place and f"the next place: {self.place}",
+            self.lag_rows and f"{counted(self.lag_rows, 'rows')} left in the source",
+            *(f"note: {note}" for note in self.notes),
+            self.error and f"failed: {self.error}",
+        )
 
     def facts(self) -> Mapping[str, object]:
         if self.preview is not None:

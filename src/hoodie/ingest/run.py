@@ -8,14 +8,15 @@ import warnings
 from typing import Any
 
 from hoodie.arguments import check_arguments
-from hoodie.errors import HoodieWarning, InvalidConfigError
-from hoodie.ingest.bad_rows_policy import BadRowsPolicy
+from hoodie.errors import HoodieWarning
+from hoodie.ingest.bad_rows import BadRowsPolicy
 from hoodie.ingest.flow import Flow, Start
+from hoodie.ingest.options import require
 from hoodie.ingest.result import IngestResult
 from hoodie.ingest.runner import Pace, Runner
 from hoodie.ingest.source import Source
 from hoodie.ingest.sources.registry import source_of
-from hoodie.ingest.target import Target
+from hoodie.ingest.target import Target, options_for
 from hoodie.ingest.transforms import transforms_of
 from hoodie.table import Table
 from hoodie.table.context import Session, Text
@@ -75,7 +76,7 @@ def ingest(
         schema: columns of the source's rows: a pyarrow Schema or a Spark StructType; default: those of the table.
         evolve: which changes of the table's schema are allowed, as `schema` of `Table.upsert`.
         properties: `hoodie.*` options of the writes (docs/options.md).
-        storage_options: settings of the table's object store.
+        storage_options: settings of the object store of the table, and of the table of bad rows.
         spark: the session that does the work; None: the active session; False, or no session: this process does it.
         report: a function that gets the result of each batch.
         stop: a `threading.Event` that ends the call after the batch that runs.
@@ -97,11 +98,13 @@ def ingest(
     >>> hoodie.ingest(source, "memory://doc-ingest-to").batches
     0
     """
+    require(isinstance(table, Table | str | os.PathLike), "table", "a path or a handle of a table", table)
     session = active_session() if spark is None else (spark or None)
+    options = dict(storage_options or {})
     target = Target(
-        path=table.path if isinstance(table, Table) else _path(table),
+        path=table.path if isinstance(table, Table) else os.fspath(table),
         create=create,
-        storage_options=dict(storage_options or {}),
+        storage_options=options,
         spark=False if session is None else session,
         table=table if isinstance(table, Table) else None,
     )
@@ -115,7 +118,7 @@ def ingest(
         limit=limit,
         spark=session,
         start=Start(place=checkpoint, ignore=ignore_checkpoint),
-        bad_rows=BadRowsPolicy(mode=bad_rows, max=bad_rows_max),
+        bad_rows=BadRowsPolicy(mode=bad_rows, max=bad_rows_max, storage_options=options_for(bad_rows, options)),
         schema=None if schema is None else arrow_schema(schema),
         evolve=evolve,
         properties=dict(properties or {}),
@@ -127,12 +130,9 @@ def ingest(
 
 
 def _run(flow: Flow, pace: Pace, report: Any, stop: threading.Event | None) -> IngestResult:
-    errors: list[Exception] = []
-
     def on_error(_name: str, error: Exception) -> None:
         if pace.continuous and runner.states[0].failures == 1:
             warnings.warn(f"{error}; the batch is tried again", HoodieWarning, stacklevel=2)
-        errors[:] = [error] if not pace.continuous else []  # an error holds the rows of its batch
 
     runner = Runner(
         flows=[flow],
@@ -141,12 +141,6 @@ def _run(flow: Flow, pace: Pace, report: Any, stop: threading.Event | None) -> I
         on_error=on_error,
     )
     (result,) = runner.run(stop)
-    if result.error is not None and errors:
-        raise errors[-1]
+    if (raised := runner.states[0].raised) is not None:
+        raise raised
     return result
-
-
-def _path(table: object) -> str:
-    if isinstance(table, str | os.PathLike):
-        return os.fspath(table)
-    raise InvalidConfigError(f"table: expected a path or a handle of a table, found {type(table).__name__}")

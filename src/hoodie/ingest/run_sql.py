@@ -13,7 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.engine.ahead import reader_of
-from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError
+from hoodie.ingest.code import library
 from hoodie.records.sql.quoting import quoted
 from hoodie.table.sessions import is_spark
 
@@ -33,15 +34,25 @@ def query_on_spark(session: Any, query: str, frames: Mapping[str, Any]) -> Any:
     # `session.sql` fills in values at braces, if it is given any.
     text = query.strip().rstrip(";")
     text = text.replace("{", "{{").replace("}", "}}") if named else text
+    named_frames = {places[name]: frame for name, frame in frames.items()}
+    return resolved(
+        lambda: session.sql(f"{head}SELECT * FROM (\n{text}\n)", **named_frames),
+        lambda error: InvalidConfigError(f"query: Spark does not run it: {error}"),
+    )
+
+
+def resolved(made: Callable[[], Any], refused: Callable[[Exception], HoodieError]) -> Any:
+    """Return a DataFrame with resolved expressions: a Connect session resolves them when the columns are needed.
+
+    Raises: the error that `refused` makes of an error of Spark.
+    """
     try:
-        found = session.sql(
-            f"{head}SELECT * FROM (\n{text}\n)", **{places[name]: frame for name, frame in frames.items()}
-        )
-        found.columns  # noqa: B018 - a Connect session resolves the query here
+        found = made()
+        found.columns  # noqa: B018
     except Exception as error:
         if not is_spark(error):
             raise
-        raise InvalidConfigError(f"query: Spark does not run it: {error}") from error
+        raise refused(error) from error
     return found
 
 
@@ -58,7 +69,8 @@ def query_in_process(
     refuses the query; while the rows are read, SchemaMismatchError for values that do not fit, and the errors of the
     rows of the views.
     """
-    duckdb = _duckdb()
+    advice = "a query without Spark needs DuckDB: pip install 'hoodie[query]', or pass a Spark session"
+    duckdb = library("duckdb", advice)
     con = duckdb.connect()
     try:
         found = _planned(con, f"SELECT * FROM (\n{query.strip().rstrip(';')}\n)", views)
@@ -71,7 +83,8 @@ def query_in_process(
         try:
             yield
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            raise _own_error(views) or SchemaMismatchError(f"query: {error}") from error
+            errors = [view.error for view in views.values() if isinstance(view, StreamView) and view.error]
+            raise next(iter(errors), SchemaMismatchError(f"query: {error}")) from error
 
     with own_errors():
         rows = found.to_arrow_reader()  # it computes the first rows
@@ -128,10 +141,6 @@ class StreamView:
         return reader_of(reader.schema, batches())
 
 
-def _own_error(views: Mapping[str, Any]) -> HoodieError | None:
-    return next((view.error for view in views.values() if isinstance(view, StreamView) and view.error), None)
-
-
 def _output(child: pa.Field, is_sum: bool, wanted: pa.Schema | None) -> pa.Field:
     """Return a column of the result with the type that a table has for it."""
     if pa.types.is_timestamp(child.type) and child.type.tz is not None:
@@ -153,13 +162,3 @@ def _converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
                 f"column {child.name!r}: a sum of integers does not fit {child.type} ({error}); CAST it in the query"
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError as error:
-        raise UnsupportedError(
-            "a query without Spark needs DuckDB: pip install 'hoodie[query]', or pass a Spark session"
-        ) from error
-    return duckdb

@@ -6,7 +6,7 @@ import contextvars
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
@@ -49,17 +49,8 @@ class Pace:
     threads: int = 4
 
     def __post_init__(self) -> None:
-        least = {
-            "interval": 0,
-            "idle": 0,
-            "idle_max": 0,
-            "retries": 0,
-            "back_off": 0,
-            "back_off_max": 0,
-            "threads": 1,
-            "batches_max": 1,
-        }
-        for name, number in least.items():
+        seconds = dict.fromkeys(("interval", "idle", "idle_max", "back_off", "back_off_max"), 0)
+        for name, number in {**seconds, "retries": 0, "threads": 1, "batches_max": 1}.items():
             found = getattr(self, name)
             if found is not None and not number <= found <= threading.TIMEOUT_MAX:
                 raise InvalidConfigError(f"{name}={found}: expected a number from {number}")
@@ -89,9 +80,9 @@ class FlowState:
     last_success: float | None = None
     last_error: str | None = None
     last_error_at: float | None = None
+    raised: Exception | None = None
+    """The last error, unless the flow is continuous: an error holds the rows of its batch."""
     is_done: bool = False
-    waits_for: str | None = None
-    """The table that an earlier flow writes, while that table does not exist."""
 
     @property
     def name(self) -> str:
@@ -108,11 +99,6 @@ class _Done:
     look_seconds: float
 
 
-Report = Callable[[str, BatchResult], None]
-OnError = Callable[[str, Exception], None]
-OnChange = Callable[[FlowState], None]
-
-
 @dataclass(slots=True, kw_only=True)
 class Runner:
     """Runs flows on a few threads, the longest waiting first.
@@ -127,9 +113,9 @@ class Runner:
     pace: Pace = field(default_factory=Pace)
     paces: Mapping[str, Pace] = field(default_factory=dict)
     after: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    report: Report = lambda _name, _result: None
-    on_error: OnError = lambda _name, _error: None
-    on_change: OnChange = lambda _state: None
+    report: Callable[[str, BatchResult], None] = lambda _name, _result: None
+    on_error: Callable[[str, Exception], None] = lambda _name, _error: None
+    on_change: Callable[[FlowState], None] = lambda _state: None
     states: list[FlowState] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -143,7 +129,13 @@ class Runner:
             raise InvalidConfigError("two flows have one name: expected a name of its own for each flow")
         for state in self.states:
             state.after = tuple(by_name[name] for name in self.after.get(state.name, ()) if name in by_name)
-        _refuse_circles(self.states)
+        try:
+            TopologicalSorter({one.name: [earlier.name for earlier in one.after] for one in self.states}).prepare()
+        except CycleError as error:
+            circle = " → ".join(error.args[1])
+            raise InvalidConfigError(
+                f"flows wait for each other: {circle}: each writes what the next one reads"
+            ) from error
 
     def run(self, stop: threading.Event | None = None) -> list[IngestResult]:
         """Run until all flows are done, or `stop` is set: batches that run are then finished. Return the results.
@@ -155,13 +147,14 @@ class Runner:
         threads = max(1, min(self.pace.threads, len(self.states)))
         with ThreadPoolExecutor(threads, thread_name_prefix="hoodie-ingest") as pool:
             while running or not (stop.is_set() or all(state.is_done for state in self.states)):
-                waiting = self._waiting({id(state) for state in running.values()})
-                if not stop.is_set():
-                    for state in self._due(waiting)[: threads - len(running)]:
-                        state.began = time.monotonic()
-                        # A copy of the context, so that the listener of the caller gets the progress of the write.
-                        running[pool.submit(contextvars.copy_context().run, _run_batch, state)] = state
-                        waiting.remove(state)
+                # The longest waiting first, and in the given order at the start.
+                waiting, now = sorted(self._waiting(running.values()), key=lambda state: state.due), time.monotonic()
+                due = [state for state in waiting if state.due <= now and not stop.is_set()]
+                for state in due[: threads - len(running)]:
+                    state.began = now
+                    # A copy of the context, so that the listener of the caller gets the progress of the write.
+                    running[pool.submit(contextvars.copy_context().run, _run_batch, state)] = state
+                    waiting.remove(state)
                 self._wait(stop, running, waiting)
         for state in self.states:
             if state.failures and state.result.error is None:
@@ -170,7 +163,7 @@ class Runner:
 
     def _wait(self, stop: threading.Event, running: dict[Future[_Done], FlowState], waiting: list[FlowState]) -> None:
         """Wait until a batch ends or is due, and take down the batches that ended."""
-        due = min((state.due for state in waiting), default=math.inf)
+        due = waiting[0].due if waiting else math.inf
         seconds = min(_LOOK_SECONDS, max(0.0, due - time.monotonic()))
         if not running:
             stop.wait(seconds)
@@ -181,15 +174,11 @@ class Runner:
         for future in ended:
             self._ended(running.pop(future), future)
 
-    def _waiting(self, busy: set[int]) -> list[FlowState]:
+    def _waiting(self, running: Collection[FlowState]) -> list[FlowState]:
         """Return the flows that can run a batch now or later, and run none."""
+        busy = {id(state) for state in running}
         found = (state for state in self.states if not state.is_done and id(state) not in busy)
         return [s for s in found if self.pace.continuous or all(earlier.is_done for earlier in s.after)]
-
-    def _due(self, waiting: list[FlowState]) -> list[FlowState]:
-        """Return the flows whose next batch is due, the longest waiting first, and in the given order at the start."""
-        now = time.monotonic()
-        return sorted((state for state in waiting if state.due <= now), key=lambda state: state.due)
 
     def _ended(self, state: FlowState, future: Future[_Done]) -> None:
         error = future.exception()
@@ -197,8 +186,7 @@ class Runner:
         state.result = replace(state.result, seconds=state.result.seconds + seconds)
         if error is None:
             done = future.result()
-            state.failures, state.last_error, state.last_success = 0, None, time.time()
-            state.waits_for = done.waits_for
+            state.failures, state.last_error, state.raised, state.last_success = 0, None, None, time.time()
             if done.batch is None:
                 self._idle(state, done)
             else:
@@ -241,6 +229,7 @@ class Runner:
         state.failures += 1
         state.failures_total += 1
         state.last_error, state.last_error_at = str(error) or type(error).__name__, time.time()
+        state.raised = None if self.pace.continuous else error
         if not self.pace.continuous and state.failures > pace.retries:
             state.is_done = True
             state.result = replace(state.result, error=state.last_error)
@@ -266,18 +255,9 @@ def missing_table(writers: Sequence[Flow]) -> str | None:
     return None
 
 
-def _refuse_circles(states: Sequence[FlowState]) -> None:
-    try:
-        TopologicalSorter({state.name: [earlier.name for earlier in state.after] for state in states}).prepare()
-    except CycleError as error:
-        circle = " → ".join(error.args[1])
-        raise InvalidConfigError(f"flows wait for each other: {circle}: each writes what the next one reads") from error
-
-
 def _added(result: IngestResult, batch: BatchResult) -> IngestResult:
     """Add a batch to the sums of its flow; of its notes, the newest stay."""
     write = batch.write
-    notes = [note for note in (*result.notes, *write.notes, *batch.notes)]
     return replace(
         result,
         batches=result.batches + 1,
@@ -290,5 +270,5 @@ def _added(result: IngestResult, batch: BatchResult) -> IngestResult:
         place=batch.place or result.place,
         lag_rows=batch.lag_rows,
         lag_seconds=batch.lag_seconds,
-        notes=tuple(dict.fromkeys(notes))[-_NOTES_KEPT:],
+        notes=tuple(dict.fromkeys((*result.notes, *write.notes, *batch.notes)))[-_NOTES_KEPT:],
     )

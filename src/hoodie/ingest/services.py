@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
+from queue import PriorityQueue
 from typing import Any, Final, Self
 
 from hoodie.config import clustering, compaction, retention
@@ -40,12 +40,10 @@ def switch_off(flows: Sequence[Flow]) -> None:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Served:
-    """A table: a flow that writes it, the options of the rounds, and when the next round is due."""
+    """A table: a flow that writes it, the options of the rounds, and the runner, once the table exists."""
 
     flow: Flow
     properties: dict[str, str]
-    due: float = 0.0
-    is_busy: bool = False
     runner: Any = None
 
 
@@ -62,10 +60,11 @@ class ServicesBeside:
     interval: float = 60.0
     report: Callable[[str, ServiceResult], None] = lambda _path, _result: None
     on_error: Callable[[str, Exception], None] = lambda _path, _error: None
-    _tables: list[_Served] = field(default_factory=list)
-    _threads: list[threading.Thread] = field(default_factory=list)
-    _changed: threading.Condition = field(default_factory=threading.Condition)
-    _is_stopped: bool = False
+    _tables: list[_Served] = field(default_factory=list, init=False)
+    _threads: list[threading.Thread] = field(default_factory=list, init=False)
+    _waiting: PriorityQueue[tuple[float, int]] = field(default_factory=PriorityQueue, init=False)
+    """When the next round of a table is due, and its place in `_tables`."""
+    _is_stopped: threading.Event = field(default_factory=threading.Event, init=False)
 
     def __post_init__(self) -> None:
         """Raises: InvalidConfigError for an interval that is not above 0."""
@@ -84,6 +83,8 @@ class ServicesBeside:
             self._round(table)
 
     def __enter__(self) -> Self:
+        for number in range(len(self._tables)):
+            self._waiting.put((0.0, number))
         for _ in range(min(_THREADS, len(self._tables))):
             # A new context, so that the progress of services is not shown as progress of a batch.
             work = contextvars.Context().run
@@ -93,33 +94,19 @@ class ServicesBeside:
             self._threads[-1].start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._changed:
-            self._is_stopped = True
-            self._changed.notify_all()
+    def __exit__(self, *_error: object) -> None:
+        self._is_stopped.set()
         for thread in self._threads:
             thread.join()
 
     def _serve(self) -> None:
-        while (table := self._next()) is not None:
-            is_there = self._round(table)
-            with self._changed:
-                table.is_busy = False
-                table.due = time.monotonic() + (self.interval if is_there else min(self.interval, _LOOK_SECONDS))
-
-    def _next(self) -> _Served | None:
-        """Wait for the table whose round is due first, and mark it as busy; None at the end."""
-        with self._changed:
-            while not self._is_stopped:
-                free = [table for table in self._tables if not table.is_busy]
-                table = min(free, key=lambda one: one.due, default=None)
-                if table is not None and table.due <= time.monotonic():
-                    table.is_busy = True
-                    return table
-                self._changed.wait(self.interval if table is None else max(0.0, table.due - time.monotonic()))
-        return None
+        while True:
+            due, number = self._waiting.get()  # never empty: there are at least as many tables as threads
+            if self._is_stopped.wait(max(0.0, due - time.monotonic())):
+                return
+            is_there = self._round(self._tables[number])
+            pause = self.interval if is_there else min(self.interval, _LOOK_SECONDS)
+            self._waiting.put((time.monotonic() + pause, number))
 
     def _round(self, table: _Served) -> bool:
         """Run a round, and return whether the table exists. An error is reported: the next round tries again."""

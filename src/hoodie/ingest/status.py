@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hoodie.display import Result, counted
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.ingest.flow import Flow
-from hoodie.ingest.source import Request
+from hoodie.ingest.flow import Begun, Flow
+from hoodie.ingest.result import described
 from hoodie.timeline.zone import parse_instant_time
-from hoodie.write.flow_batch import StoredPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -38,16 +37,20 @@ class FlowStatus(Result):
     last_error: str | None = None
     last_error_at: str | None = None
     problem: str | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         at = f"{self.committed_at}, {age_text(self.age_seconds)} ago" if self.committed_at else "none yet"
-        lines = [f"{self.flow}: {self.lag}", f"  table: {self.table}", f"  last commit: {at}"]
-        lines += [f"  place: {self.place}"] if self.place else []
-        lines += [f"  next batch: {self.about}"] if self.about else []
-        lines += [f"  last error, {self.last_error_at}: {self.last_error}"] if self.last_error else []
-        lines += [f"  problem: {self.problem}"] if self.problem else []
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+        return described(
+            f"{self.flow}: {self.lag}",
+            f"table: {self.table}",
+            f"last commit: {at}",
+            self.place and f"place: {self.place}",
+            self.about and f"next batch: {self.about}",
+            self.last_error and f"last error, {self.last_error_at}: {self.last_error}",
+            self.problem and f"problem: {self.problem}",
+            *(f"note: {note}" for note in self.notes),
+        )
 
     @property
     def lag(self) -> str:
@@ -103,36 +106,33 @@ def status_of(
     """
     found: dict[str, object] = {"last_error": last_error, "last_error_at": last_error_at}
     try:
-        stored = flow.stored() if flow.target.create is None or flow.target.opened() is not None else StoredPlace()
-        found |= _committed(flow, stored)
+        begun = flow.begun()
+        found |= _committed(begun)
         if plans:
-            found |= _left(flow, stored, needs_spark)
+            found |= _left(flow, begun, needs_spark)
     except Exception as error:  # also of a source of the user: the status of the other flows is printed
         found["problem"] = str(error) or type(error).__name__
     return FlowStatus(flow=flow.name, table=flow.target.path, **found)  # type: ignore[arg-type]
 
 
-def _committed(flow: Flow, stored: StoredPlace) -> dict[str, object]:
-    table = flow.target.opened()
-    if table is None or stored.instant is None:
-        return {"place": stored.checkpoint.place if stored.checkpoint else None}
-    view = table.view()
+def _committed(begun: Begun) -> dict[str, object]:
+    stored, view = begun.stored, begun.view
+    place = {"place": stored.checkpoint.place if stored.checkpoint else None}
+    if view is None or stored.instant is None:
+        return {**place}
     completed = view.timeline.completion_time_of(stored.instant) or stored.instant
     at = parse_instant_time(completed, view.config.timezone).astimezone(UTC)
     return {
-        "place": stored.checkpoint.place if stored.checkpoint else None,
+        **place,
         "instant": stored.instant,
         "committed_at": at.isoformat(timespec="seconds"),
         "age_seconds": (datetime.now(UTC) - at).total_seconds(),
     }
 
 
-def _left(flow: Flow, stored: StoredPlace, needs_spark: bool) -> dict[str, object]:
-    after = flow.start.after(stored.checkpoint)
+def _left(flow: Flow, begun: Begun, needs_spark: bool) -> dict[str, object]:
     try:
-        batch = flow.source.plan(
-            Request(after=after, limit=flow.limit, spark=flow.spark, schema=flow.schema, is_look=True)
-        )
+        batch = flow.source.plan(flow.request(begun, is_look=True))
     except (UnsupportedError, InvalidConfigError) as error:
         if not needs_spark or flow.spark is not None:
             raise

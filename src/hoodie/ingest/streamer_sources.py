@@ -40,6 +40,26 @@ class Given:
         ]
         return {rest: value for rest in rests if (value := self.take(f"{prefix}{rest}")) is not None}
 
+    def is_true(self, name: str, default: str = "false") -> bool:
+        """Take a property, and return whether it is `true`."""
+        return (self.take(name) or default).lower() == _TRUE
+
+    def take_each(self, names: Mapping[str, str]) -> dict[str, Any]:
+        """Take properties, and return their values by the names of options; without a value, an empty text."""
+        return {option: self.take(name) or "" for option, name in names.items()}
+
+    def refuse(self, reason: str, *names: str) -> None:
+        """Take properties that have no equivalent, and take down those that are given."""
+        for name in names:
+            if self.take(name):
+                self.comment(f"{STREAMER}{name}", reason)
+
+    def set_limit(self, *names: str) -> None:
+        """Take the limit of a batch: an option of the command line, or one of the properties."""
+        limits = [self.option("source-limit"), *map(self.take, names)]
+        if limit := next(filter(None, limits), None):
+            self.flow["limit"] = int(limit)
+
     def option(self, name: str) -> str | None:
         """Take an option of the command line; of several values the last one."""
         return self.options.pop(f"--{name}", [None])[-1]
@@ -55,7 +75,8 @@ def source_options(given: Given) -> dict[str, Any]:
     if name not in _SOURCES:
         given.comment("--source-class", f"{name}: write [flow.source] by hand, with a function or another kind")
         return {}
-    return _SOURCES[name](given, name)
+    # Of needed options, an empty text makes the job file incomplete, with an error.
+    return {key: value for key, value in _SOURCES[name](given, name).items() if value or key in _NEEDED}
 
 
 def _files(given: Given, name: str) -> dict[str, Any]:
@@ -68,15 +89,15 @@ def _files(given: Given, name: str) -> dict[str, Any]:
         source["options"] = csv
     if limit := given.option("source-limit"):
         source["bytes_max"] = int(limit)
-    if given.take("source.parquet.dfs.merge_schema.enable"):
-        given.comment(
-            f"{STREAMER}source.parquet.dfs.merge_schema.enable", "files of one batch are read by their columns"
-        )
-    return _without_empty(source)
+    given.refuse("files of one batch are read by their columns", "source.parquet.dfs.merge_schema.enable")
+    return source
 
 
 def _kafka(given: Given, name: str) -> dict[str, Any]:
     kind = {"JsonKafkaSource": "json", "AvroKafkaSource": "avro"}.get(name, "debezium")
+    if kind == "debezium":
+        about = "events are read as JSON; events in Avro need Debezium's JSON converter"
+        given.comment("--source-class", f"{name}: {about}")
     reset = given.properties.pop("auto.offset.reset", "latest").lower()
     source: dict[str, Any] = {
         "kind": "kafka",
@@ -84,36 +105,24 @@ def _kafka(given: Given, name: str) -> dict[str, Any]:
         "topic": given.take("source.kafka.topic") or "",
         "format": kind,
         "start": "earliest" if reset in ("earliest", "smallest") else "latest",
+        "gone": "" if given.is_true("source.kafka.enable.failOnDataLoss", _TRUE) else "skip",
     }
-    if (given.take("source.kafka.enable.failOnDataLoss") or _TRUE).lower() != _TRUE:
-        source["gone"] = "skip"
-    if (given.take("source.kafka.append.offsets") or "").lower() == _TRUE:
+    if given.is_true("source.kafka.append.offsets"):
         source["metadata_columns"] = True
         given.comment(f"{STREAMER}source.kafka.append.offsets", "metadata_columns has other names than JVM Hudi's")
-    limit = given.option("source-limit") or given.take("kafka.source.maxEvents")
-    if limit:
-        given.flow["limit"] = int(limit)
-    _schema_of_kafka(given, source)
-    if kind == "debezium":
-        source["debezium_columns"] = _DEBEZIUM_ORDER[name]
+    given.set_limit("kafka.source.maxEvents")
+    source["schema_file"] = given.take("schemaprovider.source.schema.file")
+    if kind == "avro":
+        source["registry"] = (given.take("schemaprovider.registry.url") or "").partition("/subjects/")[0]
+    given.refuse("a registry is used for Avro only; give schema_file", "schemaprovider.registry.url")
+    source["debezium_columns"] = _DEBEZIUM_ORDER.get(name)
     source["options"] = _client_options(given)
-    for key in ("source.kafka.value.deserializer.class", "source.kafka.minPartitions"):
-        if given.take(key):
-            given.comment(
-                f"{STREAMER}{key}", "the format decides how values are decoded, the limit how they are divided"
-            )
-    return _without_empty(source)
-
-
-def _schema_of_kafka(given: Given, source: dict[str, Any]) -> None:
-    registry = given.take("schemaprovider.registry.url")
-    file = given.take("schemaprovider.source.schema.file")
-    if file:
-        source["schema_file"] = file
-    if registry and source["format"] == "avro":
-        source["registry"] = registry.partition("/subjects/")[0]
-    elif registry:
-        given.comment(f"{STREAMER}schemaprovider.registry.url", "a registry is used for Avro only; give schema_file")
+    given.refuse(
+        "the format decides how values are decoded, the limit how they are divided",
+        "source.kafka.value.deserializer.class",
+        "source.kafka.minPartitions",
+    )
+    return source
 
 
 _DEBEZIUM_ORDER: Final[Mapping[str, list[str]]] = {
@@ -121,11 +130,10 @@ _DEBEZIUM_ORDER: Final[Mapping[str, list[str]]] = {
     "MysqlDebeziumSource": ["_event_bin_file", "_event_pos"],
 }
 """Columns by which JVM Hudi orders the events of a database."""
-
-
-def _debezium(given: Given, name: str) -> dict[str, Any]:
-    given.comment("--source-class", f"{name}: events are read as JSON; events in Avro need Debezium's JSON converter")
-    return _kafka(given, name)
+_JAVA_CLIENT: Final[Mapping[str, str]] = {
+    "sasl.jaas.config": 'librdkafka has options = { "sasl.username" = "…", "sasl.password" = "${KAFKA_PASSWORD}" }',
+    "include": "copy the properties of that file into this one first",
+}
 
 
 def _client_options(given: Given) -> dict[str, str]:
@@ -136,79 +144,68 @@ def _client_options(given: Given) -> dict[str, str]:
         if key in _JAVA_CLIENT or key.startswith(("ssl.truststore", "ssl.keystore", "key.", "value.", "schema.")):
             given.comment(key, _JAVA_CLIENT.get(key, "an option of the Java client that librdkafka lacks"))
         elif "password" in key or "secret" in key:
-            found[key] = _variable(key)
-            given.comment(key, f"set the environment variable {_variable(key)[2:-1]}")
+            variable = key.upper().replace(".", "_").replace("-", "_")
+            found[key] = f"${{{variable}}}"
+            given.comment(key, f"set the environment variable {variable}")
         else:
             found[key] = value
     return found
 
 
-_JAVA_CLIENT: Final[Mapping[str, str]] = {
-    "sasl.jaas.config": 'librdkafka has options = { "sasl.username" = "…", "sasl.password" = "${KAFKA_PASSWORD}" }',
-    "include": "copy the properties of that file into this one first",
-}
-
-
-def _hudi(given: Given, name: str) -> dict[str, Any]:
-    source: dict[str, Any] = {"kind": "hudi", "path": given.take("source.hoodieincr.path") or ""}
-    latest = given.take("source.hoodieincr.read_latest_on_missing_ckpt")
-    strategy = given.take("source.hoodieincr.missing.checkpoint.strategy")
-    if strategy == "READ_LATEST" or (latest or "").lower() == _TRUE:
-        source["start"] = "latest"
-    if (given.properties.pop("hoodie.datasource.read.incr.fallback.fulltablescan.enable", "")).lower() == _TRUE:
-        source["restart"] = "snapshot"
-    if limit := given.take("source.hoodieincr.num_instants"):
+def _hudi(given: Given, _name: str) -> dict[str, Any]:
+    prefix = "source.hoodieincr."
+    is_latest = given.is_true(f"{prefix}read_latest_on_missing_ckpt")
+    is_latest |= given.take(f"{prefix}missing.checkpoint.strategy") == "READ_LATEST"
+    again = given.properties.pop("hoodie.datasource.read.incr.fallback.fulltablescan.enable", "").lower() == _TRUE
+    if limit := given.take(f"{prefix}num_instants"):
         given.flow["limit"] = int(limit)
-    for key in ("drop.all.meta.fields.from.source", "partition.fields", "partition.extractor.class"):
-        if given.take(f"source.hoodieincr.{key}"):
-            given.comment(f"{STREAMER}source.hoodieincr.{key}", "rows come without the metadata columns of their table")
-    return _without_empty(source)
+    names = ("drop.all.meta.fields.from.source", "partition.fields", "partition.extractor.class")
+    given.refuse("rows come without the metadata columns of their table", *(f"{prefix}{name}" for name in names))
+    return {
+        "kind": "hudi",
+        "path": given.take(f"{prefix}path") or "",
+        "start": "latest" if is_latest else "",
+        "restart": "snapshot" if again else "",
+    }
 
 
-def _jdbc(given: Given, name: str) -> dict[str, Any]:
+def _jdbc(given: Given, _name: str) -> dict[str, Any]:
     extra = {key.lower(): value for key, value in given.take_all("jdbc.extra.options.").items()}
+    names = {"url": "jdbc.url", "table": "jdbc.table.name", "user": "jdbc.user", "driver": "jdbc.driver.class"}
     source: dict[str, Any] = {
         "kind": "jdbc",
-        "url": given.take("jdbc.url") or "",
-        "table": given.take("jdbc.table.name") or "",
-        "user": given.take("jdbc.user") or "",
-        "driver": given.take("jdbc.driver.class") or "",
+        **given.take_each(names),
         "partition_column": extra.pop("partitioncolumn", ""),
         "partitions": int(extra.pop("numpartitions", "0")),
         "fetch_size": int(extra.pop("fetchsize", "0")),
     }
-    if source["partitions"] and not source["partition_column"]:
-        del source["partitions"]
+    if not source["partition_column"]:
+        source["partitions"] = 0
     column = given.take("jdbc.table.incr.column.name")
-    if (given.take("jdbc.incr.pull") or "").lower() == _TRUE:
-        source["column"] = column or ""
+    source["column"] = column if given.is_true("jdbc.incr.pull") else ""
     for key in ("jdbc.password", "jdbc.password.file"):
         if given.take(key) is not None:
             source["password"] = "${JDBC_PASSWORD}"
             given.comment(f"{STREAMER}{key}", "set the environment variable JDBC_PASSWORD")
-    for key in ("jdbc.incr.fallback.to.full.fetch", "jdbc.storage.level"):
-        if given.take(key):
-            given.comment(f"{STREAMER}{key}", "a flow goes on from its place or fails; rows are not cached")
+    about = "a flow goes on from its place or fails; rows are not cached"
+    given.refuse(about, "jdbc.incr.fallback.to.full.fetch", "jdbc.storage.level")
     for key in ("lowerbound", "upperbound"):
         if extra.pop(key, None):
             given.comment(f"{STREAMER}jdbc.extra.options.{key}", "the bounds of each batch are taken from its rows")
-    source["options"] = extra
-    if limit := given.option("source-limit"):
-        given.flow["limit"] = int(limit)
-    return _without_empty(source)
+    given.set_limit()
+    return {**source, "options": extra}
 
 
 def _sql(given: Given, name: str) -> dict[str, Any]:
     given.take("source.sql.checkpoint.emit")
-    if name == "SqlSource":
-        return {"kind": "query", "query": given.take("source.sql.sql.query") or ""}
-    return {"kind": "query", "file": given.take("source.sql.file") or ""}
+    names = {"query": "source.sql.sql.query"} if name == "SqlSource" else {"file": "source.sql.file"}
+    return {"kind": "query", **given.take_each(names)}
 
 
+_NEEDED: Final = ("path", "servers", "topic", "url", "table", "query", "file")
 _SOURCES: Final[Mapping[str, Callable[[Given, str], dict[str, Any]]]] = {
     **dict.fromkeys((f"{kind}DFSSource" for kind in ("Parquet", "Json", "Csv", "Avro", "ORC")), _files),
-    **dict.fromkeys(("JsonKafkaSource", "AvroKafkaSource"), _kafka),
-    **dict.fromkeys(("PostgresDebeziumSource", "MysqlDebeziumSource"), _debezium),
+    **dict.fromkeys(("JsonKafkaSource", "AvroKafkaSource", *_DEBEZIUM_ORDER), _kafka),
     "HoodieIncrSource": _hudi,
     "JdbcSource": _jdbc,
     **dict.fromkeys(("SqlSource", "SqlFileBasedSource"), _sql),
@@ -222,26 +219,13 @@ def transform_options(given: Given) -> list[dict[str, Any]]:
     for text in filter(None, (given.option("transformer-class") or "").split(",")):
         identifier, _, name = text.strip().rpartition(":")
         name, suffix = name.rpartition(".")[2], f".{identifier}" if identifier else ""
-        if name == "SqlQueryBasedTransformer":
-            query = given.take(f"transformer.sql{suffix}") or given.take("transformer.sql")
-            found.append({"kind": "sql", "query": query or ""})
-        elif name == "SqlFileBasedTransformer":
-            file = given.take(f"transformer.sql.file{suffix}") or given.take("transformer.sql.file")
-            found.append({"kind": "sql", "file": file or ""})
+        if name in ("SqlQueryBasedTransformer", "SqlFileBasedTransformer"):
+            option, key = ("query", "transformer.sql") if "Query" in name else ("file", "transformer.sql.file")
+            found.append({"kind": "sql", option: given.take(f"{key}{suffix}") or given.take(key) or ""})
+        if name == "SqlFileBasedTransformer":
             given.comment(f"{STREAMER}transformer.sql.file", "of several statements in the file, a query alone is run")
         elif name == "FlatteningTransformer":
             found.append({"kind": "flatten"})
-        elif name != "ChainedTransformer":
+        elif name not in ("SqlQueryBasedTransformer", "ChainedTransformer"):
             given.comment("--transformer-class", f"{name}: {_OWN_CLASSES}")
     return found
-
-
-def _variable(key: str) -> str:
-    return f"${{{key.upper().replace('.', '_').replace('-', '_')}}}"
-
-
-def _without_empty(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that are given; of needed ones, an empty text makes the job file incomplete, with an error."""
-    return {
-        key: value for key, value in options.items() if value or key in ("path", "servers", "topic", "url", "table")
-    }

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hoodie.errors import InvalidConfigError
 from hoodie.table import Table, create, exists
 from hoodie.table import open as open_table
 
-CREATE: tuple[str, ...] = (
-    "record_key",
-    "partition_by",
-    "ordering",
-    "type",
-    "index",
-    "name",
-    "table_version",
-    "merge_mode",
-    "key_generator",
-    "properties",
-)
+_OWN: Final = ("path", "schema", "storage_options", "spark", "exist_ok")
+CREATE: Final = tuple(name for name in inspect.signature(create).parameters if name not in _OWN)
 """The arguments of `hoodie.create` that a flow takes."""
 
 
@@ -77,3 +68,9 @@ class Target:
                 exist_ok=True,
             )
         return self.table
+
+
+def options_for(path: str, storage_options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options for a path in an object store; none for local paths, which have no options of stores."""
+    is_object = "://" in path and not path.startswith(("file:", "memory:"))
+    return dict(storage_options) if is_object else {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFileError
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
 from hoodie.ingest.json_on_spark import parsed, reads_alike
-from hoodie.ingest.json_types import JsonParser, TypesOfJson
+from hoodie.ingest.json_types import JsonParser, dotted, types_of_json
 from hoodie.ingest.source import Decoded
 from hoodie.table.sessions import is_spark, spark_room
 
@@ -29,7 +29,7 @@ _PARTS: Final = 16
 """Into so many parts a refused block is divided: more would parse good values less often, and single bad ones more."""
 _FEW: Final = 1024
 _ROW: Final = re.compile(r" in row (\d+)$")
-_SAMPLED_ROWS: Final = 1_000
+SAMPLED_ROWS: Final = 1_000
 _TEXT: Final = "_hoodie_text"
 _BAD: Final = pa.schema([(VALUE, pa.binary()), (POSITION, pa.string()), (_TEXT, pa.string())])
 """Columns of messages that are decoded again for their reasons."""
@@ -76,10 +76,7 @@ class JsonForm:
 
     def parse(self, values: pa.Array) -> Parsed:
         """Return the rows of binary values. Raises: ValueError if one of them does not fit the schema."""
-        rows = self.parser.parse(values)
-        is_null = pc.is_null(values)
-        reason = pc.if_else(pc.is_null(rows), pc.if_else(is_null, _NULL, _NO_OBJECT), pa.scalar(None, pa.string()))
-        return Parsed(rows, reason, pc.invert(is_null) if self.skips_null else _all_true(len(rows)))
+        return parsed_rows(self.parser.parse(values), values, skips_null=self.skips_null)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +84,19 @@ class TextForm:
     """UTF-8 text in each value: rows with the one column `value`."""
 
     skips_null: bool = False
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows."""
-        return pa.schema([(TEXT_COLUMN, pa.string())])
+    schema: pa.Schema = field(default=pa.schema([(TEXT_COLUMN, pa.string())]), init=False)
 
     def parse(self, values: pa.Array) -> Parsed:
         """Return the rows of binary values. Raises: ValueError if one of them is no UTF-8."""
         rows = pa.StructArray.from_arrays([values.cast(pa.string())], fields=list(self.schema))
-        is_null = pc.is_null(values)
-        reason = pc.if_else(is_null, _NULL, pa.scalar(None, pa.string()))
-        return Parsed(rows, reason, pc.invert(is_null) if self.skips_null else _all_true(len(rows)))
+        return parsed_rows(rows, values, skips_null=self.skips_null)
+
+
+def parsed_rows(rows: pa.StructArray, values: pa.Array, *, skips_null: bool) -> Parsed:
+    """Return the rows of values, with reasons where a value or its row is null."""
+    is_null = pc.is_null(values)
+    no_row = pc.if_else(pc.is_null(rows), _NO_OBJECT, pa.scalar(None, pa.string()))
+    return Parsed(rows, pc.if_else(is_null, _NULL, no_row), pc.invert(is_null) if skips_null else _all_true(len(rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +148,8 @@ def _explained(bad: Any, work: DecodedWith) -> Any:
 
 
 def infer_schema(values: pa.ChunkedArray) -> pa.Schema:
-    """Return a schema for JSON objects from the first 1,000 values; values that do not parse are left out.
-
-    Integers become int64, other numbers double; dates and times stay text; a column without a value becomes text.
-
-    Raises: SourceError if none of the values is a JSON object with a column.
-    """
-    return TypesOfJson().of(values.slice(0, _SAMPLED_ROWS).combine_chunks())
+    """Return a schema for JSON objects from the first 1,000 values, as `types_of_json`."""
+    return types_of_json(values.slice(0, SAMPLED_ROWS).combine_chunks())
 
 
 def _all_true(count: int) -> pa.Array:
@@ -232,7 +225,7 @@ def reason_of(error: Exception) -> str:
     text = str(error).removeprefix("JSON parse error: ")
     found = re.search(r"Column\(/v/\[\](.*?)\) changed from (\w+) to (\w+)", text)
     if found:
-        path = found[1].strip("/").replace("/", ".").replace(".[]", "[]")
+        path = dotted(found[1])
         return f"{f'column {path}' if path else 'value'}: expected {_an(found[2])}, found {_an(found[3])}"
     if "UTF8" in text:
         return "the value is not UTF-8 text"

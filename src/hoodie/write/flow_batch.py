@@ -92,6 +92,4 @@ class FlowBatch:
 
 def write_flow_batch(call: Call, data: Any, operation: str, batch: FlowBatch) -> WriteResult:
     """Write the batch. Raises: as the operation; BatchWrittenError; as `FlowBatch.check`."""
-    call = replace(call, guard=batch.refuse_other, late_entries=batch.entries)
-    batch.refuse_other(call.view())
-    return OPERATIONS[operation](call, data)
+    return OPERATIONS[operation](replace(call, guard=batch.refuse_other, late_entries=batch.entries), data)

@@ -327,7 +327,7 @@ def test_a_file_that_is_gone_is_an_error(folder: str) -> None:
         batch.read()
 
 
-def _leaving(folder: str, after: str) -> Files:
+def _leaving(folder: str, after: Any) -> Files:
     return Files(path=folder, after=after, archive="_done" if after == "archive" else None)
 
 

@@ -15,12 +15,12 @@ import hoodie
 from hoodie.commit.steps import Step
 from hoodie.errors import BadRowsError, HoodieError, InvalidConfigError, SourceError
 from hoodie.format.instants.ingest_checkpoint import KEYS
-from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
-from hoodie.ingest.bad_rows_policy import BadRowsPolicy
+from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, BadRowsPolicy, divided
 from hoodie.ingest.flow import Flow, Start
 from hoodie.ingest.source import Batch, Decoded, Request
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from hoodie.view.table_view import TableView
 from tests.support.archived import OFTEN, active_times
 from tests.support.flows import CREATE, Numbers, flow_into, numbers_of, rows_of_numbers
 from tests.support.steps import once_at
@@ -261,6 +261,36 @@ def test_a_preview_changes_nothing() -> None:
     assert "4 rows, 2 of them with new keys" in str(preview)
     assert store.list("", recursive=True) == before
     assert flow_into(store, Numbers(2)).preview() is None
+
+
+def test_the_table_of_bad_rows_has_the_options_of_its_store() -> None:
+    with pytest.raises(InvalidConfigError, match="aws_regoin"):
+        hoodie.ingest(Mixed(), Table(made()), bad_rows="s3://lake/bad", storage_options={"aws_regoin": "eu-west-1"})
+
+
+class Ordered:
+    """Batches of events in an order of their source."""
+
+    def plan(self, request: Request) -> Batch:
+        number = int(request.after or 0)
+        rows = rows_of_numbers(range(number, number + 2), id=pa.array(["k", "k"]), _order=pa.array([0, 1]))
+        return Batch(place=str(number + 1), read=lambda: Decoded(rows=rows, order=("_order",)))
+
+
+@pytest.mark.parametrize("options", [{}, {"name": "a", "is_named": True}, {"operation": "insert"}], ids=str)
+def test_a_batch_loads_the_table_once_before_its_write(options: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = flow_into(made(), Ordered(), **options)
+    flow.run_batch()
+    loads = []
+    load = TableView.load
+
+    def counted(*given: Any) -> TableView:
+        loads.append(given)
+        return load(*given)
+
+    monkeypatch.setattr(TableView, "load", counted)
+    assert flow.run_batch() is not None
+    assert len(loads) == 4  # by the flow, the checks of the write, its begin, and its commit
 
 
 def test_what_follows_a_commit_cannot_fail_it() -> None:

@@ -262,8 +262,8 @@ def test_a_write_that_completes_late_is_not_missed(version: int) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "all"}, "mode: expected latest or cdc"),
-        ({"restart": "yes"}, "restart: expected error or snapshot"),
+        ({"mode": "all"}, "mode: expected one of latest, cdc"),
+        ({"restart": "yes"}, "restart: expected one of error, snapshot"),
         ({"start": ""}, "start: expected snapshot"),
         ({"deletes": True}, 'expected mode = "cdc"'),
         ({"deletes": "x"}, "expected true or false"),

@@ -85,19 +85,20 @@ class CsvRows:
 
         def fit(start: int, end: int) -> pa.Table:
             part = batch.slice(start, end - start)
+
+            def row_of(place: int) -> int:
+                return self._number(done + start + place)
+
             columns = [
-                _fitted(part[child.name], child, lambda place: self._number(done + start + place))
+                fit_texts(_utf8(part[child.name], child.name, row_of), child.type, child.name, row_of)
                 for child in self.schema
             ]
             return pa.Table.from_arrays(columns, schema=self.schema)
 
-        if self._bad is None:
-            yield from fit(0, batch.num_rows).to_batches()
-            return
-        report = self._bad
-        yield from good_rows(
-            batch.num_rows, fit, lambda place, reason: report(self._number(done + place), reason, _line(batch, place))
-        )
+        def line_of(place: int) -> tuple[int, str]:
+            return self._number(done + place), _line(batch, place)
+
+        yield from good_rows(batch.num_rows, fit, self._bad, line_of)
 
     def _number(self, place: int) -> int:
         """Return the number of a row from 1, with the rows that pyarrow left out."""
@@ -110,13 +111,9 @@ class CsvRows:
 
     def _leave_out(self, row: Any) -> str:
         """Report a row with another number of fields than the header, once; pyarrow goes on without it."""
-        # pyarrow counts the header.
-        number = row.number - 1
+        number, reason = _ragged(row.number, row.expected_columns, row.actual_columns)
         if self._bad is not None and (not self._ragged or number > self._ragged[-1]):
             self._ragged.append(number)
-            reason = (
-                f"row {number}: expected {row.expected_columns} fields, as in the header, found {row.actual_columns}"
-            )
             self._bad(number, reason, row.text)
         return "skip"
 
@@ -138,12 +135,9 @@ class CsvRows:
                         done = seen
                 return
             except pa.ArrowInvalid as error:
-                ragged = _RAGGED.search(str(error))
-                if ragged is not None:
-                    row, expected, fields, text = ragged.groups()
-                    # pyarrow counts the header.
-                    where = f"row {int(row) - 1}: expected {expected} fields, as in the header, found {fields}"
-                    raise InvalidConfigError(f"{where}: {shortened(text)}") from error
+                if ragged := _RAGGED.search(str(error)):
+                    _, reason = _ragged(*map(int, ragged.groups()[:3]))
+                    raise InvalidConfigError(f"{reason}: {shortened(ragged[4])}") from error
                 if _TOO_LONG not in str(error) or block_bytes >= _BLOCK_BYTES_MAX:
                     raise
                 block_bytes *= _GROWTH
@@ -153,7 +147,7 @@ class CsvRows:
         read = pa_csv.ReadOptions(block_size=block_bytes, use_threads=False)
         is_strict = self._bad is None
         parse = pa_csv.ParseOptions(
-            newlines_in_values=True, invalid_row_handler=None if is_strict else lambda row: "skip"
+            newlines_in_values=True, invalid_row_handler=None if is_strict else lambda _row: "skip"
         )
         with pa_csv.open_csv(self._open_file(), read_options=read, parse_options=parse) as header:
             self._names = _names(header)
@@ -179,6 +173,11 @@ class CsvRows:
             raise InvalidConfigError(f"row {row}: a quote is not closed, so that the row has the rest of the file")
 
 
+def _ragged(number: int, expected: int, found: int) -> tuple[int, str]:
+    """Return the number of a row without the header, which pyarrow counts, and why the row cannot be used."""
+    return number - 1, f"row {number - 1}: expected {expected} fields, as in the header, found {found}"
+
+
 def _names(reader: pa_csv.CSVStreamingReader) -> list[str]:
     try:
         names: list[str] = reader.schema.names
@@ -198,10 +197,6 @@ def _line(batch: pa.RecordBatch, place: int) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow([field and field.decode(errors="replace") for field in fields])
     return line.getvalue()
-
-
-def _fitted(column: pa.Array, child: pa.Field, row_of: RowOf) -> pa.Array:
-    return fit_texts(_utf8(column, child.name, row_of), child.type, child.name, row_of)
 
 
 def _utf8(column: pa.Array, name: str, row_of: RowOf) -> pa.Array:

@@ -10,6 +10,7 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from posixpath import splitext
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -53,13 +54,14 @@ class InputOptions:
 class RowFile:
     """A file of rows. `name`: for messages. `kind`: the ending of its format, such as `.csv`. `ending`: of its name.
 
-    `open` opens the bytes as they are stored, and may be called several times.
+    `open` opens the bytes as they are stored, and may be called several times. `size_bytes`: 0 if it is not known.
     """
 
     name: str
     kind: str
     ending: str
     open: Callable[[], pa.NativeFile]
+    size_bytes: int = 0
 
     def unpacked(self) -> pa.NativeFile:
         """Open the bytes of the content, which are compressed if the name ends so."""
@@ -87,9 +89,8 @@ def endings(name: str) -> tuple[str, str]:
 
 
 def _ending(name: str) -> str:
-    file_name = name.rpartition("/")[2]
-    place = file_name.rfind(".")
-    return file_name[place:] if 0 < place < len(file_name) - 1 else ""
+    ending = splitext(name)[1]
+    return "" if ending == "." else ending
 
 
 def read_rows(file: RowFile, options: InputOptions, bad: BadLine | None = None) -> Rows:

@@ -13,32 +13,30 @@ BadLine = Callable[[int, str, str], None]
 
 
 def good_rows(
-    count: int, fit: Callable[[int, int], pa.Table], bad: Callable[[int, str], None]
+    count: int,
+    fit: Callable[[int, int], pa.Table],
+    bad: BadLine | None,
+    line_of: Callable[[int], tuple[int, str]],
 ) -> Iterator[pa.RecordBatch]:
     """Yield those of the rows `[0, count)` that fit, in order.
 
-    `fit` returns the rows `[start, end)`, or raises SchemaMismatchError; then the halves are tried. `bad` gets the
-    place of each row that does not fit, and the error.
+    `fit` returns the rows `[start, end)`, or raises SchemaMismatchError; then the halves are tried. `bad` gets each row
+    that does not fit, with its number and text, which `line_of` returns; None: the error is raised.
     """
-    parts = [*_fitting(0, count, fit, bad)]
-    if len(parts) == 1:
-        yield from parts[0].to_batches()
-    elif parts:
+    parts: list[pa.Table] = []
+    left = [(0, count)]
+    while left:
+        start, end = left.pop()
+        try:
+            parts.append(fit(start, end))
+        except SchemaMismatchError as error:
+            if bad is None:
+                raise
+            middle = (start + end) // 2
+            if end - start > 1:
+                left += [(middle, end), (start, middle)]
+            else:
+                number, text = line_of(start)
+                bad(number, str(error), text)
+    if parts:
         yield from pa.concat_tables(parts).combine_chunks().to_batches()
-
-
-def _fitting(
-    start: int, end: int, fit: Callable[[int, int], pa.Table], bad: Callable[[int, str], None]
-) -> Iterator[pa.Table]:
-    try:
-        found = fit(start, end)
-    except SchemaMismatchError as error:
-        if end - start <= 1:
-            bad(start, str(error))
-            return
-    else:
-        yield found
-        return
-    middle = (start + end) // 2
-    yield from _fitting(start, middle, fit, bad)
-    yield from _fitting(middle, end, fit, bad)

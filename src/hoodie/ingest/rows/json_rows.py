@@ -13,7 +13,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 
@@ -28,8 +28,14 @@ from hoodie.ingest.rows.good_rows import BadLine, good_rows
 _BATCH_BYTES = 1 << 22
 _FLOAT_WORDS = frozenset({"NaN", "Infinity", "-Infinity"})
 _Row = Mapping[str, Any]
-_Batch = tuple[list[int], list[_Row], list[bytes]]
-"""Numbers of lines, their rows, and the lines."""
+
+
+class _Line(NamedTuple):
+    """The number of a line, its row, and its text, if bad rows are reported."""
+
+    number: int
+    row: _Row
+    text: bytes
 
 
 class JsonRows:
@@ -47,9 +53,8 @@ class JsonRows:
     def __init__(self, file: BinaryIO, types: pa.Schema, *, ignores_others: bool, bad: BadLine | None = None) -> None:
         self._bad = bad
         self._batches = _batches(file, bad)
-        self._first: _Batch = next(self._batches, ([], [], []))
-        numbers, rows, _ = self._first
-        names = _names(rows)
+        self._first = next(self._batches, [])
+        names = _names(self._first)
         own = set(types.names)
         optional = own if ignores_others and names else {*META_FIELDS}
         known = [child for child in types if child.name in names or child.name not in optional]
@@ -57,84 +62,74 @@ class JsonRows:
         ignores_others = ignores_others and bool(known)
         self._ignores_others = ignores_others
         others = [] if ignores_others else [name for name in names if name not in own]
-        inferred = [_inferred([row.get(name) for row in rows], numbers, name) for name in others]
+        numbers = [line.number for line in self._first]
+        inferred = [_inferred([line.row.get(name) for line in self._first], numbers, name) for name in others]
         self.schema = pa.schema([*known, *map(pa.field, others, inferred)])
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, once."""
         for batch in itertools.chain([self._first], self._batches):
-            yield from self._fit(*batch)
+            yield from self._fit(batch)
 
     def use_types(self, types: pa.Schema) -> None:
         """Let the rows have these columns, before the first row is read; columns that lines lack are null."""
         self.schema = types
 
-    def _fit(self, numbers: list[int], rows: list[_Row], lines: list[bytes]) -> Iterator[pa.RecordBatch]:
-        def fit(start: int, end: int) -> pa.Table:
-            return self._fitted(numbers[start:end], rows[start:end])
+    def _fit(self, batch: list[_Line]) -> Iterator[pa.RecordBatch]:
+        def line_of(place: int) -> tuple[int, str]:
+            return batch[place].number, _text_of(batch[place].text)
 
-        if self._bad is None:
-            yield from fit(0, len(rows)).to_batches()
-            return
-        report = self._bad
-        yield from good_rows(
-            len(rows), fit, lambda place, reason: report(numbers[place], reason, _text_of(lines[place]))
-        )
+        yield from good_rows(len(batch), lambda start, end: self._fitted(batch[start:end]), self._bad, line_of)
 
-    def _fitted(self, numbers: list[int], rows: list[_Row]) -> pa.Table:
+    def _fitted(self, lines: list[_Line]) -> pa.Table:
         if not self._ignores_others:
-            self._check_names(numbers, rows)
+            self._check_names(lines)
         columns = [
             fit_values(
-                [row.get(child.name) for row in rows],
+                [line.row.get(child.name) for line in lines],
                 child.type,
                 child.name,
                 scalars=_fit_scalars,
-                row_of=numbers.__getitem__,
+                row_of=lambda place: lines[place].number,
             )
             for child in self.schema
         ]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def _check_names(self, numbers: Sequence[int], rows: Sequence[_Row]) -> None:
-        unknown = _names(rows).keys() - set(self.schema.names)
-        for number, row in zip(numbers, rows, strict=True) if unknown else ():
-            for name in row:
+    def _check_names(self, lines: Sequence[_Line]) -> None:
+        unknown = _names(lines).keys() - set(self.schema.names)
+        for line in lines if unknown else ():
+            for name in line.row:
                 if name in unknown:
                     raise SchemaMismatchError(
-                        f"column {name!r}, row {number}: neither the table nor the beginning of the file has this "
+                        f"column {name!r}, row {line.number}: neither the table nor the beginning of the file has this "
                         f"column ({', '.join(self.schema.names)}); drop it, or correct its name"
                     )
 
 
-def _names(rows: Iterable[_Row]) -> dict[str, None]:
-    return dict.fromkeys(itertools.chain.from_iterable(rows))
+def _names(lines: Iterable[_Line]) -> dict[str, None]:
+    return dict.fromkeys(itertools.chain.from_iterable(line.row for line in lines))
 
 
-def _batches(file: BinaryIO, bad: BadLine | None) -> Iterator[_Batch]:
-    numbers: list[int] = []
-    rows: list[_Row] = []
-    lines: list[bytes] = []
+def _batches(file: BinaryIO, bad: BadLine | None) -> Iterator[list[_Line]]:
+    batch: list[_Line] = []
     size = 0
-    for number, line in enumerate(file, 1):
-        line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-        if line.strip():
+    for number, text in enumerate(file, 1):
+        text = text.removeprefix(codecs.BOM_UTF8) if number == 1 else text
+        if text.strip():
             try:
-                rows.append(_parsed(line, number))
+                batch.append(_Line(number, _parsed(text, number), b"" if bad is None else text))
             except InvalidConfigError as error:
                 if bad is None:
                     raise
-                bad(number, str(error), _text_of(line))
+                bad(number, str(error), _text_of(text))
                 continue
-            numbers.append(number)
-            if bad is not None:
-                lines.append(line)
-        size += len(line)
-        if size >= _BATCH_BYTES and rows:
-            yield numbers, rows, lines
-            numbers, rows, lines, size = [], [], [], 0
-    if rows:
-        yield numbers, rows, lines
+        size += len(text)
+        if size >= _BATCH_BYTES and batch:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _text_of(line: bytes) -> str:
@@ -256,7 +251,9 @@ def _inferred(values: Sequence[Any], rows: Sequence[int], path: str) -> pa.DataT
         repeated = [row for value, row in found for _ in value]
         return pa.list_(_inferred(list(itertools.chain.from_iterable(present)), repeated, f"{path}.{LIST_ITEM}"))
     if kinds == {dict}:
-        children = {name: [one.get(name) for one in present] for name in _names(present)}
+        children = {
+            name: [one.get(name) for one in present] for name in dict.fromkeys(itertools.chain.from_iterable(present))
+        }
         return pa.struct([(name, _inferred(child, rows, f"{path}.{name}")) for name, child in children.items()])
     value, row = next((value, row) for value, row in found if type(value) is not type(present[0]))
     raise SchemaMismatchError(

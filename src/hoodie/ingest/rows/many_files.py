@@ -26,14 +26,6 @@ _BAD_SCHEMA: Final = pa.schema([("reason", pa.string()), ("position", pa.string(
 
 
 @dataclass(frozen=True, slots=True)
-class SizedFile:
-    """A file of rows and its size."""
-
-    rows: RowFile
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class GatheredBadRows:
     """Bad rows that are gathered while the good rows are read; all are known once that read is over.
 
@@ -48,11 +40,11 @@ class GatheredBadRows:
 
     def rows(self, limit: int | None = None) -> pa.Table:
         """Return them, at most `limit`, with the text columns reason, position and value."""
-        columns = zip(*self.found[:limit], strict=True) if self.found[:limit] else ([], [], [])
-        return pa.table([pa.array(column, pa.string()) for column in columns], schema=_BAD_SCHEMA)
+        rows = [dict(zip(_BAD_SCHEMA.names, row, strict=True)) for row in self.found[:limit]]
+        return pa.Table.from_pylist(rows, schema=_BAD_SCHEMA)
 
 
-def read_files(files: Sequence[SizedFile], options: InputOptions) -> Decoded:
+def read_files(files: Sequence[RowFile], options: InputOptions) -> Decoded:
     """Return the rows of files of one format as a stream, in the order of the files.
 
     The stream has the columns of all files; a column that a file lacks is null in its rows. JSON lines have all columns
@@ -70,7 +62,7 @@ def read_files(files: Sequence[SizedFile], options: InputOptions) -> Decoded:
     return Decoded(rows=reader_of(schema, reading.batches(schema)), bad=reading.bad)
 
 
-def columns_of(files: Sequence[SizedFile], options: InputOptions) -> pa.Schema:
+def columns_of(files: Sequence[RowFile], options: InputOptions) -> pa.Schema:
     """Return the columns of all files, from their beginnings. Raises: as `read_files`."""
     with _as_source_error():
         return _Reading(files, options, keeps=False).begin()
@@ -78,7 +70,7 @@ def columns_of(files: Sequence[SizedFile], options: InputOptions) -> pa.Schema:
 
 @dataclass(slots=True)
 class _Reading:
-    files: Sequence[SizedFile]
+    files: Sequence[RowFile]
     options: InputOptions
     keeps: bool = True
     bad: GatheredBadRows = field(default_factory=GatheredBadRows)
@@ -86,27 +78,33 @@ class _Reading:
 
     def begin(self) -> pa.Schema:
         """Read the beginning of each file, keep some of them, and return the columns of all files."""
-        columns = _Columns(self.options.types)
+        found: dict[str, tuple[pa.Field, str]] = {}
+        """The columns by name, each with a file that has its type."""
         kept_bytes = 0
         for number, file in enumerate(self.files):
             kept_bytes += min(file.size_bytes, _BEGINNING_BYTES)
             is_small = kept_bytes <= _KEPT_BYTES_MAX and number < _KEPT_FILES_MAX
             is_kept = self.keeps and (is_small or len(self.files) == 1)
-            rows = self._open(file.rows, self.options.types, reports=is_kept)
+            rows = self._open(file, self.options.types, reports=is_kept)
             if is_kept:
                 self.kept[number] = rows
-            columns.add(plain_schema(rows.schema).remove_metadata(), file.rows.name)
-        return columns.schema()
+            for child in plain_schema(rows.schema):
+                known = found.get(child.name)
+                merged = child if known is None else _merged(known, child, file.name)
+                is_from = file.name if known is None or merged.type != known[0].type else known[1]
+                found[child.name] = (merged, is_from)
+        own = [name for name in self.options.types.names if name in found]
+        return pa.schema([pa.field(name, found[name][0].type) for name in dict.fromkeys((*own, *found))])
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with _as_source_error():
             for number, file in enumerate(self.files):
                 rows = self.kept.pop(number, None)
                 if rows is None:
-                    rows = self._open(file.rows, schema, reports=True)
+                    rows = self._open(file, schema, reports=True)
                 elif isinstance(rows, CsvRows | JsonRows):
                     rows.use_types(schema)
-                with _named(file.rows):
+                with _named(file):
                     for batch in rows:
                         yield _aligned(batch, schema)
 
@@ -117,26 +115,6 @@ class _Reading:
 
         with _named(file):
             return read_rows(file, replace(self.options, types=types), report)
-
-
-@dataclass(slots=True)
-class _Columns:
-    """The columns of several files: each name, its type, and the file that has the type."""
-
-    types: pa.Schema
-    found: dict[str, tuple[pa.Field, str]] = field(default_factory=dict)
-
-    def add(self, schema: pa.Schema, name: str) -> None:
-        for child in schema:
-            known = self.found.get(child.name)
-            merged = child if known is None else _merged(known, child, name)
-            is_from = name if known is None or merged.type != known[0].type else known[1]
-            self.found[child.name] = (merged.with_nullable(True), is_from)
-
-    def schema(self) -> pa.Schema:
-        own = {name: None for name in self.types.names if name in self.found}
-        others = [name for name in self.found if name not in own]
-        return pa.schema([self.found[name][0].remove_metadata() for name in (*own, *others)])
 
 
 def _merged(known: tuple[pa.Field, str], child: pa.Field, name: str) -> pa.Field:

@@ -16,7 +16,8 @@ import pyarrow as pa
 from hoodie.errors import SourceError, UnsupportedError
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
 from hoodie.ingest.rows.files import InputOptions, RowFile
-from hoodie.ingest.rows.many_files import SizedFile, columns_of
+from hoodie.ingest.rows.many_files import columns_of
+from hoodie.records.sql.quoting import quoted
 from hoodie.table.sessions import spark_room
 
 _THREADS: Final = 8
@@ -34,16 +35,19 @@ _TEXTS: Final = {
 class SparkRead:
     """Files of one format, and how Spark reads them.
 
-    `uris`: the files as Spark names them, in the order of `files`. `options`: of Spark's reader. `rules`: types of
-    columns of JSON and CSV; with `ignores_others`, other columns are not read.
+    The names of the files are URIs. `options`: of Spark's reader. `rules`: types of columns of JSON and CSV; with
+    `ignores_others`, other columns are not read.
     """
 
     session: Any
     format: str
-    files: Sequence[SizedFile]
-    uris: Sequence[str]
+    files: Sequence[RowFile]
     options: Mapping[str, str]
     rules: InputOptions
+
+    @property
+    def _uris(self) -> list[str]:
+        return [file.name for file in self.files]
 
     def rows(self) -> Any:
         """Return a DataFrame, or `Decoded` for JSON and CSV. Nothing but schemas and headers is read before an action.
@@ -65,29 +69,29 @@ class SparkRead:
                 reader = reader.schema(self._struct(columns_of(self.files, self.rules)))
         else:
             reader = reader.option("mergeSchema", "true")
-        return self._load(reader, self.uris)
+        return self._load(reader, self._uris)
 
     def _json(self) -> Any:
         known = self.rules.types
         own = {*known.names}
         struct = self._struct(known) if own else None
         if struct is None or not self.rules.ignores_others:
-            found = self._load(self._reader(), self.uris).schema
+            found = self._load(self._reader(), self._uris).schema
             for child in found.fields:
                 if child.name != VALUE and child.name not in own:
                     struct = (struct or type(found)()).add(child)
         if struct is None:
-            where = ", ".join(file.rows.name for file in self.files[:3])
+            where = ", ".join(self._uris[:3])
             raise SourceError(f"{where}: expected JSON lines, found no line with a JSON object; check the format")
         names = [child.name for child in struct.fields]
-        return self._with_reason(self._load(self._reader().schema(struct.add(VALUE, "string")), self.uris), names)
+        return self._with_reason(self._load(self._reader().schema(struct.add(VALUE, "string")), self._uris), names)
 
     def _csv(self) -> Any:
         if self._option("header", "true").lower() != "true":
-            return self._csv_group(self.uris, None)
-        headers = self._each(lambda file: _header(file.rows, self._option("sep", self._option("delimiter", ","))))
+            return self._csv_group(self._uris, None)
+        headers = self._each(lambda file: _header(file, self._option("sep", self._option("delimiter", ","))))
         groups: dict[tuple[str, ...], list[str]] = {}
-        for header, uri in zip(headers, self.uris, strict=True):
+        for header, uri in zip(headers, self._uris, strict=True):
             groups.setdefault(header, []).append(uri)
         frames = [self._csv_group(uris, header) for header, uris in groups.items()]
         types: dict[str, tuple[str, str]] = {}
@@ -104,33 +108,29 @@ class SparkRead:
     def _csv_group(self, uris: Sequence[str], header: tuple[str, ...] | None) -> Any:
         """Read files of one header: Spark finds columns by their place."""
         known = self.rules.types
-        names = [] if header is None else [*header]
-        if header is None and known.names:
-            struct = self._struct(known)
-        elif header is not None and set(header) <= set(known.names):
-            struct = self._struct(pa.schema([known.field(name) for name in header]))
+        names = known.names if header is None else [*header]
+        if known.names and set(names) <= set(known.names):
+            struct = self._struct(pa.schema([known.field(name) for name in names]))
         else:
-            reader = self._reader().option("inferSchema", str(not (known.names and self.rules.ignores_others)).lower())
-            found = self._load(reader, uris).schema
-            names = names or [child.name for child in found.fields]
-            own = {child.name: child for child in self._struct(known).fields} if known.names else {}
+            infers = not (known.names and self.rules.ignores_others)
+            found = self._load(self._reader().option("inferSchema", str(infers).lower()), uris).schema
+            own = {child.name: child.dataType for child in self._struct(known).fields} if known.names else {}
             struct = type(found)()
-            for name, child in zip(names, found.fields, strict=True):
-                struct.add(name, own[name].dataType if name in own else child.dataType)
-        names = [child.name for child in struct.fields]
+            for name, child in zip(names or found.names, found.fields, strict=True):
+                struct.add(name, own.get(name, child.dataType))
+        names = list(struct.names)
         frame = self._with_reason(self._load(self._reader().schema(struct.add(VALUE, "string")), uris), names)
-        types = {*known.names}
-        others = [name for name in names if name not in types]
-        return frame.drop(*others) if types and self.rules.ignores_others else frame
+        others = {*names} - {*known.names}
+        return frame.drop(*others) if known.names and self.rules.ignores_others else frame
 
     def _with_reason(self, frame: Any, names: Sequence[str]) -> Any:
         # The reason depends on all columns: Spark parses the columns that a query reads, and finds bad values in those.
-        columns = ", ".join(f"`{name.replace('`', '``')}`" for name in names)
+        columns = ", ".join(map(quoted, names))
         reason = (
-            f"CASE WHEN `{VALUE}` IS NULL THEN NULL WHEN length(to_json(struct({columns}))) < 0 THEN '' "
-            f"ELSE '{_TEXTS[self.format]}' END AS `{REASON}`"
+            f"CASE WHEN {VALUE} IS NULL THEN NULL WHEN length(to_json(struct({columns}))) < 0 THEN '' "
+            f"ELSE '{_TEXTS[self.format]}' END AS {REASON}"
         )
-        return frame.selectExpr("*", reason, f"_metadata.file_path AS `{POSITION}`")
+        return frame.selectExpr("*", reason, f"_metadata.file_path AS {POSITION}")
 
     def _reader(self) -> Any:
         reader = self.session.read.format(self.format)
@@ -157,7 +157,7 @@ class SparkRead:
             frame.schema  # noqa: B018
             return frame
 
-    def _each(self, function: Callable[[SizedFile], Any]) -> list[Any]:
+    def _each(self, function: Callable[[RowFile], Any]) -> list[Any]:
         with ThreadPoolExecutor(_THREADS) as threads:
             return list(threads.map(function, self.files))
 
@@ -178,7 +178,7 @@ class SparkRead:
                 # Names the files, if their columns conflict.
                 columns_of(self.files, self.rules)
             raise SourceError(
-                f"Spark cannot read {len(self.uris)} {self.format} files ({self.uris[0]}, …): {text}"
+                f"Spark cannot read {len(self._uris)} {self.format} files ({self._uris[0]}, …): {text}"
             ) from error
 
 

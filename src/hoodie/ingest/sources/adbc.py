@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.format.schema.plain_types import plain_array
+from hoodie.ingest.code import library
 from hoodie.ingest.source import Batch, Request
-from hoodie.ingest.sources.dialects import (
-    POSTGRESQL,
-    SQLITE,
-    Dialect,
-    Kind,
-    PostgresColumn,
-    dialect_of,
-    postgres_list,
-)
-from hoodie.ingest.sources.incremental import NullNote, Selection, plan_batch
-from hoodie.ingest.sources.secrets import cause, masked, secrets_of
+from hoodie.ingest.sources.dialects import POSTGRESQL, SQLITE, Dialect, Kind, PostgresColumn, dialect_of, postgres_list
+from hoodie.ingest.sources.incremental import Selection, plan_batch
+from hoodie.ingest.sources.secrets import masked, secrets_of, unreadable
+from hoodie.records.sql.quoting import quoted
 from hoodie.table.sessions import spark_room
 
 _TYPE: Final = b"POSTGRESQL:type"
@@ -36,7 +32,7 @@ _SQLITE_KINDS: Final = {"integer": Kind.INTEGER, "real": Kind.FLOAT, "text": Kin
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adbc:
+class Adbc(Selection):
     """Rows of a table or query of PostgreSQL or SQLite, read by this process: in full, or by an incremental column.
 
     `uri`: `postgresql://user@host/database` (libpq's; a password is best left to PGPASSWORD or a password file), or
@@ -51,19 +47,11 @@ class Adbc:
     first 65,536 rows decide, and declared types if these are null. Columns of declared decimals are doubles.
     """
 
-    uri: str = field(repr=False)
-    table: str | None = None
-    query: str | None = None
-    column: str | None = None
-    lag_seconds: float | None = None
-    nulls: str = "note"
-    counts_lag: bool = False
-    _noted: NullNote = field(default_factory=NullNote, init=False, repr=False, compare=False)
+    uri: str
     _driver: _Driver = field(default_factory=lambda: _Driver(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the options. Raises: InvalidConfigError."""
-        Selection.of(self)
+        super().__post_init__()
         if not self.uri.strip() or self.uri.startswith("jdbc:") or self._dialect not in (POSTGRESQL, SQLITE):
             raise InvalidConfigError(
                 "uri: expected postgresql://user@host/database or the path of an SQLite file, found "
@@ -72,7 +60,7 @@ class Adbc:
 
     def __repr__(self) -> str:
         """Return the URI, without passwords, and what is read."""
-        return f"Adbc({masked(self.uri, secrets_of(self.uri))}, {self._selection.name})"
+        return f"Adbc({masked(self.uri, secrets_of(self.uri))}, {self.name})"
 
     def plan(self, request: Request) -> Batch | None:
         """Return the next batch; None if there is nothing new.
@@ -84,36 +72,35 @@ class Adbc:
             selected = database.select_list()
 
             def read(where: str | None) -> Any:
-                return self._read(selected, where, request)
+                batches = self._batches(self.rows(selected, where), request.schema)
+                # The first element is the schema; from then on the generator closes the connection when it is dropped.
+                reader = pa.RecordBatchReader.from_batches(next(batches), batches)
+                return reader if request.spark is None else _frame(request.spark, reader.read_all())
 
-            return plan_batch(database, self._selection, request, read, self._noted)
-
-    def _read(self, selected: str, where: str | None, request: Request) -> Any:
-        condition = "" if where is None else f" WHERE {where}"
-        sql = f"SELECT {selected} FROM {self._selection.relation}{condition}"
-        batches = self._batches(sql, request.schema)
-        # The first element is the schema; from then on the generator closes the connection when it is dropped.
-        reader = pa.RecordBatchReader.from_batches(next(batches), batches)
-        if request.spark is None:
-            return reader
-        return _frame(request.spark, reader.read_all())
+            return plan_batch(database, self, request, read)
 
     def _batches(self, sql: str, given: pa.Schema | None) -> Iterator[Any]:
         """Yield the schema, then the batches. The type is a generator's of both."""
-        with self._connected() as connection:
+        limits = {"adbc.sqlite.query.batch_rows": _ROWS_OF_SQLITE} if self._dialect is SQLITE else {}
+        with self._connected() as connection, connection.cursor(adbc_stmt_kwargs=limits) as cursor:
             database = _AdbcDatabase(self, connection, self._dialect)
-            with database.reading(sql) as reader:
+            cursor.execute(sql)
+            with cursor.fetch_record_batch() as reader:
                 first = next(reader, None)
                 schema = database.schema(reader.schema, first, given)
                 yield schema
-                while first is not None:
-                    yield database.typed(first, schema)
-                    first = next(reader, None)
+                for batch in itertools.chain([] if first is None else [first], reader):
+                    # Types that Arrow lacks have a type of their own in the driver.
+                    columns = [
+                        plain_array(one).cast(kind) for one, kind in zip(batch.columns, schema.types, strict=True)
+                    ]
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
         """Yield a connection. Errors of the driver become SourceError without passwords."""
-        driver = _module(self._dialect)
+        name = f"adbc_driver_{self._dialect.name}"
+        driver = library(f"{name}.dbapi", f"adbc: {name} is not installed: pip install 'hoodie[databases]'")
         uri = self.uri if self._dialect is POSTGRESQL else _sqlite_uri(self.uri)
         try:
             with self._driver.connection(driver, uri) as connection:
@@ -123,20 +110,14 @@ class Adbc:
                         cursor.fetchall()
                 yield connection
         except (driver.Error, pa.ArrowException, OSError) as error:
-            secrets = secrets_of(self.uri)
-            where = f"{self._selection.name} of {masked(self.uri, secrets)}"
+            remedies = {"failed to open": "SQLite's file must exist"}
             # The chained error would repeat what the message masks.
-            remedy = "; SQLite's file must exist" if "failed to open" in str(error) else ""
-            raise SourceError(f"{where}: the database cannot be read: {cause(error, secrets)}{remedy}") from None
+            raise unreadable(error, self.name, self.uri, secrets_of(self.uri), remedies) from None
 
     @property
     def _dialect(self) -> Dialect:
         has_scheme = re.match(r"[a-z][a-z0-9+.]+://", self.uri) is not None
         return dialect_of(self.uri) if has_scheme else SQLITE
-
-    @property
-    def _selection(self) -> Selection:
-        return Selection.of(self)
 
 
 @dataclass(eq=False)
@@ -165,34 +146,27 @@ class _AdbcDatabase:
     dialect: Dialect
 
     def columns(self) -> Sequence[str]:
-        return list(self._found().names)
+        return list(self._found.names)
 
     def kind(self, column: str) -> Kind | None:
         if self.dialect is SQLITE:
             return self._kind_of_values(column)
-        kind = next(found.kind for found in map(_postgres_column, self._found()) if found.name == column)
-        if kind is None:
-            raise UnsupportedError(
-                f"{self.source._selection.name}, column {column}: expected a number, date, timestamp or text; cast it "
-                "in query"
-            )
-        return kind
+        return next(found.kind for found in map(_postgres_column, self._found) if found.name == column)
 
     def value(self, sql: str) -> str | None:
-        (found,) = self._row(sql)
+        ((found,),) = self._rows(sql)
         return None if found is None else found if isinstance(found, str) else repr(found)
 
     def select_list(self) -> str:
         """Return the select list of batches: casts of types that Arrow lacks, or that vary between rows."""
         if self.dialect is POSTGRESQL:
-            return postgres_list([_postgres_column(found) for found in self._found()])
-        decimals = {name for name, declared in self._declared().items() if _is_decimal(declared)}
-        quoted = [(self.dialect.quoted(name), name in decimals) for name in self.columns()]
+            return postgres_list([_postgres_column(found) for found in self._found])
+        decimals = {name for name, declared in self._declared().items() if re.match("(?!.*INT)(DEC|NUM)", declared)}
         if not decimals:
             return "*"
         # A cast of texts would make zeros of them.
         case = "CASE typeof({0}) WHEN 'integer' THEN CAST({0} AS REAL) ELSE {0} END AS {0}"
-        return ", ".join(case.format(name) if is_decimal else name for name, is_decimal in quoted)
+        return ", ".join((case if name in decimals else "{0}").format(SQLITE.quoted(name)) for name in self.columns())
 
     def schema(self, found: pa.Schema, first: pa.RecordBatch | None, given: pa.Schema | None) -> pa.Schema:
         """Return the schema of the batches, where `first` is the first one as the driver has it."""
@@ -208,38 +182,22 @@ class _AdbcDatabase:
             fields.append(pa.field(one.name, kind))
         return pa.schema(fields)
 
-    def typed(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-        """Return a batch of the driver with the types of the schema."""
-        columns = []
-        for found, wanted in zip(batch.columns, schema, strict=True):
-            plain = found.storage if isinstance(found.type, pa.BaseExtensionType) else found
-            columns.append(plain if plain.type == wanted.type else plain.cast(wanted.type))
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    @contextmanager
-    def reading(self, sql: str) -> Iterator[Any]:
-        """Yield a reader of record batches of a query."""
-        limits = {"adbc.sqlite.query.batch_rows": _ROWS_OF_SQLITE} if self.dialect is SQLITE else {}
-        with self.connection.cursor(adbc_stmt_kwargs=limits) as cursor:
-            cursor.execute(sql)
-            with cursor.fetch_record_batch() as reader:
-                yield _Reader(reader)
-
-    def _row(self, sql: str) -> tuple[Any, ...]:
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:
             cursor.execute(sql)
-            return tuple(cursor.fetchone())
+            return list(cursor.fetchall())
 
+    @cached_property
     def _found(self) -> pa.Schema:
         with self.connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {self.source._selection.relation} LIMIT 0")
+            cursor.execute(f"SELECT * FROM {self.source.relation} LIMIT 0")
             with cursor.fetch_record_batch() as reader:
                 return reader.schema
 
     def _kind_of_values(self, column: str) -> Kind | None:
         """Return the kind of SQLite's values, which may differ from row to row: texts are above all numbers."""
-        name, relation = self.dialect.quoted(column), self.source._selection.relation
-        least, greatest = self._row(
+        name, relation = self.dialect.quoted(column), self.source.relation
+        ((least, greatest),) = self._rows(
             f"SELECT (SELECT typeof(MIN({name})) FROM {relation}), (SELECT typeof(MAX({name})) FROM {relation})"
         )
         if least == greatest == "null":
@@ -247,7 +205,7 @@ class _AdbcDatabase:
         kinds = {_SQLITE_KINDS.get(least), _SQLITE_KINDS.get(greatest)}
         if None in kinds or (len(kinds) > 1 and Kind.TEXT in kinds):
             raise UnsupportedError(
-                f"{self.source._selection.name}, column {column}: expected numbers or texts, found {least} and "
+                f"{self.source.name}, column {column}: expected numbers or texts, found {least} and "
                 f"{greatest}; cast it in query"
             )
         return Kind.FLOAT if Kind.FLOAT in kinds else kinds.pop()
@@ -258,42 +216,16 @@ class _AdbcDatabase:
         if table is None:
             return {}
         schema, _, name = re.sub(r'["`\[\]]', "", table).rpartition(".")
-        arguments = ", ".join("'" + part.replace("'", "''") + "'" for part in (name, schema or "main"))
-        with self.connection.cursor() as cursor:
-            cursor.execute(f"SELECT name, type FROM pragma_table_info({arguments})")
-            return {name: (declared or "").upper() for name, declared in cursor.fetchall()}
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Batches of a driver's reader, one at a time."""
-
-    reader: pa.RecordBatchReader
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.reader.schema
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        return self.reader.read_next_batch()
-
-
-def _module(dialect: Dialect) -> Any:
-    name = f"adbc_driver_{dialect.name}"
-    try:
-        return import_module(f"{name}.dbapi")
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(f"adbc: {name} is not installed: pip install 'hoodie[databases]'") from error
+        arguments = ", ".join(map(SQLITE.literals[Kind.TEXT], (name, schema or "main")))
+        found = self._rows(f"SELECT name, type FROM pragma_table_info({arguments})")
+        return {name: (declared or "").upper() for name, declared in found}
 
 
 def _frame(session: Any, table: pa.Table) -> Any:
     """Return a table as a DataFrame. Spark takes timestamps without time zone for instants, so they travel as texts."""
     names = []
     for place, one in enumerate(table.schema):
-        name = f"`{one.name.replace('`', '``')}`"
+        name = quoted(one.name)
         if pa.types.is_timestamp(one.type) and one.type.tz is None:
             table = table.set_column(place, one.name, table.column(place).cast(pa.string()))
             name = f"CAST({name} AS TIMESTAMP_NTZ) AS {name}"
@@ -328,10 +260,6 @@ def _arrow_type(found: pa.Field) -> pa.DataType:
         precision, scale = column.digits
         return pa.decimal128(min(precision, 38), scale)
     return found.type.storage_type if isinstance(found.type, pa.BaseExtensionType) else found.type
-
-
-def _is_decimal(declared: str) -> bool:
-    return "INT" not in declared and re.match("DEC|NUM", declared) is not None
 
 
 def _declared_type(declared: str | None, found: pa.DataType) -> pa.DataType:

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     TIMESTAMP = "a timestamp without time zone"
     INSTANT = "a timestamp with time zone"
     TEXT = "a text"
+    OTHER = "values of another type"
 
 
 _TIMES: Final = (Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT)
@@ -107,19 +108,11 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _mysql_text(value: str) -> str:
-    return _text(value.replace("\\", "\\\\"))
-
-
-def _number(value: str) -> str:
-    return value
-
-
 def _float(value: str) -> str:
     return value if "e" in value.lower() else f"{value}E0"
 
 
-_NUMBERS: Final = {Kind.INTEGER: _number, Kind.DECIMAL: _number, Kind.FLOAT: _float}
+_NUMBERS: Final[Mapping[Kind, Callable[[str], str]]] = {Kind.INTEGER: str, Kind.DECIMAL: str, Kind.FLOAT: _float}
 # JDBC's escapes: each driver translates them.
 _JDBC_TIMES: Final = {
     Kind.DATE: lambda value: f"{{d '{value}'}}",
@@ -128,7 +121,7 @@ _JDBC_TIMES: Final = {
 
 POSTGRESQL: Final = Dialect(
     name="postgresql",
-    literals=dict.fromkeys(Kind, _text),
+    literals={kind: _text for kind in Kind if kind is not Kind.OTHER},
     # Orders of locales change with the system's library, and may hold different texts for equal.
     text_order=' COLLATE "C"',
     exact_text="CAST({value} AS text)",
@@ -151,7 +144,7 @@ MYSQL: Final = Dialect(
     name="mysql",
     quote="`",
     first="LIMIT {rows}",
-    literals={**_NUMBERS, **_JDBC_TIMES, Kind.TEXT: _mysql_text},
+    literals={**_NUMBERS, **_JDBC_TIMES, Kind.TEXT: lambda value: _text(value.replace("\\", "\\\\"))},
     clock={
         Kind.DATE: "DATE(LOCALTIMESTAMP(6) - INTERVAL {seconds} SECOND)",
         Kind.TIMESTAMP: "(LOCALTIMESTAMP(6) - INTERVAL {seconds} SECOND)",
@@ -176,8 +169,8 @@ _KEPT: Final = {
     "date": Kind.DATE,
     "timestamp": Kind.TIMESTAMP,
     "timestamptz": Kind.INSTANT,
-    "bool": None,
-    "bytea": None,
+    "bool": Kind.OTHER,
+    "bytea": Kind.OTHER,
 }
 _PLAIN_ITEMS: Final = frozenset(_KEPT) - {"numeric", "bytea", "name"}
 
@@ -191,9 +184,9 @@ class PostgresColumn:
     digits: tuple[int, int] | None = None
 
     @property
-    def kind(self) -> Kind | None:
-        """The kind of the values; None if the column cannot be an incremental column."""
-        return _KEPT.get(self.type)
+    def kind(self) -> Kind:
+        """The kind of the values."""
+        return _KEPT.get(self.type, Kind.OTHER)
 
     @property
     def as_text(self) -> bool:
@@ -205,10 +198,15 @@ class PostgresColumn:
             return self.digits is None or not 0 <= self.digits[1] <= 38
         return self.type not in _KEPT and self.type.removeprefix("_") not in _PLAIN_ITEMS
 
+    @property
+    def selected(self) -> str:
+        """The column in a select list."""
+        name = POSTGRESQL.quoted(self.name)
+        return f"CAST({name} AS text) AS {name}" if self.as_text else name
+
 
 def postgres_list(columns: list[PostgresColumn]) -> str:
     """Return the select list that returns each column in a type that Spark and Arrow have."""
     if not any(column.as_text for column in columns):
         return "*"
-    names = [(POSTGRESQL.quoted(column.name), column.as_text) for column in columns]
-    return ", ".join(f"CAST({name} AS text) AS {name}" if as_text else name for name, as_text in names)
+    return ", ".join(column.selected for column in columns)

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
+from hoodie.ingest.options import check_types, require, text_of
 from hoodie.ingest.rows.files import InputOptions, RowFile, endings
-from hoodie.ingest.rows.many_files import SizedFile, read_files
+from hoodie.ingest.rows.many_files import read_files
 from hoodie.ingest.rows.spark_files import SparkRead
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.taken_files import FileList, Removal, is_hidden, lists_in, write_list
@@ -30,8 +31,6 @@ _ENDINGS: Final = {
     ".avro": "avro",
     ".orc": "orc",
 }
-_FORMATS: Final = tuple(dict.fromkeys(_ENDINGS.values()))
-_AFTER: Final = ("leave", "archive", "delete")
 _OWN_OPTIONS: Final = frozenset({"mode", "columnnameofcorruptrecord"})
 _PLACE: Final = re.compile(r"-?\d{1,19}")
 _SHOWN: Final = 3
@@ -76,40 +75,24 @@ class Files:
 
     path: str
     pattern: str | None = None
-    format: str | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    format: Literal["parquet", "json", "csv", "avro", "orc"] | None = None
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     recursive: bool = True
     lag_seconds: float = 1.0
     bytes_max: int | None = None
-    after: str = "leave"
+    after: Literal["leave", "archive", "delete"] = "leave"
     archive: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     null_texts: Sequence[str] = ()
     new_columns: bool = True
 
     def __post_init__(self) -> None:
-        """Check the options."""
-        _expect("path", self.path, "a path or URI", isinstance(self.path, str) and bool(self.path))
-        _expect("format", self.format, f"one of {', '.join(_FORMATS)}", self.format in (None, *_FORMATS))
-        _expect("after", self.after, f"one of {', '.join(_AFTER)}", self.after in _AFTER)
-        _expect(
-            "pattern", self.pattern, "a glob of file names, such as *.csv", self.pattern is None or bool(self.pattern)
-        )
-        _expect(
-            "lag_seconds",
-            self.lag_seconds,
-            "seconds, 0 or more",
-            _is_number(self.lag_seconds) and self.lag_seconds >= 0,
-        )
-        is_size = self.bytes_max is None or (type(self.bytes_max) is int and self.bytes_max > 0)
-        _expect("bytes_max", self.bytes_max, "a number of bytes, 1 or more", is_size)
-        texts = self.null_texts
-        _expect(
-            "null_texts",
-            texts,
-            "a list of texts",
-            not isinstance(texts, str) and all(isinstance(t, str) for t in texts),
-        )
+        check_types(self)
+        require(bool(self.path), "path", "a path or URI", self.path)
+        require(self.pattern != "", "pattern", "a glob of file names, such as *.csv", self.pattern)
+        require(self.lag_seconds >= 0, "lag_seconds", "seconds, 0 or more", self.lag_seconds)
+        is_size = self.bytes_max is None or self.bytes_max > 0
+        require(is_size, "bytes_max", "a number of bytes, 1 or more", self.bytes_max)
         own = sorted(name for name in self.options if name.lower() in _OWN_OPTIONS)
         if own:
             raise InvalidConfigError(
@@ -142,20 +125,17 @@ class Files:
             )
         # Before the listing: a file that appears while it runs may be older than files that it returns.
         now_ms = time.time() * 1000
-        listing = _Listing(store, store.list("", recursive=self.recursive), now_ms)
-        return self._new(listing, place, request) if self.after == "leave" else self._taken(listing, place, request)
+        listed = store.list("", recursive=self.recursive)
+        if self.after != "leave":
+            return self._taken(store, listed, place, now_ms, request)
+        newer = [info for info in listed if place is None or info.modified_ms > place]
+        choice = self._choice(self._wanted(newer), request.limit, now_ms)
+        return self._batch(store, choice, choice.files[-1].modified_ms, request) if choice.read else None
 
-    def _new(self, listing: _Listing, place: int | None, request: Request) -> Batch | None:
-        """Plan a batch of the files whose change time is after the place."""
-        wanted = self._wanted([info for info in listing.files if place is None or info.modified_ms > place])
-        choice = self._choice(wanted, request.limit, listing.now_ms)
-        if not choice.read:
-            return None
-        return self._batch(listing.store, choice, choice.files[-1].modified_ms, request)
-
-    def _taken(self, listing: _Listing, place: int | None, request: Request) -> Batch | None:
+    def _taken(
+        self, store: Store, listed: Sequence[FileInfo], place: int | None, now_ms: float, request: Request
+    ) -> Batch | None:
         """Plan a batch of a folder whose files leave it."""
-        store, listed = listing.store, listing.files
         removal, lists = Removal(store, self.archive), lists_in(store, listed)
         for done in lists:
             if done.place == place:
@@ -171,9 +151,9 @@ class Files:
             taken = begun[-1]
             is_taken = {*taken.files}
             left = tuple(info for info in wanted if info.size_bytes and info not in is_taken)
-            choice = _Choice(taken.files, left, listing.now_ms)
+            choice = _Choice(taken.files, left, now_ms)
         else:
-            choice = self._choice(wanted, request.limit, listing.now_ms)
+            choice = self._choice(wanted, request.limit, now_ms)
             if not choice.read:
                 return None
             # A place that no other list has: see `taken_files`.
@@ -232,16 +212,13 @@ class Files:
 
     def _reading(self, store: Store, infos: Sequence[FileInfo], request: Request) -> Callable[[], Any]:
         found = self.format or _only_format(store, infos)
-        kind = f".{found}"
         files = [
-            SizedFile(
-                RowFile(
-                    name=store.uri(info.path),
-                    kind=kind,
-                    ending=endings(info.path)[1],
-                    open=partial(store.open_input, info.path),
-                ),
-                info.size_bytes,
+            RowFile(
+                name=store.uri(info.path),
+                kind=f".{found}",
+                ending=endings(info.path)[1],
+                open=partial(store.open_input, info.path),
+                size_bytes=info.size_bytes,
             )
             for info in infos
         ]
@@ -254,27 +231,11 @@ class Files:
             return lambda: read_files(files, rules)
         if found == "csv" and len(rules.null_texts) > 1:
             raise UnsupportedError(f"null_texts: Spark accepts one text, found {list(rules.null_texts)}")
-        read = SparkRead(
-            session=request.spark,
-            format=found,
-            files=files,
-            uris=[store.uri(info.path) for info in infos],
-            options={name: _option_text(value) for name, value in self.options.items()},
-            rules=rules,
-        )
-        return read.rows
+        options = {name: text_of(value) for name, value in self.options.items()}
+        return SparkRead(session=request.spark, format=found, files=files, options=options, rules=rules).rows
 
     def _store(self) -> Store:
         return open_store(self.path, self.storage_options)
-
-
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """The files of the folder, and the time before the listing."""
-
-    store: Store
-    files: Sequence[FileInfo]
-    now_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,17 +253,17 @@ class _Choice:
 
     def notes(self) -> tuple[str, ...]:
         """Return what a user should know of the files."""
-        later = [info for info in self.left if info.modified_ms > self.now_ms]
-        found = []
-        empty = [info for info in self.files if not info.size_bytes]
-        if empty:
-            found.append(f"{len(empty)} files without content are not read: {_shown(empty)}")
-        if later:
-            found.append(
+        empty = [info.path for info in self.files if not info.size_bytes]
+        later = [info.path for info in self.left if info.modified_ms > self.now_ms]
+        notes = (
+            (empty, f"{len(empty)} files without content are not read: {_shown(empty)}"),
+            (
+                later,
                 f"{len(later)} files have a change time after now, and are left until then: {_shown(later)}; check the "
-                "clocks"
-            )
-        return tuple(found)
+                "clocks",
+            ),
+        )
+        return tuple(note for paths, note in notes if paths)
 
 
 def _only_format(store: Store, infos: Sequence[FileInfo]) -> str:
@@ -332,18 +293,5 @@ def _parsed(place: str | None) -> int | None:
     return int(place)
 
 
-def _expect(name: str, found: object, expected: str, is_right: bool) -> None:
-    if not is_right:
-        raise InvalidConfigError(f"{name}: expected {expected}, found {found!r}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _option_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _shown(infos: Sequence[FileInfo]) -> str:
-    return ", ".join(info.path for info in infos[:_SHOWN]) + (", …" if len(infos) > _SHOWN else "")
+def _shown(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:_SHOWN]) + (", …" if len(paths) > _SHOWN else "")

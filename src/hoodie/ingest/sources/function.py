@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,31 +43,26 @@ class Function:
                 f"source function {self._name}: expected None, rows, (rows, place) or a hoodie.Batch, found "
                 f"{shown(rows)}"
             )
-        return Batch(place=place, read=_Rows(rows, self._name), about=f"function {self._name}", rows=_count(rows))
+        count = rows.num_rows if isinstance(rows, pa.Table | pa.RecordBatch) else None
+        return Batch(place=place, read=self._reading(rows), about=f"function {self._name}", rows=count)
+
+    def _reading(self, rows: Any) -> Callable[[], Any]:
+        """Return the function that returns the rows; a reader only once, as it has no rows for a second read."""
+        inside = rows.rows if isinstance(rows, Decoded) else rows
+        was_read = False
+
+        def read() -> Any:
+            nonlocal was_read
+            if was_read and isinstance(inside, pa.RecordBatchReader):
+                raise SourceError(
+                    f"source function {self._name}: the rows are a reader, which can be read once, and the batch is "
+                    "read again: return a table, or a hoodie.Batch whose read makes a new reader"
+                )
+            was_read = True
+            return rows
+
+        return read
 
     @property
     def _name(self) -> str:
         return self.call if isinstance(self.call, str) else str(getattr(self.call, "__qualname__", self.call))
-
-
-@dataclass(slots=True)
-class _Rows:
-    """Returns rows, a reader only once: it has no rows for a second read."""
-
-    rows: Any
-    name: str
-    was_read: bool = False
-
-    def __call__(self) -> Any:
-        inside = self.rows.rows if isinstance(self.rows, Decoded) else self.rows
-        if self.was_read and isinstance(inside, pa.RecordBatchReader):
-            raise SourceError(
-                f"source function {self.name}: the rows are a reader, which can be read once, and the batch is read "
-                "again: return a table, or a hoodie.Batch whose read makes a new reader"
-            )
-        self.was_read = True
-        return self.rows
-
-
-def _count(rows: Any) -> int | None:
-    return rows.num_rows if isinstance(rows, pa.Table | pa.RecordBatch) else None

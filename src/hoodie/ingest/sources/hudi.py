@@ -6,18 +6,19 @@ The place is Hudi's: the completion time of the newest commit that was read, in 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.arguments import shown
-from hoodie.errors import HistoryLostError, InvalidConfigError, SourceError, UnsupportedError, ViewOvertakenError
+from hoodie.display import counted
+from hoodie.errors import HistoryLostError, SourceError, UnsupportedError, ViewOvertakenError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD
+from hoodie.ingest.options import check_types, require
 from hoodie.ingest.source import Batch, Decoded, Request
 from hoodie.read.batches import read_batches
 from hoodie.read.cdc import read_cdc
@@ -30,7 +31,6 @@ from hoodie.read.changes import (
     completed_between,
     plan_batch,
 )
-from hoodie.read.plan import ScanPlan
 from hoodie.read.times import OrderTime, completion_of
 from hoodie.records.change import IS_DELETED
 from hoodie.records.sql.quoting import quoted
@@ -42,8 +42,6 @@ from hoodie.view.table_view import TableView
 
 CHANGE: Final = "_hoodie_change"
 """Column of change data: the number of a change, by which later changes of a key come after earlier ones."""
-_LATEST, _CDC, _SNAPSHOT, _EARLIEST = "latest", "cdc", "snapshot", "earliest"
-_CHOICES: Final = {"mode": (_LATEST, _CDC), "restart": ("error", _SNAPSHOT)}
 _REPLACING: Final = frozenset(
     {WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION}
 )
@@ -67,31 +65,22 @@ class Hudi:
 
     path: str
     _: KW_ONLY
-    mode: str = _LATEST
-    start: str = _SNAPSHOT
-    restart: str = "error"
+    mode: Literal["latest", "cdc"] = "latest"
+    start: str = "snapshot"
+    restart: Literal["error", "snapshot"] = "error"
     deletes: bool | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     _opened: tuple[Any, Table] | None = field(default=None, init=False, repr=False, compare=False)
     _idle: tuple[str, Timeline] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for option, choices in _CHOICES.items():
-            if getattr(self, option) not in choices:
-                raise self._wrong(option, " or ".join(choices))
-        if not isinstance(self.path, str) or not self.path:
-            raise self._wrong("path", "the path of a table")
-        if not isinstance(self.start, str) or not self.start:
-            raise self._wrong("start", "snapshot, earliest, latest, or an instant or time")
-        if self.deletes is not None and not isinstance(self.deletes, bool):
-            raise self._wrong("deletes", "true or false")
-        if self.deletes and self.mode == _LATEST:
-            raise self._wrong("deletes", 'mode = "cdc", because deletes are not seen in mode latest')
-        if not isinstance(self.storage_options, Mapping):
-            raise InvalidConfigError("source hudi, storage_options: expected texts by name")
-
-    def _wrong(self, option: str, expected: str) -> InvalidConfigError:
-        return InvalidConfigError(f"source hudi, {option}: expected {expected}, found {shown(getattr(self, option))}")
+        check_types(self, "source hudi, ")
+        require(bool(self.path), "source hudi, path", "the path of a table", self.path)
+        starts = "snapshot, earliest, latest, or an instant or time"
+        require(bool(self.start), "source hudi, start", starts, self.start)
+        is_seen = self.mode == "cdc" or not self.deletes
+        only_cdc = 'mode = "cdc", because deletes are not seen in mode latest'
+        require(is_seen, "source hudi, deletes", only_cdc, self.deletes)
 
     @property
     def place_version(self) -> int:
@@ -119,7 +108,7 @@ class Hudi:
             raise SourceError(f"{self.path}: the table is being cleaned or rolled back, try again: {error}") from error
         except HistoryLostError as error:
             since = f"the changes after {request.after or self.start} cannot be read"
-            if self.restart == _SNAPSHOT:
+            if self.restart == "snapshot":
                 note = (
                     f"{self.path}: {since} ({error}): the whole table is read again; rows that were deleted in between "
                     "stay in the target"
@@ -141,23 +130,23 @@ class Hudi:
         return self._opened[1]
 
     def _first(self, table: Table, request: Request) -> Batch | None:
-        if self.start == _SNAPSHOT:
+        if self.start == "snapshot":
             return self._snapshot(table, ())
-        if self.start == _EARLIEST:
+        if self.start == "earliest":
             return self._changes(table, request, BEGINNING)
         view = table.view()
-        if self.start == _LATEST:
+        if self.start == "latest":
             # The place is committed now: commits until the next run are later ones.
             newest = max((view.order_time(found) for found in completed_between(view, None, None)), default=BEGINNING)
-            plan = table._context.planned(lambda now: plan_batch(now, OrderTime(newest), OrderTime(newest)), view)
-            return self._batch(table, plan, f"no rows: only commits after {newest}", ())
+            plan = _planned(table, view, newest, newest)
+            return self._batch(_reading(table, plan), plan.until, f"no rows: only commits after {newest}")
         return self._changes(table, request, completion_of(view, self.start))
 
     def _snapshot(self, table: Table, notes: tuple[str, ...]) -> Batch | None:
         plan = table._context.planned(lambda now: plan_batch(now, None, None))
         if plan.until == BEGINNING:
             return None
-        return self._batch(table, plan, f"all rows as of {plan.until}", notes)
+        return self._batch(_reading(table, plan), plan.until, f"all rows as of {plan.until}", notes)
 
     def _changes(self, table: Table, request: Request, after: str) -> Batch | None:
         view = table.view()
@@ -168,23 +157,17 @@ class Hudi:
             check_not_taken_back(view, after, None, view.archived_instants(after, None))
             self._idle = after, view.timeline
             return None
-        about = f"{len(span.commits)} commit{'s'[: len(span.commits) > 1]} in ({after}, {span.until}]"
-        if self.mode == _CDC:
+        if self.mode == "cdc":
             since, until = OrderTime(after), OrderTime(span.until)
             cdc = table._context.planned(lambda now: plan_cdc(now, since, until), view)
             read = _ChangeData(table, cdc, tuple(span.commits), self.deletes is not False)
-            return self._made(read, span.until, about, span.lag_seconds(view), span.notes)
-        return self._latest(table, view, span, about)
+            return self._batch(read, span.until, span.about, span.notes, span.lag_seconds(view))
+        return self._latest(table, view, span)
 
-    def _latest(self, table: Table, view: TableView, span: _Span, about: str) -> Batch:
-        notes = (*span.notes, *span.unseen(self.path))
-
-        def planned(until: str) -> ChangesPlan:
-            since = OrderTime(span.after)
-            return table._context.planned(lambda now: plan_batch(now, since, OrderTime(until)), view)
-
+    def _latest(self, table: Table, view: TableView, span: _Span) -> Batch:
+        longer: tuple[str, ...] = ()
         try:
-            return self._batch(table, planned(span.until), about, notes, span.lag_seconds(view))
+            plan = _planned(table, view, span.after, span.until)
         except ViewOvertakenError:
             raise
         except HistoryLostError:
@@ -192,18 +175,20 @@ class Hudi:
             if whole.until == span.until:
                 raise
             # The files as of an earlier commit were cleaned; all changed rows are in the newest ones.
-            plan = planned(whole.until)
-            note = f"{self.path}: the batch is longer than the limit: the files as of {span.until} were cleaned"
-            notes = (*whole.notes, *whole.unseen(self.path), note)
-            return self._batch(table, plan, f"{len(whole.commits)} commits in ({span.after}, {whole.until}]", notes)
+            plan = _planned(table, view, span.after, whole.until)
+            longer = (f"{self.path}: the batch is longer than the limit: the files as of {span.until} were cleaned",)
+            span = whole
+        notes = (*span.notes, *span.unseen(self.path), *longer)
+        return self._batch(_reading(table, plan), span.until, span.about, notes, span.lag_seconds(view))
 
     def _batch(
-        self, table: Table, plan: ChangesPlan, about: str, notes: tuple[str, ...], lag_seconds: float | None = 0.0
+        self,
+        read: Callable[[], Any],
+        place: str,
+        about: str,
+        notes: tuple[str, ...] = (),
+        lag_seconds: float = 0.0,
     ) -> Batch:
-        scan = replace(plan.scan, columns=_without_meta(plan.scan.columns))
-        return self._made(_Scan(table, scan), plan.until, about, lag_seconds, notes)
-
-    def _made(self, read: Any, place: str, about: str, lag_seconds: float | None, notes: tuple[str, ...]) -> Batch:
         return Batch(
             place=place,
             read=read,
@@ -249,6 +234,11 @@ class _Span:
                 deleted += sum(stat.num_deletes for stat in metadata.write_stats())
         return cls(after=after, until=until, commits=commits, deleted=deleted, next=behind, notes=notes)
 
+    @property
+    def about(self) -> str:
+        """The commits in words."""
+        return f"{counted(len(self.commits), 'commits')} in ({self.after}, {self.until}]"
+
     def unseen(self, path: str) -> tuple[str, ...]:
         """Return notes on deletes that mode latest does not see."""
         replaced = [f"{time} ({kind})" for time, kind in self.commits.items() if kind in _REPLACING]
@@ -278,15 +268,13 @@ def _without_pending(view: TableView, found: list[Instant]) -> tuple[list[Instan
     while left:
         try:
             check_no_write_between(view, left)
+            break
         except UnsupportedError:
             if len(left) == 1:
                 raise
             left.pop()
-        else:
-            break
-    if len(left) == len(found):
-        return left, ()
-    return left, (f"{len(found) - len(left)} commits wait for a pending write that was requested before them",)
+    waiting = len(found) - len(left)
+    return left, (f"{waiting} commits wait for a pending write that was requested before them",) if waiting else ()
 
 
 def _with_metadata(view: TableView, instants: list[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
@@ -299,20 +287,20 @@ def _with_metadata(view: TableView, instants: list[Instant]) -> Iterator[tuple[I
             yield instant, known.get(instant) or view.commit_metadata(instant)
 
 
-def _without_meta(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if name not in (*META_FIELDS, OPERATION_FIELD))
+def _planned(table: Table, view: TableView, since: str, until: str) -> ChangesPlan:
+    return table._context.planned(lambda now: plan_batch(now, OrderTime(since), OrderTime(until)), view)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """Reads the rows of a scan: a DataFrame, or a stream of this process."""
+def _reading(table: Table, plan: ChangesPlan) -> Callable[[], Any]:
+    """Return the function that reads the rows of a plan: as a DataFrame, or a stream of this process."""
+    columns = tuple(name for name in plan.scan.columns if name not in (*META_FIELDS, OPERATION_FIELD))
+    scan = replace(plan.scan, columns=columns)
 
-    table: Table
-    scan: ScanPlan
+    def read() -> Any:
+        session = table._context.session()
+        return read_batches(scan) if session is None else spark_room().read_scan(session, scan)
 
-    def __call__(self) -> Any:
-        session = self.table._context.session()
-        return read_batches(self.scan) if session is None else spark_room().read_scan(session, self.scan)
+    return read
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,20 +330,14 @@ class _ChangeData:
         return [name for name in self.plan.schema.names if not (self.deletes and name == IS_DELETED)]
 
     def _in_process(self, changes: pa.Table) -> pa.Table:
-        number = pc.index_in(changes["ts_ms"], value_set=pa.array(self.commits, pa.string())).cast(pa.int64())
+        if not self.deletes:
+            changes = changes.filter(pc.not_equal(changes["op"], "d"))
         is_delete = pc.equal(changes["op"], "d")
-        parts = []
-        for image, chosen in (("before", is_delete), ("after", pc.invert(is_delete))):
-            if image == "before" and not self.deletes:
-                continue
-            found = changes[image].filter(chosen)
-            columns = {name: pc.struct_field(found, name) for name in self._names}
-            later = 0 if image == "before" else 1
-            columns[CHANGE] = pc.add(pc.multiply(number.filter(chosen), 2), later)
-            if self.deletes:
-                columns[IS_DELETED] = pa.chunked_array([pa.repeat(pa.scalar(not later), len(found))])
-            parts.append(pa.table(columns))
-        return pa.concat_tables(parts)
+        number = pc.index_in(changes["ts_ms"], value_set=pa.array(self.commits, pa.string())).cast(pa.int64())
+        image = pc.if_else(is_delete, changes["before"], changes["after"])
+        columns = {name: pc.struct_field(image, name) for name in self._names}
+        columns[CHANGE] = pc.add(pc.multiply(number, 2), pc.if_else(is_delete, 0, 1))
+        return pa.table({**columns, IS_DELETED: is_delete} if self.deletes else columns)
 
     def _on_spark(self, changes: Any) -> Any:
         times = ", ".join(f"'{requested_time}'" for requested_time in self.commits)

@@ -8,24 +8,16 @@ from rows that changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
 
 from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
+from hoodie.ingest.options import check_types, require
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.dialects import Dialect, Kind, canonical
 
-NULLS: Final = ("note", "error")
-"""What may happen if the incremental column has nulls."""
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "Mapping[str, str]": (Mapping,),
-    "None": (type(None),),
-}
+_CAST_IT: Final = "cast the column in query, such as CAST(x AS varchar(40))"
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -42,7 +34,7 @@ class Database(Protocol):
         ...
 
     def kind(self, column: str) -> Kind | None:
-        """Return the kind of a column's values; None if it has no values. Raises: UnsupportedError: no such kind."""
+        """Return the kind of a column's values; None if it has no values. Raises: UnsupportedError: several kinds."""
         ...
 
     def value(self, sql: str) -> str | None:
@@ -50,42 +42,27 @@ class Database(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What is read: `table` (as in SQL) or `query`; the other fields are those of the sources."""
+    """What a source of a database reads: `table` (as in SQL) or `query`, and the options of `Jdbc` on its column."""
 
     table: str | None = None
     query: str | None = None
     column: str | None = None
     lag_seconds: float | None = None
-    nulls: str = "note"
+    nulls: Literal["note", "error"] = "note"
     counts_lag: bool = False
+    _noted: list[str | None] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The place before the first batch with something new that has the note on nulls; empty before it."""
 
-    @classmethod
-    def of(cls, source: Any) -> Selection:
-        """Return the selection in the fields of a source. Raises: InvalidConfigError for wrong or contrary options."""
-        for one in (found for found in fields(source) if found.init):
-            value, names = getattr(source, one.name), str(one.type).split(" | ")
-            expected = tuple(found for name in names for found in _TYPES[name])
-            if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-                # The value may be a password.
-                raise InvalidConfigError(
-                    f"{one.name}: expected {one.type}, found a value of type {type(value).__name__}"
-                )
-        selection = cls(**{one.name: getattr(source, one.name) for one in fields(cls)})
-        selection._check()
-        return selection
-
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
+        check_types(self)
         if (self.table is None) == (self.query is None) or not (self.table or self.query or "").strip():
             raise InvalidConfigError(
                 f"expected one of table and query, found table={self.table!r} and query={self.query!r}"
             )
-        if self.nulls not in NULLS:
-            raise InvalidConfigError(f"nulls: expected one of {', '.join(NULLS)}, found {self.nulls!r}")
         lag = self.lag_seconds
-        if lag is not None and not 0 <= lag < 1e9:
-            raise InvalidConfigError(f"lag_seconds: expected a number of seconds from 0, found {lag!r}")
+        require(lag is None or 0 <= lag < 1e9, "lag_seconds", "a number of seconds from 0", lag)
         if self.column is None and (lag is not None or self.counts_lag):
             raise InvalidConfigError(
                 "lag_seconds and counts_lag: expected an incremental column beside them, found none; set column"
@@ -104,28 +81,15 @@ class Selection:
         """The table or query in messages."""
         return f"{self.table}" if self.query is None else f"query {' '.join(self.query.split())[:80]!r}"
 
-
-@dataclass(slots=True, eq=False)
-class NullNote:
-    """Where a source object noted nulls: the place before its first batch with something new."""
-
-    after: str | None = None
-    is_noted: bool = False
-
-    def is_due(self, request: Request) -> bool:
-        """Return whether a batch needs the note: the first one of a flow or of this object, also planned again."""
-        return not request.after or not self.is_noted or self.after == request.after
-
-    def take_down(self, request: Request) -> None:
-        """Store that a batch has the note."""
-        if not self.is_noted and not request.is_look:
-            self.after, self.is_noted = request.after, True
+    def rows(self, selected: str, where: str | None) -> str:
+        """Return the query of the rows of a condition; None: all rows."""
+        return f"SELECT {selected} FROM {self.relation}{'' if where is None else f' WHERE {where}'}"
 
 
 def plan_batch(
-    database: Database, selection: Selection, request: Request, read: Callable[[str | None], Any], noted: NullNote
+    database: Database, selection: Selection, request: Request, read: Callable[[str | None], Any]
 ) -> Batch | None:
-    """Return the next batch, or None. `read` reads the rows of a condition; None: all rows. `noted`: of the source.
+    """Return the next batch, or None. `read` reads the rows of a condition; None: all rows.
 
     A full read has the empty place, and is the last batch of its run.
 
@@ -137,7 +101,7 @@ def plan_batch(
         notes = () if request.limit is None else (f"{selection.name}: a full read has no limit; all rows are read",)
         return Batch(place="", read=lambda: read(None), about=f"{selection.name}, all rows", notes=notes)
     column = _column(database.columns(), selection.column, selection.name)
-    return _Increment(database, selection, column, request, noted).plan(read)
+    return _Increment(database, selection, column, request).plan(read)
 
 
 def _column(columns: Sequence[str], wanted: str, where: str) -> str:
@@ -153,7 +117,6 @@ class _Increment:
     selection: Selection
     column: str
     request: Request
-    noted: NullNote
 
     def plan(self, read: Callable[[str | None], Any]) -> Batch | None:
         kind = self.database.kind(self.column)
@@ -162,7 +125,9 @@ class _Increment:
             return None
         dialect = self.database.dialect
         if kind not in dialect.literals:
-            raise UnsupportedError(f"{self._where}: {kind.value}; {_CAST_IT}")
+            raise UnsupportedError(
+                f"{self._where}: expected a number, date, timestamp or text, found {kind.value}: {_CAST_IT}"
+            )
         value = dialect.value(self.column, kind)
         after = canonical(self.request.after, kind, self._where) if self.request.after else None
         above = [] if after is None else [f"{value} > {dialect.literals[kind](after)}"]
@@ -204,7 +169,7 @@ class _Increment:
         """Return the greatest value up to the limit: the row at the limit has it."""
         dialect, limit = self.database.dialect, self.request.limit
         chosen = " AND ".join([*conditions, f"{value} IS NOT NULL"])
-        values = f"SELECT {value} AS hoodie_value FROM {self.selection.relation} WHERE {chosen}"
+        values = self.selection.rows(f"{value} AS hoodie_value", chosen)
         if limit is not None:
             values += f" ORDER BY {value} {dialect.first.format(rows=max(limit, 1))}"
         greatest = (dialect.exact_text or "{value}").format(value="MAX(hoodie_value)")
@@ -226,9 +191,12 @@ class _Increment:
 
     def _nulls(self) -> list[str]:
         """Return the note on nulls, if it is due. Raises: SourceError if nulls are errors."""
-        if self.selection.nulls == "note" and not self.noted.is_due(self.request):
+        noted, request = self.selection._noted, self.request
+        # A batch that is planned again has the note again.
+        if self.selection.nulls == "note" and request.after and noted and noted != [request.after]:
             return []
-        self.noted.take_down(self.request)
+        if not noted and not request.is_look:
+            noted.append(request.after)
         count = self._count(f"{self.database.dialect.quoted(self.column)} IS NULL")
         if count and self.selection.nulls == "error":
             raise SourceError(
@@ -268,9 +236,4 @@ class _Increment:
         return [f"{self._where}: rows that get the value {bound} from now on are never read; {remedy}"]
 
     def _count(self, where: str) -> int:
-        return int(
-            self.database.value(f"SELECT COUNT(*) AS hoodie_count FROM {self.selection.relation} WHERE {where}") or 0
-        )
-
-
-_CAST_IT: Final = "expected a number, date, timestamp or text: cast the column in query, such as CAST(x AS varchar(40))"
+        return int(self.database.value(self.selection.rows("COUNT(*) AS hoodie_count", where)) or 0)

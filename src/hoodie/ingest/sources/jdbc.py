@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
-from hoodie.errors import HoodieError, InvalidConfigError, SourceError, UnsupportedError
+from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
+from hoodie.ingest.options import require
 from hoodie.ingest.source import Batch, Request
-from hoodie.ingest.sources.dialects import (
-    POSTGRESQL,
-    Dialect,
-    Kind,
-    PostgresColumn,
-    dialect_of,
-    postgres_list,
-)
-from hoodie.ingest.sources.incremental import NullNote, Selection, plan_batch
-from hoodie.ingest.sources.secrets import cause, masked, secrets_of
+from hoodie.ingest.sources.dialects import POSTGRESQL, Dialect, Kind, PostgresColumn, dialect_of, postgres_list
+from hoodie.ingest.sources.incremental import Selection, plan_batch
+from hoodie.ingest.sources.secrets import masked, secrets_of, unreadable
 
 _T = TypeVar("_T")
 _DRIVERS: Final = {
@@ -45,7 +40,7 @@ _NAMES_WITHOUT_CLIENT_TYPE: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Jdbc:
+class Jdbc(Selection):
     """Rows of a table or query of a database, read by Spark: in full, or by an incremental column.
 
     `url`: `jdbc:…`. `table` is SQL (quote names that need it); or `query`. `user`, `password`, `options`: for the
@@ -68,24 +63,16 @@ class Jdbc:
     """
 
     url: str
-    table: str | None = None
-    query: str | None = None
-    column: str | None = None
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     driver: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    lag_seconds: float | None = None
-    nulls: str = "note"
-    counts_lag: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
     partition_column: str | None = None
     partitions: int = 1
     fetch_size: int = 10_000
-    _noted: NullNote = field(default_factory=NullNote, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the options. Raises: InvalidConfigError."""
-        Selection.of(self)
+        super().__post_init__()
         if not self.url.startswith("jdbc:") or self.url.count(":") < 2:
             raise InvalidConfigError(
                 f"url: expected jdbc:<database>:…, such as jdbc:postgresql://host/database, found {masked(self.url)!r}"
@@ -100,12 +87,11 @@ class Jdbc:
                 "partitions: expected a number above 1 together with partition_column, or neither, found "
                 f"{self.partitions} and {self.partition_column!r}"
             )
-        if self.fetch_size < 0:
-            raise InvalidConfigError(f"fetch_size: expected a number of rows from 0, found {self.fetch_size}")
+        require(self.fetch_size >= 0, "fetch_size", "a number of rows from 0", self.fetch_size)
 
     def __repr__(self) -> str:
         """Return the URL, without passwords, and what is read."""
-        return f"Jdbc({masked(self.url, self._secrets)}, {self._selection.name})"
+        return f"Jdbc({masked(self.url, self._secrets)}, {self.name})"
 
     def plan(self, request: Request) -> Batch | None:
         """Return the next batch; None if there is nothing new.
@@ -117,11 +103,7 @@ class Jdbc:
                 'jdbc: expected a Spark session, found none; the source "adbc" reads PostgreSQL without Spark'
             )
         database = _JdbcDatabase(self, request.spark, dialect_of(self.url))
-        return plan_batch(database, self._selection, request, database.rows, self._noted)
-
-    @property
-    def _selection(self) -> Selection:
-        return Selection.of(self)
+        return plan_batch(database, self, request, database.rows)
 
     @property
     def _secrets(self) -> tuple[str, ...]:
@@ -135,24 +117,14 @@ class _JdbcDatabase:
     source: Jdbc
     session: Any
     dialect: Dialect
-    _fields: Sequence[Any] | None = None
 
     def columns(self) -> Sequence[str]:
-        return [found.name for found in self._schema()]
+        return [found.name for found in self._fields]
 
-    def kind(self, column: str) -> Kind | None:
-        for found in self._postgres() if self.dialect is POSTGRESQL else ():
-            if found.name == column:
-                kind = found.kind
-                break
-        else:
-            name = {found.name: found.dataType.simpleString() for found in self._schema()}[column]
-            kind = Kind.DECIMAL if name.startswith("decimal") else _KINDS.get(name)
-        if kind is None:
-            raise UnsupportedError(
-                f"{self._where}, column {column}: expected a number, date, timestamp or text; cast it in query"
-            )
-        return kind
+    def kind(self, column: str) -> Kind:
+        if self.dialect is POSTGRESQL:
+            return next(found.kind for found in self._postgres if found.name == column)
+        return _kind_of(next(found.dataType for found in self._fields if found.name == column))
 
     def value(self, sql: str) -> str | None:
         frame = self._load(f"({sql}) hoodie_query")
@@ -162,15 +134,13 @@ class _JdbcDatabase:
 
     def rows(self, where: str | None) -> Any:
         """Return a DataFrame of the rows of a condition; it reads them when it is used."""
-        columns = self._postgres() if self.dialect is POSTGRESQL else []
-        found = postgres_list(columns) if columns else "*"
-        condition = "" if where is None else f" WHERE {where}"
-        batch = f"(SELECT {found} FROM {self.source._selection.relation}{condition}) hoodie_rows"
-        return self._load(batch, **self._partitioning(where), **self._instants(columns))
+        columns = self._postgres if self.dialect is POSTGRESQL else []
+        batch = self.source.rows(postgres_list(columns), where)
+        return self._load(f"({batch}) hoodie_rows", **self._partitioning(where), **self._instants(columns))
 
     def _instants(self, columns: list[PostgresColumn]) -> dict[str, str]:
         """Return the option that reads timestamps with time zone as instants; older Spark takes them for local ones."""
-        found = {one.name: one.dataType.simpleString() for one in self._schema()}
+        found = {one.name: one.dataType.simpleString() for one in self._fields}
         wrong = [one.name for one in columns if one.kind is Kind.INSTANT and found[one.name] != "timestamp"]
         return {"customSchema": ", ".join(f"`{name}` TIMESTAMP" for name in wrong)} if wrong else {}
 
@@ -179,14 +149,13 @@ class _JdbcDatabase:
         if source.partition_column is None:
             return {}
         name = self.dialect.quoted(source.partition_column)
-        condition = "" if where is None else f" WHERE {where}"
-        bounds = f"SELECT MIN({name}) AS least, MAX({name}) AS greatest FROM {source._selection.relation}{condition}"
+        bounds = source.rows(f"MIN({name}) AS least, MAX({name}) AS greatest", where)
         frame = self._load(f"({bounds}) hoodie_bounds")
         least, greatest = frame.columns
-        of = frame.schema[0].dataType.simpleString()
-        is_number = of.startswith("decimal") or _KINDS.get(of) in (Kind.INTEGER, Kind.FLOAT)
-        if not is_number and of not in ("date", "timestamp", "timestamp_ntz"):
-            raise InvalidConfigError(f"partition_column: expected a number, date or timestamp, found {of}: {name}")
+        kind = _kind_of(frame.schema[0].dataType)
+        if kind in (Kind.TEXT, Kind.OTHER):
+            raise InvalidConfigError(f"partition_column: expected a number, date or timestamp, found {kind}: {name}")
+        is_number = kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
         texts = (f"CAST(FLOOR(`{least}`) AS BIGINT)", f"CAST(CEIL(`{greatest}`) AS BIGINT)")
         low, high = texts if is_number else (f"`{least}`", f"`{greatest}`")
         row = self._answer(
@@ -197,31 +166,26 @@ class _JdbcDatabase:
         bound = {"partitionColumn": source.partition_column, "lowerBound": row[0], "upperBound": row[1]}
         return {**bound, "numPartitions": str(source.partitions)}
 
-    def _schema(self) -> Sequence[Any]:
-        if self._fields is None:
-            frame = self._load(f"(SELECT * FROM {self.source._selection.relation}) hoodie_columns")
-            self._fields = self._answer(lambda: list(frame.schema.fields))
-        return self._fields
+    @cached_property
+    def _fields(self) -> Sequence[Any]:
+        frame = self._load(f"({self.source.rows('*', None)}) hoodie_columns")
+        return self._answer(lambda: list(frame.schema.fields))
 
+    @cached_property
     def _postgres(self) -> list[PostgresColumn]:
-        fields = self._schema()
-        types = [found.metadata.get("jdbcClientType") for found in fields]
+        types = [found.metadata.get("jdbcClientType") for found in self._fields]
         if None in types:
             types = self._types_of_values()
-        return [_postgres_column(found, name) for found, name in zip(fields, types, strict=True)]
+        return [_postgres_column(found, name) for found, name in zip(self._fields, types, strict=True)]
 
     def _types_of_values(self) -> list[str]:
         """Return the types of the columns by PostgreSQL's own function: older Spark does not pass them on."""
-        names = [self.dialect.quoted(found.name) for found in self._schema()]
+        names = [self.dialect.quoted(found.name) for found in self._fields]
         listed = ", ".join(f"CAST(pg_typeof(hoodie_none.{name}) AS text) AS c{i}" for i, name in enumerate(names))
-        none = f"(SELECT * FROM {self.source._selection.relation} LIMIT 0) hoodie_none"
+        none = f"(SELECT * FROM {self.source.relation} LIMIT 0) hoodie_none"
         frame = self._load(f"(SELECT {listed} FROM (SELECT 1) hoodie_one LEFT JOIN {none} ON true) hoodie_types")
         found = self._answer(lambda: frame.collect()[0])
         return [f"_{_short(name[:-2])}" if name.endswith("[]") else _short(name) for name in found]
-
-    @property
-    def _where(self) -> str:
-        return f"{self.source._selection.name} of {masked(self.source.url, self.source._secrets)}"
 
     def _load(self, relation: str, **more: str) -> Any:
         source = self.source
@@ -246,12 +210,16 @@ class _JdbcDatabase:
         except HoodieError:
             raise
         except Exception as error:
-            text = cause(error, self.source._secrets)
-            remedy = (
-                "; put the driver's jar on Spark's class path (spark.jars.packages)" if "ClassNotFound" in text else ""
-            )
+            remedy = "put the driver's jar on Spark's class path (spark.jars.packages)"
             # The chained error would repeat what the message masks.
-            raise SourceError(f"{self._where}: the database cannot be read: {text}{remedy}") from None
+            raise unreadable(
+                error, self.source.name, self.source.url, self.source._secrets, {"ClassNotFound": remedy}
+            ) from None
+
+
+def _kind_of(data_type: Any) -> Kind:
+    name = data_type.simpleString()
+    return Kind.DECIMAL if name.startswith("decimal") else _KINDS.get(name, Kind.OTHER)
 
 
 def _short(name: str) -> str:

@@ -7,10 +7,10 @@ them. Both read the same offsets and decode values by the same code (`ingest.val
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
@@ -18,28 +18,20 @@ from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
 from hoodie.ingest.avro_values import AvroForm, registered_id, registered_schema, schema_of_avro
 from hoodie.ingest.bad_rows import POSITION, VALUE, divided
 from hoodie.ingest.debezium import DebeziumForm, check_columns, infer_row_schema
-from hoodie.ingest.json_types import EPOCH_UNITS, UNKNOWN, JsonParser
+from hoodie.ingest.json_types import JsonParser
+from hoodie.ingest.options import check_types, require
 from hoodie.ingest.source import Batch, Decoded, Request
 from hoodie.ingest.sources.kafka_client import MESSAGE, METADATA, OFFSET, PARTITION, Broker, Range, shown
-from hoodie.ingest.values import DecodedWith, Form, JsonForm, TextForm, decoded, infer_schema
+from hoodie.ingest.values import SAMPLED_ROWS, DecodedWith, Form, JsonForm, TextForm, decoded, infer_schema
 from hoodie.records.change import IS_DELETED
 from hoodie.records.sql.types import type_named
 
-FORMATS: Final = ("json", "text", "avro", "debezium")
 _ORDER: Final = (PARTITION, OFFSET)
-_SAMPLED: Final = 1_000
 _MESSAGES_IN_PROCESS: Final = 1_000_000
 _MESSAGES_PER_TASK: Final = 200_000
 _MESSAGES_ARE_FEW: Final = 2_000
 """So many messages are read by this process, also for Spark, if the flow takes Arrow data: a message can have 1 MB."""
 _TASKS_MAX: Final = 2_000
-_CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
-    "format": FORMATS,
-    "gone": ("error", "skip"),
-    "nulls": ("bad", "skip"),
-    "unknown": UNKNOWN,
-    "epoch": (None, *EPOCH_UNITS),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,38 +54,34 @@ class Kafka:
 
     servers: str
     topic: str
-    format: str = "json"
-    start: str | dict[str, int] = "earliest"
-    schema: str | dict[str, str] | None = None
+    format: Literal["json", "text", "avro", "debezium"] = "json"
+    start: str | Mapping[str, Any] = "earliest"
+    schema: str | Mapping[str, str] | None = None
     registry: str | None = field(default=None, repr=False)
-    gone: str = "error"
-    nulls: str = "bad"
+    gone: Literal["error", "skip"] = "error"
+    nulls: Literal["bad", "skip"] = "bad"
     unknown: str = "ignore"
     epoch: str | None = None
-    debezium_columns: list[str] = field(default_factory=list)
+    debezium_columns: Sequence[str] = ()
     metadata_columns: bool = False
-    options: dict[str, Any] = field(default_factory=dict, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     timeout_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        """Check the options. Raises: InvalidConfigError with the name of a wrong one."""
+        check_types(self, "kafka: ")
         for name in ("servers", "topic"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                raise InvalidConfigError(f"kafka: {name} = {getattr(self, name)!r}: expected a text")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                expected = ", ".join(str(choice) for choice in choices if choice is not None)
-                raise InvalidConfigError(f"kafka: {name} = {getattr(self, name)!r}: expected one of {expected}")
-        if self.debezium_columns and self.format != "debezium":
-            raise InvalidConfigError("kafka: debezium_columns needs format = 'debezium'")
-        if self.unknown != "ignore" and self.format != "json":
-            raise InvalidConfigError("kafka: unknown = 'bad' needs format = 'json'")
-        if self.registry and self.format != "avro":
-            raise InvalidConfigError("kafka: registry needs format = 'avro'")
-        if not isinstance(self.timeout_seconds, int | float) or self.timeout_seconds <= 0:
-            raise InvalidConfigError(f"kafka: timeout_seconds = {self.timeout_seconds!r}: expected seconds above 0")
+            require(bool(getattr(self, name)), f"kafka: {name}", "a text", getattr(self, name))
+        require(self.timeout_seconds > 0, "kafka: timeout_seconds", "seconds above 0", self.timeout_seconds)
+        for name, kind in (("debezium_columns", "debezium"), ("registry", "avro"), ("unknown", "json")):
+            if self.format != kind and getattr(self, name) not in (None, "", (), [], "ignore"):
+                raise InvalidConfigError(f"kafka: {name} needs format = {kind!r}")
+        if self.format == "avro" and self.registry is None and not isinstance(self.schema, str):
+            raise InvalidConfigError(
+                "kafka: format = 'avro' needs schema, the text of the Avro schema of the values, or registry"
+            )
         check_columns(tuple(self.debezium_columns))
-        self._start_offsets()
+        JsonParser(pa.schema([]), self.unknown, self.epoch)
+        self._start()
         self._given_schema()
         self._broker()
 
@@ -149,12 +137,11 @@ class Kafka:
         return {number: offsets.get(number, low) for number, (low, _) in bounds.items()}
 
     def _first_offsets(self, bounds: Mapping[int, Range]) -> dict[int, int]:
-        if self.start in ("earliest", "latest"):
-            return {number: both[self.start == "latest"] for number, both in bounds.items()}
-        offsets = self._start_offsets()
+        offsets = self._start()
         if offsets is None:
-            moment = _moment(str(self.start))
-            return self._broker().offsets_at(self.topic, bounds, int(moment.timestamp() * 1000))
+            return {number: both[self.start == "latest"] for number, both in bounds.items()}
+        if isinstance(offsets, datetime):
+            return self._broker().offsets_at(self.topic, bounds, int(offsets.timestamp() * 1000))
         if unknown := sorted(set(offsets) - set(bounds)):
             raise SourceError(
                 f"topic {self.topic!r} has no partition {', '.join(map(str, unknown))}, which start names"
@@ -186,9 +173,8 @@ class Kafka:
             work = DecodedWith(form)
             messages = self._broker().messages(self.topic, ranges, metadata=self.metadata_columns)
             # Each piece is decoded as it arrives, so the raw values of one piece are in memory.
-            pieces = [work(piece) for piece in messages]
-            rows = pa.concat_tables(pieces) if pieces else work.schema_for(self._columns()).empty_table()
-            return replace(divided(rows, _ORDER), deletes_tie=ties)
+            pieces = [work(piece) for piece in messages] or [work.schema_for(self._columns()).empty_table()]
+            return replace(divided(pa.concat_tables(pieces), _ORDER), deletes_tie=ties)
         found = decoded(self._spark_messages(request.spark, ranges), form, self._columns(), _ORDER)
         return replace(found, deletes_tie=ties)
 
@@ -232,69 +218,67 @@ class Kafka:
         skips = self.nulls == "skip"
         if self.format == "text":
             return TextForm(skips)
-        if self.format == "avro":
-            return self._avro(ranges, request)
-        schema = self._given_schema() or _without_own(request.schema)
+        # The text of an Avro schema has the columns of the values; the columns of a table win over it.
+        writer = self.schema if self.format == "avro" and isinstance(self.schema, str) else None
+        schema = None if writer else self._given_schema()
+        if not schema and request.schema is not None:
+            # Of the columns of Hudi, values have its flag only.
+            known = [one for one in request.schema if one.name == IS_DELETED or not one.name.startswith("_hoodie_")]
+            schema = pa.schema(known)
         if schema is None:
-            sample = self._sample(ranges)
-            infer = infer_row_schema if self.format == "debezium" else infer_schema
-            schema = infer(sample) if len(sample) else pa.schema([])
+            schema = schema_of_avro(writer) if writer else self._schema_of_values(self._sample(ranges))
+        if self.format == "avro":
+            return AvroForm(schema, writer, self.registry, skips)
         if self.format == "debezium":
             return DebeziumForm(schema, tuple(self.debezium_columns), self.epoch)
         return JsonForm(JsonParser(schema, self.unknown, self.epoch), skips)
 
-    def _avro(self, ranges: Mapping[int, Range], request: Request) -> AvroForm:
-        """Return the form of Avro values; the columns of a table win over the columns of the values."""
-        writer = self.schema if isinstance(self.schema, str) else None
-        target = self._given_schema() if isinstance(self.schema, Mapping) else _without_own(request.schema)
-        if target is None and writer is not None:
-            target = schema_of_avro(writer)
-        elif target is None and self.registry is not None:
-            sample = self._sample(ranges).drop_null()
-            number = registered_id(sample[0].as_py()) if len(sample) else None
-            target = pa.schema([]) if number is None else schema_of_avro(registered_schema(self.registry, number))
-        return AvroForm(target, writer, self.registry, self.nulls == "skip")
+    def _schema_of_values(self, sample: pa.ChunkedArray) -> pa.Schema:
+        """Return the columns of the first values of a batch; none if there are no values."""
+        if self.registry is not None:
+            sample = sample.drop_null()
+        if not len(sample):
+            return pa.schema([])
+        if self.registry is not None:
+            return schema_of_avro(registered_schema(self.registry, registered_id(sample[0].as_py())))
+        return infer_row_schema(sample) if self.format == "debezium" else infer_schema(sample)
 
     def _sample(self, ranges: Mapping[int, Range]) -> pa.ChunkedArray:
         """Return the values of the first messages of the batch, about 1,000, divided over the partitions."""
         present = {number: both for number, both in ranges.items() if both[0] < both[1]}
-        share = max(_SAMPLED // max(len(present), 1), 1)
+        share = max(SAMPLED_ROWS // max(len(present), 1), 1)
         first = {number: (low, min(low + share, end)) for number, (low, end) in present.items()}
-        pieces = list(self._broker().messages(self.topic, first, metadata=False))
-        rows = pa.concat_tables(pieces) if pieces else MESSAGE.empty_table()
-        ordered = rows.sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])
-        return ordered[VALUE]
+        pieces = [MESSAGE.empty_table(), *self._broker().messages(self.topic, first, metadata=False)]
+        return pa.concat_tables(pieces).sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])[VALUE]
 
     def _given_schema(self) -> pa.Schema | None:
-        if self.format == "avro" and self.registry is None and not isinstance(self.schema, str):
-            raise InvalidConfigError(
-                "kafka: format = 'avro' needs schema, the text of the Avro schema of the values, or registry"
-            )
         if isinstance(self.schema, str):
             return schema_of_avro(self.schema)
         if self.schema is None:
             return None
-        if not isinstance(self.schema, Mapping) or not self.schema:
-            raise InvalidConfigError("kafka: schema: expected columns and their types, or the text of an Avro schema")
+        expected = "columns and their types, or the text of an Avro schema"
+        require(bool(self.schema), "kafka: schema", expected, self.schema)
         return pa.schema([(name, type_named(text)) for name, text in self.schema.items()])
 
-    def _start_offsets(self) -> dict[int, int] | None:
-        """Return the offsets of `start`; None for a word or a time. Raises: InvalidConfigError."""
-        if isinstance(self.start, Mapping):
-            try:
+    def _start(self) -> dict[int, int] | datetime | None:
+        """Return the offsets or the time of `start`; None for a word. Raises: InvalidConfigError."""
+        if self.start in ("earliest", "latest"):
+            return None
+        try:
+            if isinstance(self.start, Mapping):
                 return {int(number): int(offset) for number, offset in self.start.items()}
-            except (TypeError, ValueError) as error:
-                raise _no_start(self.start) from error
-        if not isinstance(self.start, str):
-            raise _no_start(self.start)
-        if "," in self.start:
-            topic, offsets = parse_place(self.start)
-            if topic != self.topic:
-                raise InvalidConfigError(f"kafka: start is of topic {topic!r}, expected {self.topic!r}")
-            return offsets
-        if self.start not in ("earliest", "latest"):
-            _moment(self.start)
-        return None
+            if "," not in self.start:
+                moment = datetime.fromisoformat(self.start)
+                return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        except (TypeError, ValueError) as error:
+            raise InvalidConfigError(
+                f"kafka: start = {self.start!r}: expected earliest, latest, a time such as 2026-01-31T12:00:00Z, or "
+                "offsets such as {'0': 17, '1': 9}"
+            ) from error
+        topic, offsets = parse_place(self.start)
+        if topic != self.topic:
+            raise InvalidConfigError(f"kafka: start is of topic {topic!r}, expected {self.topic!r}")
+        return offsets
 
     def _broker(self) -> Broker:
         return Broker(self.servers, {name: str(value) for name, value in self.options.items()}, self.timeout_seconds)
@@ -359,25 +343,3 @@ def java_options(options: Mapping[str, Any]) -> dict[str, str]:
             f"org.apache.kafka.common.security.{module} required username={user} password={password};"
         )
     return found
-
-
-def _without_own(schema: pa.Schema | None) -> pa.Schema | None:
-    """Return the schema of a table without the columns that are not in the values: those of Hudi but its flag."""
-    if schema is None:
-        return None
-    return pa.schema([child for child in schema if child.name == IS_DELETED or not child.name.startswith("_hoodie_")])
-
-
-def _moment(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise _no_start(text) from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def _no_start(found: object) -> InvalidConfigError:
-    return InvalidConfigError(
-        f"kafka: start = {found!r}: expected earliest, latest, a time such as 2026-01-31T12:00:00Z, or offsets such as "
-        "{'0': 17, '1': 9}"
-    )

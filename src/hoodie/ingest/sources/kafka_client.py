@@ -5,7 +5,6 @@ Messages of aborted transactions are not read. Nothing is committed to a consume
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 import uuid
@@ -15,26 +14,22 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
+from hoodie.errors import InvalidConfigError, SourceError
 from hoodie.ingest.bad_rows import POSITION, VALUE
+from hoodie.ingest.code import library
 
 PARTITION: Final = "_hoodie_partition"
 OFFSET: Final = "_hoodie_offset"
-TOPIC: Final = "_hoodie_kafka_source_topic"
-KEPT_PARTITION: Final = "_hoodie_kafka_source_partition"
-KEPT_OFFSET: Final = "_hoodie_kafka_source_offset"
-TIMESTAMP: Final = "_hoodie_kafka_source_timestamp"
-KEY: Final = "_hoodie_kafka_source_key"
 MESSAGE: Final = pa.schema(
     [(VALUE, pa.binary()), (POSITION, pa.string()), (PARTITION, pa.int32()), (OFFSET, pa.int64())]
 )
 METADATA: Final = pa.schema(
     [
-        (TOPIC, pa.string()),
-        (KEPT_PARTITION, pa.int32()),
-        (KEPT_OFFSET, pa.int64()),
-        (TIMESTAMP, pa.int64()),
-        (KEY, pa.string()),
+        ("_hoodie_kafka_source_topic", pa.string()),
+        ("_hoodie_kafka_source_partition", pa.int32()),
+        ("_hoodie_kafka_source_offset", pa.int64()),
+        ("_hoodie_kafka_source_timestamp", pa.int64()),
+        ("_hoodie_kafka_source_key", pa.string()),
     ]
 )
 """Columns that the option `metadata_columns` adds, mostly with the names of JVM Hudi; the timestamp in milliseconds."""
@@ -97,7 +92,11 @@ class Broker:
                 found = self._consumed(consumer, topic, left, ranges, wanted)
                 if found is None:
                     if time.monotonic() > deadline:
-                        raise SourceError(self._no_messages(topic, left))
+                        wanted_ends = ", ".join(f"{number} up to {end}" for number, end in sorted(left.items()))
+                        raise SourceError(
+                            f"topic {topic!r} at {self.servers}: no message for {self.seconds_max:g} s; expected "
+                            f"partitions {wanted_ends}"
+                        )
                     continue
                 deadline = time.monotonic() + self.seconds_max
                 wanted -= len(found)
@@ -195,10 +194,6 @@ class Broker:
             return f"no broker answers at {self.servers} within {self.seconds_max:g} s: {error.str()}"
         return f"topic {topic!r} at {self.servers}: {error.str()}"
 
-    def _no_messages(self, topic: str, left: Mapping[int, int]) -> str:
-        wanted = ", ".join(f"{number} up to {end}" for number, end in sorted(left.items()))
-        return f"topic {topic!r} at {self.servers}: no message for {self.seconds_max:g} s; expected partitions {wanted}"
-
 
 def shown(ranges: Mapping[int, Range], most: int = 8) -> str:
     """Return ranges as a short text, such as `0: 5-9, 2: 0-4` with the first and the last offset."""
@@ -207,26 +202,21 @@ def shown(ranges: Mapping[int, Range], most: int = 8) -> str:
 
 
 def _table(messages: list[Any], *, metadata: bool) -> pa.Table:
-    partitions = pa.array([message.partition() for message in messages], pa.int32())
-    offsets = pa.array([message.offset() for message in messages], pa.int64())
     topic = messages[0].topic()
-    positions = [f"{topic}-{message.partition()}:{message.offset()}" for message in messages]
-    columns = [pa.array([message.value() for message in messages], pa.binary()), positions, partitions, offsets]
+    partitions = [message.partition() for message in messages]
+    offsets = [message.offset() for message in messages]
+    positions = [f"{topic}-{partition}:{offset}" for partition, offset in zip(partitions, offsets, strict=True)]
+    columns = [[message.value() for message in messages], positions, partitions, offsets]
     if not metadata:
         return pa.table(columns, schema=MESSAGE)
     times = [message.timestamp()[1] for message in messages]
     keys = [None if (key := message.key()) is None else key.decode(errors="replace") for message in messages]
-    columns += [pa.repeat(pa.scalar(topic), len(messages)), partitions, offsets, times, keys]
+    columns += [[topic] * len(messages), partitions, offsets, times, keys]
     return pa.table(columns, schema=pa.schema([*MESSAGE, *METADATA]))
 
 
 def _library() -> Any:
     """Return the module `confluent_kafka`. Raises: UnsupportedError if it is not installed."""
-    with contextlib.suppress(ModuleNotFoundError):
-        import confluent_kafka
-        import confluent_kafka.admin
-
-        return confluent_kafka
-    raise UnsupportedError(
-        "the source kafka plans its batches by confluent-kafka, also with Spark: pip install 'hoodie[kafka]'"
-    )
+    advice = "the source kafka plans its batches by confluent-kafka, also with Spark: pip install 'hoodie[kafka]'"
+    library("confluent_kafka.admin", advice)
+    return library("confluent_kafka", advice)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from hoodie.arguments import shown
-from hoodie.errors import InvalidConfigError
+from hoodie.ingest.options import check_types, require
 from hoodie.ingest.run_sql import query_in_process, query_on_spark
 from hoodie.ingest.source import Batch, Request
 from hoodie.table import open as open_table
@@ -29,13 +28,8 @@ class Query:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.query, str) or not self.query.strip():
-            raise InvalidConfigError(f"source query, query: expected a query, found {shown(self.query)}")
-        for option, value in (("tables", self.tables), ("storage_options", self.storage_options)):
-            if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
-                raise InvalidConfigError(
-                    f"source query, {option}: expected texts by name, found {type(value).__name__}"
-                )
+        check_types(self, "source query, ")
+        require(bool(self.query.strip()), "source query, query", "a query", self.query)
 
     def plan(self, request: Request) -> Batch:
         """Return one batch of all rows. Raises: nothing; `Batch.read` raises as `hoodie.open` and the query."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Mapping
 from typing import Any, Final
 
 from hoodie.errors import InvalidConfigError
+from hoodie.ingest.options import made
 from hoodie.ingest.source import Source
 
 KINDS: Final[Mapping[str, str]] = {
@@ -32,19 +32,10 @@ def source_of(options: object) -> Source:
             f"source: expected a hoodie.Source with the method plan, or options such as "
             f'{{"kind": "files", "path": "landing"}}, found {type(options).__name__}'
         )
-    given = dict(options)
-    kind = given.pop("kind", None)
-    if kind not in KINDS:
-        raise InvalidConfigError(f"source: kind={kind!r}: expected one of {', '.join(KINDS)}")
-    found = class_of(kind)
-    known = inspect.signature(found).parameters
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise InvalidConfigError(f"source {kind}: unknown {', '.join(unknown)}: expected some of {', '.join(known)}")
-    missing = [n for n, one in known.items() if one.default is inspect.Parameter.empty and n not in given]
-    if missing:
-        raise InvalidConfigError(f"source {kind}: {', '.join(missing)} is missing")
-    source: Source = found(**given)
+    kind = options.get("kind")
+    # The module of a source is loaded if the source is used.
+    known = {name: class_of(name) if name == kind else object for name in KINDS}
+    source: Source = made(options, known, "source")
     return source
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote
 
+from hoodie.errors import SourceError
+
 MASK: Final = "***"
 _NAME = r"[\w.-]*(?:password|passwd|pwd|passphrase|secret|token|credential)[\w.-]*"
 _IN_URL: Final = (
@@ -41,6 +43,15 @@ def cause(error: BaseException, secrets: Iterable[str] = ()) -> str:
     found = [match for line in text.splitlines() if (match := _FAILURE.search(line))]
     line = f"{found[-1][1]}: {found[-1][2]}" if found else text.strip().splitlines()[0]
     return masked(" ".join(line.split()), secrets)[:_LENGTH_MAX]
+
+
+def unreadable(
+    error: BaseException, name: str, url: str, secrets: Iterable[str], remedies: Mapping[str, str]
+) -> SourceError:
+    """Return the error of a source whose database cannot be read. `remedies`: by a part of the error's text."""
+    text = cause(error, secrets)
+    remedy = next((f"; {remedy}" for part, remedy in remedies.items() if part in str(error)), "")
+    return SourceError(f"{name} of {masked(url, secrets)}: the database cannot be read: {text}{remedy}")
 
 
 def _mask(match: re.Match[str]) -> str:

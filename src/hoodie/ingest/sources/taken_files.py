@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from posixpath import commonprefix
 from typing import Final
 
 from hoodie.errors import InvalidConfigError, SourceError
@@ -116,12 +117,9 @@ class Removal:
             return self.store, "", f"{archive.strip('/')}/"
         spec = self.store.spec
         one, other = (
-            spec.uri.rstrip("/").split("/"),
-            open_store(archive, dict(spec.options)).spec.uri.rstrip("/").split("/"),
+            store.spec.uri.rstrip("/").split("/") for store in (self.store, open_store(archive, dict(spec.options)))
         )
-        count = next(
-            (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-        )
+        count = len(commonprefix([one, other]))
         if count < (3 if "://" in spec.uri else 1) or spec.uri.startswith("memory://"):
             raise InvalidConfigError(
                 f"archive: expected a folder in the same storage as {spec.uri}, found {archive!r}; name a folder in "

@@ -9,20 +9,15 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.arguments import shown
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
-from hoodie.ingest.transforms.transform import (
-    Context,
-    arrow_rows,
-    checked_mapping,
-    each_batch,
-    found_names,
-    names_of,
-)
+from hoodie.format.schema.fit import first_misfit
+from hoodie.ingest.options import check_types
+from hoodie.ingest.run_sql import resolved
+from hoodie.ingest.transforms.transform import Context, each_batch, found_names, names_of
 from hoodie.records.sql.quoting import literal_of, quoted
 from hoodie.table.sessions import arrow_schema, is_spark
 
-_NAMES: Final = {
+SPARK_NAMES: Final = {
     pa.bool_(): "boolean",
     pa.int8(): "tinyint",
     pa.int16(): "smallint",
@@ -53,12 +48,10 @@ class Cast:
     def __post_init__(self) -> None:
         from hoodie.records.sql.types import type_named
 
-        types = checked_mapping(self.columns, "transform cast, columns", '{price = "double"}')
-        if not isinstance(self.to_table, bool):
-            raise InvalidConfigError(f"transform cast, to_table: expected true or false, found {shown(self.to_table)}")
-        if bool(types) == self.to_table:
+        check_types(self, "transform cast, ")
+        if bool(self.columns) == self.to_table:
             raise InvalidConfigError("transform cast: expected one of columns and to_table = true")
-        nested = [name for name, text in types.items() if pa.types.is_nested(type_named(text))]
+        nested = [name for name, text in self.columns.items() if pa.types.is_nested(type_named(text))]
         if nested:
             raise InvalidConfigError(f"transform cast, columns {nested}: expected types without fields or elements")
 
@@ -68,20 +61,16 @@ class Cast:
         Raises: SchemaMismatchError, which names column and value, of Spark's rows when they are read; UnsupportedError
         in process for types that cannot be cast there; InvalidConfigError for unknown columns.
         """
-        rows = rows if is_spark(rows) else arrow_rows(rows)
         wanted = self._wanted(names_of(rows), context.schema)
-        if is_spark(rows):
-            return _on_spark(rows, wanted)
-        return each_batch(rows, lambda table: _in_process(table, wanted))
+        return _on_spark(rows, wanted) if is_spark(rows) else each_batch(rows, lambda table: _in_process(table, wanted))
 
     def _wanted(self, known: list[str], schema: pa.Schema | None) -> dict[str, pa.DataType]:
         """Return the new types by the names of columns."""
         from hoodie.records.sql.types import type_named
 
         if self.to_table:
-            types = {} if schema is None else {child.name.lower(): child.type for child in schema}
-            found = {name: types[name.lower()] for name in known if name.lower() in types}
-            return {name: kind for name, kind in found.items() if not pa.types.is_nested(kind)}
+            types = {child.name.lower(): child.type for child in schema or () if not pa.types.is_nested(child.type)}
+            return {name: types[name.lower()] for name in known if name.lower() in types}
         names = found_names([*self.columns], known, "cast")
         return {name: type_named(text) for name, text in zip(names, self.columns.values(), strict=True)}
 
@@ -96,23 +85,14 @@ def _on_spark(frame: Any, wanted: Mapping[str, pa.DataType]) -> Any:
             continue
         column, sql_type = quoted(name), _spark_name(kind)
         cast = f"try_cast({column} AS {sql_type})"
-        start = literal_of(f"hoodie.errors.SchemaMismatchError: transform cast: column {name!r}: the value ")
-        end = literal_of(f" is no {sql_type}; nothing was committed")
+        start, end = (literal_of(text) for text in _refusal(name, kind))
         value = f"substring(CAST({column} AS STRING), 1, {_SHOWN_MAX})"
-        refused = f"raise_error(concat({start}, {value}, {end}))"
+        refused = f"raise_error(concat('hoodie.errors.SchemaMismatchError: ', {start}, {value}, {end}))"
         texts.append(f"CASE WHEN {column} IS NULL OR {cast} IS NOT NULL THEN {cast} ELSE {refused} END AS {column}")
-    return _resolved(frame, texts)
-
-
-def _resolved(frame: Any, texts: list[str]) -> Any:
-    try:
-        found = frame.selectExpr(*texts)
-        found.columns  # noqa: B018 - a Connect session resolves the expressions here
-    except Exception as error:
-        if not is_spark(error):
-            raise
-        raise SchemaMismatchError(f"transform cast: Spark has no such cast: {error}") from error
-    return found
+    return resolved(
+        lambda: frame.selectExpr(*texts),
+        lambda error: SchemaMismatchError(f"transform cast: Spark has no such cast: {error}"),
+    )
 
 
 def _spark_name(kind: pa.DataType) -> str:
@@ -120,7 +100,7 @@ def _spark_name(kind: pa.DataType) -> str:
         return f"decimal({kind.precision}, {kind.scale})"
     if pa.types.is_timestamp(kind):
         return "timestamp_ntz" if kind.tz is None else "timestamp"
-    return _NAMES.get(kind, "binary")
+    return SPARK_NAMES.get(kind, "binary")
 
 
 def _in_process(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
@@ -142,35 +122,25 @@ def _cast(column: pa.ChunkedArray, name: str, kind: pa.DataType) -> pa.ChunkedAr
     expression = cast(Value(pc.field("value"), column.type), kind).expression
 
     def converted(part: pa.ChunkedArray) -> pa.ChunkedArray:
-        found = evaluate(expression, pa.table({"value": part}))
+        try:
+            found = evaluate(expression, pa.table({"value": part}))
+        except SchemaMismatchError as error:
+            raise pa.ArrowInvalid(str(error)) from error
         lost = pc.and_(pc.is_valid(part), pc.is_null(found))
         if pa.types.is_string(part.type) and pa.types.is_integer(kind):
             lost = pc.or_kleene(lost, pc.match_substring(part, "."))  # an error of Spark in ANSI mode
         if pc.any(lost).as_py():
-            raise SchemaMismatchError(_refusal(name, part.filter(lost)[0].as_py(), kind))
+            raise pa.ArrowInvalid("a value does not fit")
         return found
 
     try:
         return converted(column)
-    except SchemaMismatchError as error:
-        raise _of_first(column, name, kind, converted, error) from error
+    except pa.ArrowInvalid as error:
+        value = str(column[first_misfit(column, converted)].as_py())[:_SHOWN_MAX]
+        raise SchemaMismatchError(value.join(_refusal(name, kind))) from error
 
 
-def _of_first(
-    column: pa.ChunkedArray, name: str, kind: pa.DataType, converted: Any, error: SchemaMismatchError
-) -> SchemaMismatchError:
-    """Return the error of the first value that does not fit, which halving finds."""
-    while len(column) > 1:
-        half = len(column) // 2
-        try:
-            converted(column.slice(0, half))
-        except SchemaMismatchError:
-            column = column.slice(0, half)
-        else:
-            column = column.slice(half)
-    return SchemaMismatchError(_refusal(name, column[0].as_py(), kind)) if len(column) else error
-
-
-def _refusal(name: str, value: Any, kind: pa.DataType) -> str:
-    shortened = str(value)[:_SHOWN_MAX]
-    return f"transform cast: column {name!r}: the value {shortened} is no {_spark_name(kind)}; nothing was committed"
+def _refusal(name: str, kind: pa.DataType) -> tuple[str, str]:
+    """Return what the error of a value has before and after the value."""
+    start = f"transform cast: column {name!r}: the value "
+    return start, f" is no {_spark_name(kind)}; nothing was committed"

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hoodie.arguments import shown
-from hoodie.errors import InvalidConfigError
+from hoodie.ingest.options import check_types, require
 from hoodie.ingest.run_sql import StreamView, query_in_process, query_on_spark
-from hoodie.ingest.transforms.transform import Context, arrow_rows
+from hoodie.ingest.transforms.transform import Context
 from hoodie.table.sessions import is_spark, spark_room
 
 _NAME: Final = "source"
@@ -30,8 +29,8 @@ class Sql:
     query: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.query, str) or not self.query.strip():
-            raise InvalidConfigError(f"transform sql, query: expected a query over source, found {shown(self.query)}")
+        check_types(self, "transform sql, ")
+        require(bool(self.query.strip()), "transform sql, query", "a query over source", self.query)
 
     def __call__(self, rows: Any, context: Context) -> Any:
         """Return the rows of the query. In process they are a stream, if `rows` is a reader.
@@ -42,11 +41,8 @@ class Sql:
         """
         query = self.query.replace(_JVM_NAME, _NAME)
         if context.spark is not None and not is_spark(rows):
-            found = arrow_rows(rows)
-            table = found if isinstance(found, pa.Table) else found.read_all()
-            rows = spark_room().from_arrow(context.spark, table)
+            rows = spark_room().from_arrow(context.spark, rows if isinstance(rows, pa.Table) else rows.read_all())
         if is_spark(rows):
             return query_on_spark(rows.sparkSession, query, {_NAME: rows})
-        here = arrow_rows(rows)
-        changed = query_in_process(query, {_NAME: StreamView(here)}, context.schema)
-        return changed.read_all() if isinstance(here, pa.Table) else changed
+        changed = query_in_process(query, {_NAME: StreamView(rows)}, context.schema)
+        return changed.read_all() if isinstance(rows, pa.Table) else changed

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from hoodie.arguments import shown
 from hoodie.engine.ahead import reader_of
 from hoodie.engine.inputs import dataset_of, table_in_memory
 from hoodie.errors import InvalidConfigError
@@ -28,29 +27,27 @@ class Transform(Protocol):
     """Returns the rows of a batch, changed. The order of rows may change."""
 
     def __call__(self, rows: Any, context: Context) -> Any:
-        """Return the changed rows: a DataFrame for a Spark DataFrame, otherwise Arrow data."""
+        """Return the changed rows: a DataFrame for a Spark DataFrame, an Arrow table or reader for one of these."""
         ...
 
 
-def arrow_rows(rows: Any) -> pa.Table | pa.RecordBatchReader:
-    """Return rows of this process as an Arrow table or reader. Raises: as `dataset_of`."""
-    if isinstance(rows, pa.Table | pa.RecordBatchReader):
+def frame_or_arrow(rows: Any) -> Any:
+    """Return a DataFrame of Spark as it is, other rows as an Arrow table or reader. Raises: as `dataset_of`."""
+    if is_spark(rows) or isinstance(rows, pa.Table | pa.RecordBatchReader):
         return rows
-    dataset = dataset_of(rows)
-    source = getattr(dataset, "source", None)
+    source = getattr(dataset_of(rows), "source", None)
     return source if isinstance(source, pa.RecordBatchReader) else table_in_memory(rows)
 
 
-def each_batch(rows: Any, change: Callable[[pa.Table], pa.Table]) -> pa.Table | pa.RecordBatchReader:
+def each_batch(rows: pa.Table | pa.RecordBatchReader, change: Callable[[pa.Table], pa.Table]) -> Any:
     """Return the rows with a change of their columns: of a table at once, of a reader batch by batch.
 
     `change` returns the same columns for any rows, also for none.
     """
-    found = arrow_rows(rows)
-    if isinstance(found, pa.Table):
-        return change(found)
-    schema = change(found.schema.empty_table()).schema
-    batches = (out for batch in found for out in change(pa.Table.from_batches([batch])).to_batches())
+    if isinstance(rows, pa.Table):
+        return change(rows)
+    schema = change(rows.schema.empty_table()).schema
+    batches = (out for batch in rows for out in change(pa.Table.from_batches([batch])).to_batches())
     return reader_of(schema, batches)
 
 
@@ -59,33 +56,13 @@ def names_of(rows: Any) -> list[str]:
     return list(rows.columns) if is_spark(rows) else list(rows.schema.names)
 
 
-def found_names(names: list[str], known: list[str], transform: str) -> list[str]:
+def found_names(names: str | Sequence[str], known: list[str], transform: str) -> list[str]:
     """Return names of columns as the rows spell them; the case may differ.
 
     Raises: InvalidConfigError if there is no such column: the names are options.
     """
-    schema = pa.schema([pa.field(name, pa.null()) for name in known])
-    found = spelled(names, schema)
-    missing = [name for name, column in zip(names, found, strict=True) if column is None]
-    if missing:
+    wanted = [names] if isinstance(names, str) else list(names)
+    found = spelled(wanted, pa.schema([pa.field(name, pa.null()) for name in known]))
+    if missing := [name for name, column in zip(wanted, found, strict=True) if column is None]:
         raise InvalidConfigError(f"transform {transform}: the rows have no column {missing}; they have {known}")
     return [name for name in found if name is not None]
-
-
-def checked_texts(value: Any, option: str, *, is_needed: bool = True) -> list[str]:
-    """Return an option that is a text or a list of texts as a list. Raises: InvalidConfigError for another value."""
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
-        raise InvalidConfigError(f"{option}: expected the names of columns, found {shown(value)}")
-    if is_needed and not texts:
-        raise InvalidConfigError(f"{option}: expected at least one column, found none")
-    return list(texts)
-
-
-def checked_mapping(value: Any, option: str, example: str) -> dict[str, str]:
-    """Return an option that has texts by columns. Raises: InvalidConfigError for another value."""
-    if not isinstance(value, Mapping) or not all(
-        isinstance(text, str) and text for pair in value.items() for text in pair
-    ):
-        raise InvalidConfigError(f"{option}: expected texts by column such as {example}, found {shown(value)}")
-    return dict(value)
