@@ -90,6 +90,7 @@ lane-hbase: java $(VENV_35)/.stamp $(HBASE)
 	HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase
 
 lane-ingest: java $(VENV)/.stamp $(KAFKA) $(CONNECTORS)
+	@sh scripts/require_package postgresql $${HOODIE_POSTGRES:-/usr/lib/postgresql/*/bin}/initdb
 	HOODIE_KAFKA_JARS=$(KAFKA) HOODIE_CONNECTOR_JARS=$(CONNECTORS) $(VENV)/bin/python -m pytest tests/ingest
 
 lane-web: $(VENV)/.stamp

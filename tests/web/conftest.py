@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
@@ -16,7 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 import hoodie
 from tests.support.web_server import Client, serving
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = os.environ.get("HOODIE_CHROMIUM", "/usr/bin/chromium")
 NAME = "trips <b>&"
 SETTLED = "!document.querySelector('.skeleton, .bone, [aria-busy]') && document.querySelector('h1') !== null"
 

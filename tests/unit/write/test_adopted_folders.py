@@ -47,7 +47,7 @@ def test_what_is_skipped_is_listed(tmp_path: Path) -> None:
     assert plan.ok
     assert plan.rows == 1
     assert plan.notes == (
-        "3 files are not read, as names that begin with _ or . hide them: .c.parquet, _metadata, _tmp/b.parquet",
+        "not read, as names that begin with _ or . hide them: 3 files: .c.parquet, _metadata, _tmp/b.parquet",
     )
 
 

@@ -307,7 +307,7 @@ def _skipped(found: Found) -> tuple[str, ...]:
     if not paths:
         return ()
     shown = ", ".join(paths[:_SHOWN]) + (", …" if len(paths) > _SHOWN else "")
-    return (f"{counted(len(paths), 'files')} are not read, as names that begin with _ or . hide them: {shown}",)
+    return (f"not read, as names that begin with _ or . hide them: {counted(len(paths), 'files')}: {shown}",)
 
 
 def _check_plan(plan: Adoption) -> None:
