@@ -62,7 +62,7 @@ function writersPart(answer) {
 function sizeFacts(sizes) {
   const small = sizes.base_files ? sizes.small_files / sizes.base_files : 0;
   return facts(fact("Rows", count(sizes.rows), sizes.rows_note || null), fact("Size", bytes(sizes.bytes), sizes.log_bytes ? `${bytes(sizes.log_bytes)} in logs` : null),
-    fact("Files", count(sizes.files), sizes.log_files ? `${count(sizes.log_files)} log files` : null),
+    fact("Files", count(sizes.files), sizes.log_files ? `${count(sizes.log_files)} log ${sizes.log_files === 1 ? "file" : "files"}` : null),
     fact("Small files", count(sizes.small_files), `${Math.round(small * 100)} % of base files, below ${bytes(sizes.small_below_bytes)}`),
     fact("Partitions", count(sizes.partitions), sizes.largest_ratio ? `largest ${sizes.largest_ratio.toFixed(1)} × median` : null),
     fact("File groups", count(sizes.file_groups)));
