@@ -25,7 +25,7 @@ KAFKA := $(CACHE)/kafka-3.9.1
 CONNECTORS := $(CACHE)/connectors-4.2.0
 INSTALL := sh scripts/install_tested
 UPGRADE := -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable
-IN_PROCESS := tests --ignore=tests/interop --ignore=tests/hbase --ignore=tests/ingest --ignore=tests/tidy -m 'not spark' -n 2
+IN_PROCESS := tests --ignore=tests/interop --ignore=tests/hbase --ignore=tests/ingest --ignore=tests/web --ignore=tests/tidy -m 'not spark' -n 2
 EXTRAS := .[spark,connect,demo,test]
 EXTRAS_NEWEST := .[spark,connect,demo,test,dev]
 # PySpark 3.5 imports distutils, which setuptools still provides on Python 3.12 and later.
@@ -60,7 +60,7 @@ test-all: ## Every case of every lane, without samples; MINUTES=60 runs a piece 
 	@$(PYTHON) scripts/test_all.py $(CACHE)/passed $(LANES)
 
 # Each lane alone. A target prepares the environment that it needs, and no other.
-LANES := in-process classic connect judges older spark-3.5 spark-4.0 hbase ingest
+LANES := in-process classic connect judges older spark-3.5 spark-4.0 hbase ingest web
 .PHONY: $(LANES:%=lane-%)
 
 lane-in-process: $(VENV)/.stamp
@@ -93,6 +93,10 @@ lane-ingest: java $(VENV)/.stamp $(KAFKA) $(CONNECTORS)
 	@sh scripts/require_package postgresql $${HOODIE_POSTGRES:-/usr/lib/postgresql/*/bin}/initdb
 	HOODIE_KAFKA_JARS=$(KAFKA) HOODIE_CONNECTOR_JARS=$(CONNECTORS) $(VENV)/bin/python -m pytest tests/ingest
 
+lane-web: $(VENV)/.stamp
+	@sh scripts/require_package chromium $${HOODIE_CHROMIUM:-/usr/bin/chromium}
+	$(VENV)/bin/python -m pytest tests/web
+
 test-newest: ## The tests in process with the newest version of each dependency, in an environment of its own
 	@sh scripts/make_venv $(PYTHON) $(CACHE)/newest
 	@$(CACHE)/newest/bin/python $(UPGRADE) '$(EXTRAS)'
@@ -102,7 +106,7 @@ pythons: ## The tests in process on each Python at hand among PYTHONS (versions 
 	@sh scripts/test_pythons $(CACHE) $(TESTED) $(PYTHONS)
 
 fuzz: $(VENV)/.stamp ## Property tests and damaged files with fresh seeds; HOODIE_FUZZ_SEED=… repeats one, HOODIE_FUZZ_FACTOR=… runs longer
-	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/hbase --ignore=tests/ingest -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
+	HOODIE_TEST_PROFILE=fuzz $(VENV)/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/hbase --ignore=tests/ingest --ignore=tests/web -m "(hypothesis or seeded) and not spark" -n 2 --timeout 0
 
 mutants: $(VENV)/.stamp ## Change the code in 20 places, one at a time, and count what the tests of `make test` find; SEED=…
 	$(VENV)/bin/python scripts/mutants.py --seed $(or $(SEED),1)

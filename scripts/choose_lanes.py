@@ -39,6 +39,7 @@ LANES = (
     Lane("connect", 4, ("spark", "tests/contract/conftest")),
     Lane("hbase", 3, ("index/hbase", "services/indexing/hbase", "tests/hbase")),
     Lane("ingest", 4, ("ingest", "tests/ingest", "tests/support/kafka_broker", "tests/support/postgres_server")),
+    Lane("web", 3, ("web", "tests/web", "read/inspect")),
     Lane("spark-3.5", 4, ("spark", "statements")),
     Lane(
         "spark-4.0",

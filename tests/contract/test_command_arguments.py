@@ -54,7 +54,7 @@ TEXTS = {
     "null": "null",
 }
 # Runs until it is stopped, or starts Spark.
-LEFT_OUT = {"demo", "services run"}
+LEFT_OUT = {"demo", "services run", "ui"}
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:

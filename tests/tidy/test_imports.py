@@ -31,6 +31,7 @@ LINES = (
     ("ingest",),
     ("spark",),
     (PUBLIC,),
+    ("web",),
     ("cli",),
 )
 LINE_OF = {room: number for number, line in enumerate(LINES) for room in line}

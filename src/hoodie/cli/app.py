@@ -64,6 +64,8 @@ SECTIONS: Final = MappingProxyType(
             "show": "reads",
             "inspect": "reads",
             **_rows(LOOK),
+            "report": "ui",
+            "ui": "ui",
         },
         MEND: _rows(MEND),
         MAINTAIN: {"compact": "services", "cluster": "services", **_rows(MAINTAIN)},

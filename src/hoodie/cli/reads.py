@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hoodie.cli.terminal import output, to_json
+from hoodie.cli.terminal import cell, output
+from hoodie.format.json_values import printable_values, to_json
 
 Meta = Annotated[bool, typer.Option("--meta", help="Print the _hoodie_* columns too.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")]
@@ -167,6 +168,15 @@ class Part(StrEnum):
     STATISTICS = "statistics"
     INDEX = "index"
     LOCKS = "locks"
+    SUMMARY = "summary"
+    SIZES = "sizes"
+    WAITS = "waits"
+    GROWTH = "growth"
+    WRITERS = "writers"
+    FLOWS = "flows"
+    BACKLOG = "backlog"
+    METADATA = "metadata"
+    SCHEMAS = "schemas"
 
 
 _INDEX_ROWS = 20
@@ -207,12 +217,23 @@ def show(
 def inspect(
     call: Call,
     part: Annotated[Part, typer.Argument(help="Part of the table to print.")] = Part.PARTITIONS,
-) -> pa.Table:
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows of backlog and writers at most.")] = 200,
+    days: Annotated[int, typer.Option("--days", min=1, help="Days of growth.")] = 30,
+) -> Answer | pa.Table:
     """Print files, file slices, partitions, column statistics, locks, or the first entries of the record index.
 
-    With --json all entries of the record index are printed.
+    Or a report: summary, sizes, waits (plans and dead writes), growth by day, writers, flows (places of ingestions and
+    streams), backlog (log files), metadata (the metadata table), schemas. With --json all entries of the record index
+    are printed.
     """
+    from hoodie.read.inspect import notes_of
+    from hoodie.table.card import card_text
+
     inspection = call.table.inspect
+    if part in (Part.SUMMARY, Part.SIZES):
+        facts = inspection.summary() if part is Part.SUMMARY else inspection.sizes()
+        texts = {name.replace("_", " "): _fact_text(name, fact) for name, fact in facts.items()}
+        return Answer(card_text(call.path, texts), [facts])
     tables: Mapping[Part, Callable[[], pa.Table]] = {
         Part.FILES: inspection.files,
         Part.SLICES: inspection.slices,
@@ -220,8 +241,46 @@ def inspect(
         Part.STATISTICS: inspection.statistics,
         Part.LOCKS: inspection.locks,
         Part.INDEX: lambda: inspection.index(limit=None if call.as_json else _INDEX_ROWS),
+        Part.WAITS: inspection.waits,
+        Part.GROWTH: lambda: inspection.growth(days),
+        Part.WRITERS: lambda: inspection.writers(limit),
+        Part.FLOWS: inspection.flows,
+        Part.BACKLOG: lambda: inspection.backlog(limit),
+        Part.METADATA: inspection.metadata,
+        Part.SCHEMAS: inspection.schemas,
     }
-    return tables[part]()
+    rows = tables[part]()
+    for note in notes_of(rows):
+        print_note(note)
+    return rows if call.as_json else _without_nesting(rows)
+
+
+def _without_nesting(rows: pa.Table) -> pa.Table:
+    """Return the rows with lists and maps as text."""
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_nested(field.type):
+            texts = [
+                ", ".join(_fact_text(field.name, value).split("\n")) for value in printable_values(rows[field.name])
+            ]
+            rows = rows.set_column(place, field.name, pa.array(texts, pa.string()))
+    return rows
+
+
+def _fact_text(name: str, fact: Any) -> str:
+    """Return a fact of a report as text: lists of records and mappings have a line for each entry."""
+    match fact:
+        case {"name": column, "type": data_type, "nullable": is_nullable}:
+            return f"{column} {data_type}{'' if is_nullable else ' not null'}"
+        case dict():
+            return "\n".join(f"{key}: {_fact_text(key, value)}" for key, value in fact.items())
+        case [dict(), *_]:
+            return "\n".join(", ".join(_fact_text(name, one).split("\n")) for one in fact)
+        case list():
+            return ", ".join(map(str, fact))
+        case datetime():
+            return fact.isoformat(" ", "milliseconds")
+        case _:
+            return cell(name, fact, own=True)
 
 
 @table_command(own=True)

@@ -3,26 +3,17 @@
 Standard output is for results, standard error for progress and errors. Tables are printed as a grid if it fits the
 terminal, otherwise each record as a block of lines. Users' data is printed unchanged. In the library's own tables
 (`own`) numbers have thousands separators, sizes have units, and headings have spaces instead of underscores. JSON has
-one document per line, each printed as soon as it is available.
-
-Dates and times are ISO texts, in any year: Python has no dates before year 1 or after year 9999, and no nanoseconds.
-Years outside 0 to 9999 get a sign, as in Spark: `+10000-01-01`, `-0001-12-31`.
+one document per line, each printed as soon as it is available; `format/json_values.py` has its values.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime, time
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import numpy as np
 import pyarrow as pa
 import typer
 from rich import box
@@ -32,7 +23,7 @@ from rich.text import Text
 
 from hoodie.cli.words import in_words
 from hoodie.display import size_text
-from hoodie.errors import SchemaMismatchError
+from hoodie.format.json_values import printable_values, rows_of, to_json
 from hoodie.progress import Progress, listening
 
 if TYPE_CHECKING:
@@ -44,8 +35,6 @@ _CONTROLS: Final = {
     code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *_BIDIRECTIONAL)
 }
 """Characters that change a terminal, or the order of a line, and what is shown for them."""
-_JSON_CONTROLS: Final = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
-"""Characters that `json` leaves as they are: commands of some terminals, and ends of lines in Python."""
 _COLUMN_GAP = 2
 _FOLDED_CHARS_MIN = 20
 _CELL_CHARS_MAX = 120
@@ -59,86 +48,6 @@ def _shown(text: str) -> str:
     'red \\x1b[31m'
     """
     return text.translate(_CONTROLS)
-
-
-def _printable_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column; dates and times are ISO texts, maps are dicts at every depth.
-
-    A map that has a key twice is a list of pairs. Raises: SchemaMismatchError: a text is not UTF-8.
-    """
-    convert = _conversion(column.type)
-    try:
-        if convert is None:
-            values: list[Any] = column.to_pylist()
-            return values
-        return [None if value is None else convert(value) for value in column.cast(_stored(column.type)).to_pylist()]
-    except UnicodeDecodeError as error:
-        raise SchemaMismatchError(
-            f"a text is not UTF-8 ({error.object!r:.60}); update the row with the right text, or print other columns"
-        ) from error
-
-
-def _time_text(number: int, data_type: pa.DataType) -> str:
-    """Return the ISO text of a stored date or timestamp; a time with a zone ends with `+00:00`.
-
-    >>> _time_text(-1, pa.date32()), _time_text(1_500_000, pa.timestamp("us", "UTC"))
-    ('1969-12-31', '1970-01-01T00:00:01.500000+00:00')
-    """
-    if pa.types.is_date(data_type):
-        return _signed_year(str(np.datetime64(number, "D" if pa.types.is_date32(data_type) else "ms").astype("M8[D]")))
-    text = _signed_year(str(np.datetime64(number, data_type.unit)))
-    whole, _, fraction = text.partition(".")
-    digits = "" if not fraction.strip("0") else f".{fraction:0<6}"
-    return f"{whole}{digits}{'+00:00' if data_type.tz is not None else ''}"
-
-
-def _signed_year(text: str) -> str:
-    """Return a date as NumPy prints it, with at least four digits of the year, and a sign beyond 9999."""
-    sign = "-" if text.startswith("-") else ""
-    year, rest = text.removeprefix("-").split("-", 1)
-    return f"{sign or ('+' if len(year) > 4 else '')}{year:0>4}-{rest}"
-
-
-def _is_moment(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_date(data_type) or pa.types.is_timestamp(data_type))
-
-
-def _stored(data_type: pa.DataType) -> pa.DataType:
-    """Return the type with the stored numbers of dates and timestamps, at every depth."""
-    if _is_moment(data_type):
-        return pa.int32() if pa.types.is_date32(data_type) else pa.int64()
-    if pa.types.is_struct(data_type):
-        return pa.struct([child.with_type(_stored(child.type)) for child in data_type.fields])
-    if pa.types.is_map(data_type):
-        return pa.map_(data_type.key_type, data_type.item_field.with_type(_stored(data_type.item_type)))
-    if pa.types.is_list(data_type):
-        return pa.list_(data_type.value_field.with_type(_stored(data_type.value_type)))
-    return data_type
-
-
-def _conversion(data_type: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return the conversion of one stored value that is not null; None if it is printed as it is."""
-    if _is_moment(data_type):
-        return lambda number: _time_text(number, data_type)
-    if pa.types.is_struct(data_type):
-        children = {child.name: _conversion(child.type) for child in data_type.fields}
-        return lambda value: {name: _applied(convert, value[name]) for name, convert in children.items()}
-    if pa.types.is_map(data_type):
-        of_items = _conversion(data_type.item_type)
-        return lambda pairs: _dict_of([(key, _applied(of_items, item)) for key, item in pairs])
-    if pa.types.is_list(data_type):
-        of_value = _conversion(data_type.value_type)
-        return None if of_value is None else lambda items: [_applied(of_value, item) for item in items]
-    return None
-
-
-def _applied(convert: Callable[[Any], Any] | None, value: Any) -> Any:
-    return value if value is None or convert is None else convert(value)
-
-
-def _dict_of(pairs: Sequence[tuple[Any, Any]]) -> Any:
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else pairs
 
 
 def output() -> Console:
@@ -174,41 +83,8 @@ def print_json(value: Any) -> None:
 def print_rows(batches: Iterable[pa.RecordBatch]) -> None:
     """Print each row as its own document; `hoodie upsert TABLE -` reads them back."""
     for batch in batches:
-        columns = map(_printable_values, batch.columns)
-        # Without columns `zip` ends at once.
-        for row in zip(*columns, strict=True) if batch.num_columns else [()] * batch.num_rows:
-            print_json(dict(zip(batch.schema.names, row, strict=True)))
-
-
-def to_json(value: Any) -> str:
-    """Convert a value to JSON: times in ISO form, decimals as strings, bytes in base64.
-
-    NaN and infinities become the strings `NaN`, `Infinity` and `-Infinity`. Control characters are escaped.
-
-    >>> to_json({"day": date(2013, 1, 31), "fare": float("nan")})
-    '{"day": "2013-01-31", "fare": "NaN"}'
-    """
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False).translate(_JSON_CONTROLS)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return {str(name): _plain(item) for name, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case float() if math.isnan(value):
-            return "NaN"
-        case float() if math.isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-        case datetime() | date() | time():
-            return value.isoformat()
-        case Decimal():
-            return str(value)
-        case bytes():
-            return base64.b64encode(value).decode()
-        case _:
-            return value
+        for row in rows_of(batch):
+            print_json(row)
 
 
 class Printable(Protocol):
@@ -325,9 +201,7 @@ def _least_width(name: str, cells: list[str], own: bool) -> int:
 def _texts(rows: pa.Table, own: bool, whole: bool = False) -> dict[str, list[str]]:
     is_time = {field.name: pa.types.is_timestamp(field.type) for field in rows.schema}
     return {
-        name: [
-            cell(name, value, own=own, is_time=is_time[name], whole=whole) for value in _printable_values(rows[name])
-        ]
+        name: [cell(name, value, own=own, is_time=is_time[name], whole=whole) for value in printable_values(rows[name])]
         for name in rows.column_names
     }
 

@@ -117,6 +117,8 @@ def change_batches(store: Store, change: GroupChange, images: pa.Schema) -> Iter
     no longer in the file group is a delete. A record that moves to another partition is a delete and an insert. A row
     with another commit time is an update if the commit logged its key and its images differ (`CommitScans.late`).
 
+    `images` may begin with the record key, which logged changes lack.
+
     Memory: the rows that the commit wrote into the file group, the record keys of the file group, and a row group; or
     the CDC log files and the rows of a block.
 
@@ -148,6 +150,7 @@ def _computed(store: Store, change: GroupChange, shape: _Shape) -> Iterator[pa.R
         older = _numbered_keys(_rows(store, change.before, replace(scans.late.before, keys=late.keys)))
         newer = _numbered_keys(_rows(store, after, late))
         left = KeyLookup(newer[RECORD_KEY].combine_chunks())
+        shape = shape.of_numbered_keys()
         yield from _compared(iter(older.to_batches()), newer, left, scans.instant_time, shape, only_differing=True)
 
 
@@ -197,9 +200,14 @@ def _rows(store: Store, found: FileSlice | None, scan: SliceScan) -> pa.Table:
 class _Shape:
     """Makes batches of change data from images, which are structs of columns."""
 
-    def __init__(self, images: pa.Schema) -> None:
+    def __init__(self, images: pa.Schema, *, has_numbered_keys: bool = False) -> None:
+        self._images, self._has_numbered_keys = images, has_numbered_keys
         self._schema = cdc_schema(images, flat=False)
         self._image_type = self._schema.field(BEFORE).type
+
+    def of_numbered_keys(self) -> _Shape:
+        """Return the shape for rows whose record keys `_numbered_keys` has made."""
+        return _Shape(self._images, has_numbered_keys=True)
 
     def logged(self, instant_time: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yield logged changes, with the columns `op`, `before` and `after`, which have the columns of the images."""
@@ -225,6 +233,10 @@ class _Shape:
     def _image(self, rows: pa.Table | None, count: int) -> pa.Array:
         if rows is None:
             return blanks(self._image_type, count, is_null=True)
+        if self._has_numbered_keys and RECORD_KEY in self._images.names:
+            place = rows.schema.get_field_index(RECORD_KEY)
+            keys = pc.replace_substring_regex(rows[RECORD_KEY], r":\d+$", "")
+            rows = rows.set_column(place, rows.schema.field(place), keys)
         return self._struct({child.name: rows[child.name].combine_chunks() for child in self._image_type})
 
     def _struct(self, columns: Mapping[str, pa.Array], mask: pa.BooleanArray | None = None) -> pa.StructArray:

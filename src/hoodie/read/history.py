@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -46,13 +47,15 @@ def history(view: TableView, limit: int | None = None, *, archived: bool = False
     Raises: CorruptFileError if a commit or the archive is damaged.
     """
     newest_first = list(reversed(view.timeline.instants))[:limit]
-    rows = [_row(view, instant, _commit_of(view, instant)) for instant in newest_first]
+    zone = view.layout.zone
+    rows = [history_row(instant, commit_of(view, instant), zone) for instant in newest_first]
     if archived and (limit is None or len(rows) < limit):
         rows += _archived_rows(view, None if limit is None else limit - len(rows))
     return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
 
 
-def _commit_of(view: TableView, instant: Instant) -> CommitMetadata | None:
+def commit_of(view: TableView, instant: Instant) -> CommitMetadata | None:
+    """Return the metadata of a completed write on the active timeline; None for other instants."""
     return view.commit_metadata(instant) if instant.is_completed and instant.action.writes_data else None
 
 
@@ -61,10 +64,11 @@ def _archived_rows(view: TableView, limit: int | None) -> list[Mapping[str, Any]
     found = [instant for instant in view.archive().completed() if (instant.requested_time, instant.action) not in known]
     chosen = sorted(found, key=lambda instant: (instant.requested_time, instant.action), reverse=True)[:limit]
     commits = dict(view.archived_commits([instant for instant in chosen if instant.action.writes_data]))
-    return [_row(view, instant, commits.get(instant)) for instant in chosen]
+    return [history_row(instant, commits.get(instant), view.layout.zone) for instant in chosen]
 
 
-def _row(view: TableView, instant: Instant, commit: CommitMetadata | None) -> Mapping[str, Any]:
+def history_row(instant: Instant, commit: CommitMetadata | None, zone: TimelineZone) -> Mapping[str, Any]:
+    """Return a row of `HISTORY_SCHEMA`, without its nulls; `commit` is the metadata of a completed write."""
     row: dict[str, Any] = {
         "instant": instant.requested_time,
         "action": instant.action.value,
@@ -72,22 +76,28 @@ def _row(view: TableView, instant: Instant, commit: CommitMetadata | None) -> Ma
     }
     if not instant.is_completed:
         return row
-    zone = view.layout.zone
     row["seconds"] = _seconds_between(instant.requested_time, instant.completion_time, zone)
-    row["completed_at"] = parse_instant_time(instant.completion_time or instant.requested_time, zone)
+    row["completed_at"] = completed_at(instant, zone)
     return row if commit is None else {**row, **_counts(commit)}
 
 
-def _seconds_between(start: str, end: str | None, zone: TimelineZone) -> float | None:
-    """Return the seconds between two instant times.
+def completed_at(instant: Instant, zone: TimelineZone) -> datetime | None:
+    """Return when a completed instant completed; None if its time cannot be parsed."""
+    return parsed_time(instant.completion_time or instant.requested_time, zone)
 
-    None if a time cannot be parsed: writers may choose requested times that are not times.
-    """
+
+def parsed_time(text: str, zone: TimelineZone) -> datetime | None:
+    """Return an instant time in UTC; None for another text: writers may choose times that are not times."""
     try:
-        took = None if end is None else parse_instant_time(end, zone) - parse_instant_time(start, zone)
+        return parse_instant_time(text, zone).astimezone(UTC)
     except HoodieError:
         return None
-    return None if took is None else took.total_seconds()
+
+
+def _seconds_between(start: str, end: str | None, zone: TimelineZone) -> float | None:
+    """Return the seconds between two instant times; None if a time cannot be parsed."""
+    first, last = parsed_time(start, zone), parsed_time(end or "", zone)
+    return None if first is None or last is None else (last - first).total_seconds()
 
 
 def _counts(metadata: CommitMetadata) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ import os
 import stat
 
 from hoodie.errors import PartitionPathError
+from hoodie.storage.api import Store
 from hoodie.storage.paths import join
 
 _CHECKED_MAX = 10_000
@@ -92,3 +93,27 @@ def _mode(full: str) -> int | None:
 
 def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def folders_inside(store: Store, folder: str) -> tuple[list[str], list[str]]:
+    """Return the folders directly in `folder`, sorted, and a note for each symbolic link that leads out of the store.
+
+    No link of a local folder is followed: a folder inside of the store is found at its own place.
+
+    Raises: StorageError, or OSError, if the folder cannot be listed; PartitionPathError if it is behind such a link.
+    """
+    if "://" in store.spec.uri:
+        return store.folders(folder), []
+    store.check_links([folder] if folder else [])
+    folders, notes = [], []
+    with os.scandir(join(store.spec.uri, folder) if folder else store.spec.uri) as entries:
+        for entry in entries:
+            path = join(folder, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(path)
+            elif entry.is_symlink():
+                try:
+                    store.check_links([path])
+                except PartitionPathError as error:
+                    notes.append(f"not followed: {error}")
+    return sorted(folders), sorted(notes)

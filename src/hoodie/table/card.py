@@ -52,6 +52,24 @@ def card_of(view: TableView) -> dict[str, str]:
     return {**facts, "findings": "\n".join([*dict.fromkeys(findings), advice])}
 
 
+def timeline_findings(view: TableView) -> list[dict[str, str]]:
+    """Return what is wrong on the timeline: kind, severity, key, meaning and remedy of each finding.
+
+    One request for each pending instant. Raises: CorruptFileError, StorageError.
+    """
+    table = view.store.uri("")
+    return [
+        {
+            "kind": found.kind.name,
+            "severity": found.kind.severity.value,
+            "key": found.key,
+            "meaning": found.kind.meaning,
+            "remedy": found.kind.remedy_for(table, found.key),
+        }
+        for found in pending_problems(view)
+    ]
+
+
 def card_text(title: str, facts: Mapping[str, str]) -> str:
     """Return the facts of a card that have a value, one or more lines each, below the title.
 

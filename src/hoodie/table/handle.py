@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie.arguments import check_methods
@@ -143,7 +143,7 @@ class Table(TableReads, TableFrames, TableWrites, TableStreams, TableServices):
         """
         from hoodie.read.inspect import Inspection
 
-        return Inspection(self.view())
+        return Inspection(self.view(), _timeline_findings)
 
     @property
     def index(self) -> TableIndex:
@@ -172,6 +172,13 @@ class Table(TableReads, TableFrames, TableWrites, TableStreams, TableServices):
         from hoodie.table.alter import TableAlter
 
         return TableAlter(self._context)
+
+
+def _timeline_findings(view: TableView) -> Sequence[Mapping[str, str]]:
+    """Return what is wrong on the timeline of a view; `read/` cannot import the checks, which are beside it."""
+    from hoodie.table.card import timeline_findings
+
+    return timeline_findings(view)
 
 
 def _opened(spec: StoreSpec, spark: bool | None, lock: Mapping[str, str]) -> Table:

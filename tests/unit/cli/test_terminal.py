@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import Progress as Bars
 
 import hoodie
-from hoodie.cli.terminal import ProgressBar, cell, print_table, progress_bar, to_json
+from hoodie.cli.terminal import ProgressBar, cell, print_table, progress_bar
+from hoodie.format.json_values import to_json
 from hoodie.progress import Progress
 from tests.support.command_line import Run
 from tests.support.tables import new_table

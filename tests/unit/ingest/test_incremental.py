@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hoodie.config.secrets import masked, secrets_of
 from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
 from hoodie.ingest.source import Request
 from hoodie.ingest.sources.adbc import Adbc
@@ -22,7 +23,7 @@ from hoodie.ingest.sources.dialects import (
 )
 from hoodie.ingest.sources.incremental import Selection
 from hoodie.ingest.sources.jdbc import Jdbc
-from hoodie.ingest.sources.secrets import cause, masked, secrets_of
+from hoodie.ingest.sources.secrets import cause
 
 
 @pytest.mark.parametrize(

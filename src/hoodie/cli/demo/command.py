@@ -24,7 +24,7 @@ from hoodie.cli.demo.flights import Flights
 from hoodie.cli.demo.story import LogStory, Story
 from hoodie.cli.options import AsJson
 from hoodie.cli.terminal import ProgressBar, output, print_grid, print_json, progress_bar
-from hoodie.display import size_text
+from hoodie.display import command_text, size_text
 from hoodie.errors import TableExistsError, UnsupportedError
 from hoodie.table.sessions import active_session, spark_room
 
@@ -100,6 +100,9 @@ def demo(
         _print_summary(console, table_path, done, seconds)
     if isinstance(engine, InProcess):
         console.print(f"The demo ran in process. {engine.reason}.\n{SPARK_ADDS}", markup=False, soft_wrap=True)
+    if not as_json:
+        see = command_text("hoodie ui TABLE", str(table_path.parent))
+        console.print(f"See the tables in a browser: {see}", markup=False, soft_wrap=True)
 
 
 def _run(folder: Path, table_path: Path, rows: int | None, console: Console) -> tuple[list[Step], DemoEngine]:

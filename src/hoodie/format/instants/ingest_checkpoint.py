@@ -90,6 +90,17 @@ class IngestCheckpoint:
         return None
 
 
+def places_of(extra: Mapping[str, str]) -> dict[str, str]:
+    """Return the places in the entries of a commit, by the name of their job; the name of the only job is empty.
+
+    >>> places_of({"deltastreamer.checkpoint.key": '{"trips":"5","fares":""}'})
+    {'trips': '5'}
+    """
+    named = _json_object(extra.get(_PLACE))
+    found = {"": extra.get(_PLACE_V2) or extra.get(_PLACE) or ""} if named is None else named
+    return {name: place for name, place in found.items() if place}
+
+
 def has_names(extra: Mapping[str, str]) -> bool:
     """Return whether the entries of a commit have the places of jobs with names."""
     return _json_object(extra.get(_PLACE)) is not None

@@ -47,6 +47,14 @@ class SinkCheckpoint:
             raise CorruptFileError(f"{CHECKPOINT_KEY}: expected a batch number, found {batch!r}", path=path) from error
 
 
+def batches_of(extra: Mapping[str, str], *, path: str) -> dict[str, str]:
+    """Return the numbers of the batches in a commit's extra metadata, as text, by the identifier of their stream.
+
+    Raises: CorruptFileError, as `SinkCheckpoint.of`.
+    """
+    return _texts(extra, CHECKPOINT_KEY, path)
+
+
 def _texts(extra: Mapping[str, str], key: str, path: str) -> dict[str, str]:
     text = extra.get(key)
     if not text:

@@ -14,13 +14,14 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from hoodie.config.secrets import masked, secrets_of
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.schema.plain_types import plain_array
 from hoodie.ingest.code import library
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.dialects import POSTGRESQL, SQLITE, Dialect, Kind, PostgresColumn, dialect_of, postgres_list
 from hoodie.ingest.sources.incremental import Selection, plan_batch
-from hoodie.ingest.sources.secrets import masked, secrets_of, unreadable
+from hoodie.ingest.sources.secrets import unreadable
 from hoodie.records.sql.quoting import quoted
 from hoodie.table.sessions import spark_room
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
+from hoodie.config.secrets import masked, secrets_of
 from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.ingest.options import require
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.dialects import POSTGRESQL, Dialect, Kind, PostgresColumn, dialect_of, postgres_list
 from hoodie.ingest.sources.incremental import Selection, plan_batch
-from hoodie.ingest.sources.secrets import masked, secrets_of, unreadable
+from hoodie.ingest.sources.secrets import unreadable
 
 _T = TypeVar("_T")
 _DRIVERS: Final = {
