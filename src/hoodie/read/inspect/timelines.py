@@ -153,7 +153,8 @@ def _row(
 def state_times(view: TableView, content: Mapping[str, Any]) -> dict[str, str | None]:
     """Return when an instant was requested, put in flight, and completed, as ISO texts in UTC; None if not known.
 
-    `content` as `history.instant_content` returns it. The second time is the change time of a file: one request.
+    `content` as `history.instant_content` returns it. The second time is the change time of a file: one request. It is
+    not known of a table that was copied, whose files are younger than their commits.
     """
     zone = view.layout.zone
     instant = view.timeline.get(content["instant"], Action(content["action"]))
@@ -162,10 +163,8 @@ def state_times(view: TableView, content: Mapping[str, Any]) -> dict[str, str | 
         paths = (f"{view.layout.instant_folder()}/{name}" for name in view.layout.names(instant, State.INFLIGHT))
         found = next((info for path in paths if (info := view.store.head(path)) is not None), None)
         inflight = None if found is None else datetime.fromtimestamp(found.modified_ms / 1000, UTC)
-    completed = content["completion_time"]
-    times = {
-        "requested": parsed_time(content["instant"], zone),
-        "inflight": inflight,
-        "completed": parsed_time(completed or "", zone),
-    }
+    requested, completed = parsed_time(content["instant"], zone), parsed_time(content["completion_time"] or "", zone)
+    if inflight and ((completed and completed < inflight) or (requested and inflight < requested)):
+        inflight = None
+    times = {"requested": requested, "inflight": inflight, "completed": completed}
     return {state: None if time is None else time.isoformat() for state, time in times.items()}
