@@ -110,12 +110,12 @@ def test_the_timeline_has_a_lane_an_action_and_marks(visit: Visit, trips: str) -
     press(page, "0")
     lanes = page.locator(".timeline .lane > .lane-label")
     expected = ["deltacommit", "compaction", "clustering", "replacecommit", "rollback", "savepoint", "indexing"]
-    assert lanes.all_text_contents() == expected
+    expect(lanes).to_have_text(expected)
     expect(page.locator(".timeline .pending:not(.dead)")).to_have_count(1)
     expect(page.locator(".timeline .dead-mark")).to_have_count(1)
     page.get_by_label("Metadata table").check()
     expect(page.locator(".timeline .group-title")).to_have_text("Metadata table")
-    assert lanes.count() > len(expected)
+    expect(lanes).not_to_have_count(len(expected))
 
 
 def test_an_instant_opens_with_decoded_statistics(visit: Visit, site: Client, trips: str) -> None:
@@ -124,9 +124,9 @@ def test_an_instant_opens_with_decoded_statistics(visit: Visit, site: Client, tr
     drawer = page.locator(".drawer")
     expect(drawer).to_contain_text("application_1_0001")
     expect(drawer.locator("tfoot")).to_contain_text("300")
-    assert drawer.locator(".file-row:visible").count() == 0
+    expect(drawer.locator(".file-row:visible")).to_have_count(0)
     drawer.get_by_role("button", name=MARKUP).click()
-    assert drawer.locator(".file-row:visible").count() == 1
+    expect(drawer.locator(".file-row:visible")).to_have_count(1)
     drawer.get_by_text("Raw content").click()
     expect(drawer.locator("pre")).to_contain_text("partitionToWriteStats")
     go(page, f"{trips}/files")

@@ -164,7 +164,9 @@ def state_times(view: TableView, content: Mapping[str, Any]) -> dict[str, str | 
         found = next((info for path in paths if (info := view.store.head(path)) is not None), None)
         inflight = None if found is None else datetime.fromtimestamp(found.modified_ms / 1000, UTC)
     requested, completed = parsed_time(content["instant"], zone), parsed_time(content["completion_time"] or "", zone)
-    if inflight and ((completed and completed < inflight) or (requested and inflight < requested)):
+    if inflight and requested:
+        inflight = max(inflight, requested)  # an instant's time can be some milliseconds ahead of the storage's clock
+    if inflight and completed and completed < inflight:
         inflight = None
     times = {"requested": requested, "inflight": inflight, "completed": completed}
     return {state: None if time is None else time.isoformat() for state, time in times.items()}
