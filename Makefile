@@ -61,7 +61,7 @@ test-all: ## Every case of every lane, without samples; MINUTES=60 runs a piece 
 
 # Each lane alone. A target prepares the environment that it needs, and no other.
 LANES := in-process classic connect judges older spark-3.5 spark-4.0 hbase ingest web
-.PHONY: $(LANES:%=lane-%)
+.PHONY: $(LANES:%=lane-%) needs-ingest needs-web
 
 lane-in-process: $(VENV)/.stamp
 	$(VENV)/bin/python -m pytest $(IN_PROCESS)
@@ -89,13 +89,20 @@ lane-spark-4.0: java $(VENV_40)/.stamp
 lane-hbase: java $(VENV_35)/.stamp $(HBASE)
 	HOODIE_HBASE_JARS=$(HBASE) $(VENV_35)/bin/python -m pytest tests/hbase
 
-lane-ingest: java $(VENV)/.stamp $(KAFKA) $(CONNECTORS)
-	@sh scripts/require_package postgresql $${HOODIE_POSTGRES:-/usr/lib/postgresql/*/bin}/initdb
+lane-ingest: needs-ingest java $(VENV)/.stamp $(KAFKA) $(CONNECTORS)
 	HOODIE_KAFKA_JARS=$(KAFKA) HOODIE_CONNECTOR_JARS=$(CONNECTORS) $(VENV)/bin/python -m pytest tests/ingest
 
-lane-web: $(VENV)/.stamp
-	@sh scripts/require_package chromium $${HOODIE_CHROMIUM:-/usr/bin/chromium}
+lane-web: needs-web $(VENV)/.stamp
 	$(VENV)/bin/python -m pytest tests/web
+
+# Programs of the system that a lane starts; other lanes need none.
+needs-ingest:
+	@sh scripts/require_package postgresql $${HOODIE_POSTGRES:-/usr/lib/postgresql/*/bin}/initdb
+
+needs-web:
+	@sh scripts/require_package chromium $${HOODIE_CHROMIUM:-/usr/bin/chromium}
+
+needs-%: ;
 
 test-newest: ## The tests in process with the newest version of each dependency, in an environment of its own
 	@sh scripts/make_venv $(PYTHON) $(CACHE)/newest
