@@ -332,9 +332,11 @@ def check_past(run: Run) -> None:
     readable = {oldest, stable_since(view, oldest)}
     places = range(len(run.instants))
     for place in run.rng.sample(places, min(3, len(places))):
-        instant = run.instants[place]
+        instant, rows = run.instants[place], run.model.history[place].values()
+        key = run.rng.choice(sorted({row.id for row in rows if row.id}) or ["nobody"])
         try:
             found = counted(run.table.to_arrow(as_of=instant))
+            by_key = counted(run.table.to_arrow(as_of=instant, where=f"id = '{key}'"))
         except HistoryLostError as error:
             run.refused(f"read as of {instant}", error)
             named = error.oldest_instant
@@ -343,7 +345,8 @@ def check_past(run: Run) -> None:
             assert run.table.savepoints() or named in readable
             assert run.table.to_arrow(as_of=named).num_rows >= 0
             continue
-        assert found == expected(run.model.history[place].values()), f"the state as of {instant} changed"
+        assert found == expected(rows), f"the state as of {instant} changed"
+        assert by_key == expected(row for row in rows if row.id == key), f"{key} as of {instant} changed"
     for _ in range(2):
         if len(places) > 1:
             until = run.rng.choice(places[1:])

@@ -208,6 +208,16 @@ def test_flows_and_writers_of_other_kinds() -> None:
     assert found == {("clicks", "stream", "5", times[2]), ("", "HoodieStreamer", "2", times[4])}
 
 
+@pytest.mark.parametrize(("version", "key"), [(6, "deltastreamer.checkpoint.key"), (9, "streamer.checkpoint.key.v2")])
+def test_passwords_are_not_in_places_and_extra_metadata(version: int, key: str) -> None:
+    table = Table(trips_store(table_version=version))
+    texts = {key: "https://me:s3cret@host/q?password=s3cret", "my.password": "s3cret", "url": "jdbc:h2://me:s3cret@db"}
+    table.upsert(trips(START), extra_metadata=texts)
+    (writer,), (flow,) = table.inspect.writers().to_pylist(), table.inspect.flows().to_pylist()
+    assert writer["place"] == flow["place"] == "https://me:***@host/q?password=***"
+    assert writer["extra"] == [("my.password", "***"), ("url", "jdbc:h2://me:***@db")]
+
+
 def test_a_compaction_is_of_a_table_service() -> None:
     table = Table(trips_store(START, START, table_type="merge_on_read"))
     table.schedule_compaction(properties={"hoodie.compact.inline.max.delta.commits": "1"})

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.format.json_values import rows_of, to_json
 from hoodie.read.inspect import notes_of
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -69,6 +70,7 @@ def test_the_states_of_a_record(table_type: str, index: str, version: int) -> No
     slices = {row["file_id"]: row for row in table.inspect.slices().to_pylist()}
     place = found["location"]
     assert slices[place["file_id"]]["partition_path"] == place["partition_path"] == "city=sf"
+    assert place["instant"] == second, "the write of the row, not of its key"
     assert place["file"] in {row["file"] for row in table.inspect.files().to_pylist()}
     again = table.inspect.record("b")
     assert _states(again) == [(fourth, _row("b", 7, "nyc")), (third, None), (first, _row("b", 1, "nyc"))]
@@ -95,8 +97,9 @@ def test_tables_of_the_jvm(golden_tables: Path, name: str) -> None:
         for row in table.inspect.changed(time, 10_000).to_pylist():
             assert row["before"] == rows.get(row["key"])
             rows[row["key"]] = row["after"]
-    now = {row["uuid"]: row for row in table.to_arrow(columns=table.schema.names).to_pylist()}
-    assert {key: row for key, row in rows.items() if row is not None} == now
+    whole = table.to_arrow(columns=table.schema.names)
+    assert {key: row for key, row in rows.items() if row is not None} == {row["uuid"]: row for row in whole.to_pylist()}
+    now = {row["uuid"]: row for row in rows_of(whole)}
     for key in (next(key for key in rows if rows[key] is None), next(iter(now))):
         found = table.inspect.record(key)
         assert found["row"] == now.get(key)
@@ -114,6 +117,32 @@ def test_a_record_that_moves_is_found_in_both_partitions() -> None:
     found = table.inspect.record("a")
     assert [state["row"]["city"] for state in found["versions"]] == ["nyc", "sf"]
     assert found["location"]["partition_path"] == "city=nyc"
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_the_states_are_of_one_record_if_two_partitions_have_its_key(table_type: str) -> None:
+    nyc, sf = {"a": (1, "nyc")}, {"a": (2, "sf")}
+    table = Table(trips_store(nyc, sf, {"a": (3, "nyc")}, index="simple", table_type=table_type))
+    first, second, third = _times(table)
+    found = table.inspect.record("a")
+    assert _states(found) == [(third, _row("a", 3, "nyc")), (first, _row("a", 1, "nyc"))]
+    assert found["location"]["partition_path"] == "city=nyc"
+    assert found["notes"] == ["other records have this key, in the partitions city=sf: the states here are of city=nyc"]
+    table.delete(trips({"a": (3, "nyc")}))
+    other = table.inspect.record("a")
+    assert (_states(other), other["notes"]) == ([(second, _row("a", 2, "sf"))], [])
+    table.delete(trips(sf))
+    gone = table.inspect.record("a")
+    assert (gone["row"], _states(gone)) == (None, [(_times(table)[-1], None), (second, _row("a", 2, "sf"))])
+
+
+def test_dates_after_the_year_9999() -> None:
+    columns = {"id": ["a"], "day": pa.array([4_000_000], pa.int32()).cast(pa.date32())}
+    table = new_table(pa.table(columns).schema)
+    table.upsert(pa.table(columns))
+    found = table.inspect.record("a")
+    assert found["row"] == found["versions"][0]["row"] == {"id": "a", "day": "+12921-08-18"}
+    assert "+12921-08-18" in to_json(found)
 
 
 @pytest.mark.parametrize("index", ["record", "simple"])
@@ -152,6 +181,17 @@ def test_archived_states_end_with_a_note() -> None:
     found = table.inspect.record("a", 100)
     assert found["versions"][0]["row"]["ts"] == 12
     assert len(found["notes"]) == 1
+
+
+def test_an_archived_deletion_ends_with_a_note() -> None:
+    table = Table(trips_store({"a": (1, "sf"), "b": (1, "sf")}))
+    table.delete(trips({"a": (1, "sf")}))
+    for ts in range(2, 12):
+        table.upsert(trips({"b": (ts, "sf")}), properties=OFTEN)
+    assert table.view().has_archived_instants()
+    found = table.inspect.record("a")
+    assert (found["row"], found["versions"]) == (None, [])
+    assert found["notes"] == ["earlier states may be of archived writes, which are not looked up"]
 
 
 def test_late_rows_have_their_own_key() -> None:

@@ -14,7 +14,8 @@ from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from tests.support.tables import copy_of, made_once, new_table
+from tests.support.archived import OFTEN
+from tests.support.tables import copy_of, made_once, new_table, trips, trips_store
 
 PARTITIONS = 300
 """More than are read at once at first."""
@@ -74,6 +75,16 @@ def test_sizes_of_a_new_table_are_zero() -> None:
     sizes = new_table().inspect.sizes()
     assert (sizes["files"], sizes["bytes"], sizes["histogram"], sizes["largest_ratio"]) == (0, 0, [], None)
     assert (sizes["rows"], sizes["rows_note"]) == (0, "")
+
+
+def test_rows_are_unknown_if_commits_are_archived() -> None:
+    table = Table(trips_store({"a": (1, "sf"), "b": (1, "nyc")}))
+    for ts in range(2, 12):
+        table.upsert(trips({"a": (ts, "sf")}), properties=OFTEN)
+    assert table.view().has_archived_instants()
+    sizes = table.inspect.sizes()
+    note = "1 row in 1 of 2 base files; the commits of the others are archived; `hoodie count` counts all"
+    assert (sizes["base_files"], sizes["rows"], sizes["rows_note"]) == (2, None, note)
 
 
 def test_a_missing_metadata_table_is_no_obstacle() -> None:

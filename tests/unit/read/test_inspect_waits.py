@@ -11,6 +11,8 @@ import pytest
 
 import hoodie
 from hoodie.cli import main
+from hoodie.files.markers import write_marker
+from hoodie.format.filenames import IoType
 from hoodie.storage import LocalStore, MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, Heartbeat, create_inflight, create_requested
@@ -73,7 +75,44 @@ def test_a_running_write_needs_no_command() -> None:
         (row,) = _waits(store)
     assert (row["kind"], row["instant"], row["command"]) == ("write", time, "")
     assert row["about"] == "running: its writer has a heartbeat"
-    assert str(_waits(store)[0]["about"]).startswith("dead")
+
+
+def _age(store: MemoryStore, instant: object) -> None:
+    """Let the files of an instant be an hour old."""
+    for info in store.list(".hoodie/timeline"):
+        if str(instant) in info.path:
+            store.set_modified_ms(info.path, info.modified_ms - 3_600_000)
+
+
+@pytest.mark.parametrize("state", ["requested", "inflight"])
+def test_a_young_write_without_a_heartbeat_may_be_of_a_jvm(state: str) -> None:
+    store = _store()
+    view = Table(store).view()
+    time = view.clock.next_time(view.timeline)
+    create_requested(store, view.layout, time, Action.COMMIT)
+    if state == "inflight":
+        create_inflight(store, view.layout, time, Action.COMMIT)
+    (row,) = _waits(store)
+    assert (row["instant"], row["state"], row["command"]) == (time, state, "")
+    assert str(row["about"]).startswith("pending: no heartbeat; a JVM writer may still run")
+    _age(store, time)
+    (row,) = _waits(store)
+    assert str(row["about"]).startswith("dead")
+    assert row["command"] == f"hoodie repair {store.uri('')} --execute"
+    write_marker(store, time, "city=sf/f.parquet", IoType.CREATE)
+    assert _waits(store)[0]["command"] == "", "it writes files"
+
+
+def test_a_young_compaction_of_a_jvm_may_run() -> None:
+    store = _store(table_type="merge_on_read")
+    _compaction(Table(store))
+    (row,) = _waits(store)
+    create_inflight(store, Table(store).view().layout, str(row["instant"]), Action.COMPACTION)
+    assert _waits(store)[0]["command"] == ""
+    _age(store, row["instant"])
+    (row,) = _waits(store)
+    assert str(row["about"]).startswith("dead: its runner has no heartbeat; planned: ")
+    assert row["command"] == f"hoodie compact {store.uri('')} --instant {row['instant']}"
 
 
 def _compaction(table: Table) -> None:
@@ -177,6 +216,20 @@ def test_the_log_backlog_waits_for_a_compaction() -> None:
     assert str(row["since"])[:10].replace("-", "") == first[:8]
     Table(store).schedule_compaction()
     assert [found["kind"] for found in _waits(store)] == ["compaction"]
+
+
+def test_delta_commits_without_log_files_are_no_backlog() -> None:
+    files = {"hoodie.parquet.small.file.limit": "0"}
+    store = trips_store(table_type="merge_on_read", index="simple", properties=files)
+    table = Table(store)
+    for number in range(6):
+        table.insert(trips({f"k{number}": (1, "sf")}))
+    assert _waits(store) == []
+    table.upsert(trips({"k0": (2, "sf")}))
+    assert [row["kind"] for row in _waits(store)] == ["log backlog"]
+    table.insert_overwrite(trips({"k9": (1, "sf")}))
+    assert _waits(store) == [], "the log file is replaced: no compaction reads it"
+    assert table.compact().instant is None
 
 
 def test_the_summary_of_a_table(tmp_path: Path) -> None:

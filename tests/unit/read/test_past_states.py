@@ -158,3 +158,17 @@ def test_columns_are_at_least_one(with_a: Table) -> None:
     assert with_a.to_arrow("id").column_names == ["id"]
     with pytest.raises(InvalidConfigError, match="no columns"):
         with_a.to_arrow([])
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("index", ["record", "simple", "bloom", "bucket", "global_bloom"])
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_the_past_by_key_of_a_commit_with_a_savepoint(table_type: str, index: str, version: int) -> None:
+    """A savepoint has the time of its commit and completes later: the record index of that state lacked the commit."""
+    table = new_table(PLAIN, rows("a", "b"), partition_by="city", type=table_type, index=index, table_version=version)
+    saved = table.savepoint().instant
+    table.upsert(rows("a", "c"))
+    assert ids(table.to_arrow(as_of=saved, where="id = 'a'")) == ["a"]
+    assert ids(table.to_arrow(as_of=saved, where="id in ('b', 'c')")) == ["b"]
+    table.restore(saved)
+    assert ids(table.to_arrow(as_of=saved, where="id = 'b'")) == ["b"]

@@ -63,6 +63,7 @@ class IndexHistory:
         bound = min((self._written(instant) for instant in unseen), default=None)
         sure = never_archived_from(timeline)
         doubtful = [time for time in (*self.later, *([] if as_of is None else [as_of])) if time < sure]
+        doubtful += self._writes_in_builds(timeline, as_of)
         if doubtful:
             # Archived delta commits may be among the unseen instants; their completion times are not looked up.
             bound = min(doubtful) if bound is None else min(bound, *doubtful)
@@ -79,6 +80,13 @@ class IndexHistory:
         if dropped:
             self._check_whole(found, dropped, infos, timeline)
         return found
+
+    def _writes_in_builds(self, timeline: Timeline, as_of: str | None) -> list[str]:
+        """Return the times of unseen writes without a delta commit: a build of the index has their entries."""
+        of_view = (time for time in self.later if (found := self.data_timeline.get(time)) and found.action.writes_data)
+        requested = (found.requested_time for found in self.data_timeline.completed().writes())
+        since = () if as_of is None else (time for time in requested if time > as_of)
+        return [time for time in (*of_view, *since) if timeline.get(time) is None]
 
     def changes(self, instants: Collection[Instant]) -> Iterator[tuple[Instant, RowBlock]]:
         """Yield the row blocks that these completed data instants added, in the order in which they completed.
@@ -290,7 +298,8 @@ def index_history(view: TableView) -> IndexHistory | None:
     """Return the history of the global record index in this view; None if the table has no such index."""
     if not has_record_index(view) or has_partitioned_index(view):
         return None
-    later = frozenset(instant.requested_time for instant in view.completed_later)
+    # A savepoint has the time of its commit, which the view may contain, and no delta commit of its own.
+    later = frozenset(found.requested_time for found in view.completed_later if found.action is not Action.SAVEPOINT)
     return IndexHistory(MetadataFolder(view.store, view.config), view.whole_timeline(), later)
 
 

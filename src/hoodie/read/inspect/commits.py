@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
+from hoodie.config.secrets import masked, redacted
 from hoodie.config.writes import SMALL_FILE_BYTES
 from hoodie.errors import HoodieError
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation
@@ -146,7 +147,8 @@ def writers(view: TableView, limit: int) -> pa.Table:
     """Return who wrote the newest commits of the active timeline, at most `limit`, newest first.
 
     `writer` and `place` come from the extra metadata: an ingestion, a stream, or a Spark application. `extra` are its
-    other entries, without schemas. A commit that cannot be read has the writer `unknown`, and a note.
+    other entries, without schemas; `***` stands for passwords in both. A commit that cannot be read has the writer
+    `unknown`, and a note.
     """
     newest = view.completed_writes()[-limit - 1 :] if limit else []
     commits = _read_all(view, newest, lambda instant: view.commit_metadata(instant))
@@ -180,8 +182,8 @@ def _writer_row(commit: CommitMetadata, before: Mapping[str, str], path: str) ->
     return {
         "operation": (commit.operation_type or "").lower() or None,
         "writer": writer,
-        "place": place,
-        "extra": sorted((key, text) for key, text in extra.items() if key not in _OWN_KEYS),
+        "place": None if place is None else masked(place),
+        "extra": sorted(redacted({key: text for key, text in extra.items() if key not in _OWN_KEYS}).items()),
     }
 
 
@@ -198,8 +200,8 @@ def flows(view: TableView, *, now: datetime | None = None) -> pa.Table:
 
     `flow` is the name of the ingestion, or the identifier of the stream; empty for the only ingestion of a table, whose
     entries have the form of HoodieStreamer. A commit repeats the places of other ingestions with names: the row is of
-    the commit that changed the place. `place`: the checkpoint, or the number of the batch. Archived commits do not
-    count; a note names this.
+    the commit that changed the place. `place`: the checkpoint with `***` for passwords, or the number of the batch.
+    Archived commits do not count; a note names this.
     """
     now = now or datetime.now(UTC)
     instants = view.completed_writes()
@@ -227,7 +229,7 @@ def _flow_row(view: TableView, now: datetime, kind: str, name: str, place: str, 
     return {
         "flow": name,
         "kind": kind,
-        "place": place,
+        "place": masked(place),
         "instant": instant.requested_time,
         "completed_at": at,
         "age_seconds": None if at is None else round((now - at).total_seconds(), 3),

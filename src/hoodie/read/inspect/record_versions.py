@@ -12,12 +12,13 @@ import pyarrow.compute as pc
 from hoodie.errors import HoodieError, InstantNotFoundError, ViewOvertakenError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import parse_data_file
+from hoodie.format.json_values import rows_of
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, without_meta_fields
 from hoodie.read.cdc import AFTER, BEFORE, change_batches
 from hoodie.read.cdc_plan import UNCHANGING, CdcPlan, plan_cdc
 from hoodie.read.history import completed_at
 from hoodie.read.inspect.notes import with_notes
-from hoodie.read.key_holders import locate
+from hoodie.read.key_holders import is_unique_by_partition, locate
 from hoodie.read.local import read_table
 from hoodie.read.lookup import location_rows
 from hoodie.read.plan import COMMIT_TIME, check_readable, plan_keys
@@ -31,6 +32,7 @@ FILE_NAME: Final = "_hoodie_file_name"
 _META: Final = frozenset({*META_FIELDS, OPERATION_FIELD})
 _LOOK_UPS_MAX: Final = 50
 """Look-ups of a key in earlier states of the table, for one answer."""
+_NAMED_MAX: Final = 10
 
 
 def changed_rows(view: TableView, requested_time: str, limit: int) -> pa.Table:
@@ -125,9 +127,12 @@ def _operation_of(view: TableView, instant: Instant) -> str:
 def record_versions(view: TableView, key: str, versions: int) -> dict[str, Any]:
     """Return the row of a record key, its location, and at most `versions` of its states, newest first.
 
-    `row` is None if no row has the key. `location`: partition path, file id, instant and file; None without a row.
+    `row` is None if no row has the key. Dates and times in rows are ISO texts, in any year. `location`: partition path,
+    file id, instant of the write of the row, and file; None without a row.
     `versions`: each state with the write that made it; a row of None was deleted by it. The row of the newest state is
-    `row`. States are looked for in the active timeline, as long as their files exist; `notes` name where they end.
+    `row`. States are looked for in the active timeline, as long as their files exist; `notes` name where they end. If
+    keys are unique in a partition only, the states are those of one record, the newest; `notes` name the partitions of
+    the others.
 
     Cost: a look-up of the key for each state. Raises: UnsupportedError for a table without meta fields; as `plan_keys`.
     """
@@ -143,18 +148,24 @@ def record_versions(view: TableView, key: str, versions: int) -> dict[str, Any]:
         "row": _plain(row),
         "location": None if row is None else _location(view, key, row),
         "versions": states[:versions],
-        "notes": notes,
+        "notes": [*search.notes_of_others(), *notes],
     }
 
 
 @dataclass(slots=True)
 class _Search:
-    """Looks up one key in the table and in its earlier states."""
+    """Looks up one key in the table and in its earlier states.
+
+    If keys are unique in a partition only, the first row found sets `partition`; later look-ups search this partition
+    alone. `others` are the partitions where other records had the key then.
+    """
 
     view: TableView
     key: str
     look_ups: int = 0
     group: tuple[str, str] | None = field(default=None)
+    partition: str | None = None
+    others: list[str] = field(default_factory=list)
 
     def row_at(self, instant: Instant | None) -> dict[str, Any] | None:
         """Return the row after a write, or the newest one, with meta columns; None if no row has the key.
@@ -163,15 +174,29 @@ class _Search:
         """
         self.look_ups += 1
         view, as_of = (self.view, None) if instant is None else view_as_of(self.view, instant.requested_time)
-        plan = plan_keys(view, pa.table({RECORD_KEY: [self.key]}), as_of=as_of)
+        wanted = {RECORD_KEY: [self.key], **({} if self.partition is None else {PARTITION_PATH: [self.partition]})}
+        plan = plan_keys(view, pa.table(wanted), as_of=as_of)
         own = tuple(found for found in plan.slices if (found.partition_path, found.file_id) == self.group)
-        rows = read_table(replace(plan, slices=own or plan.slices)).to_pylist()
+        rows = [*rows_of(read_table(replace(plan, slices=own or plan.slices)))]
         if not rows and own:
-            rows = read_table(replace(plan, slices=tuple(s for s in plan.slices if s not in own))).to_pylist()
+            rows = [*rows_of(read_table(replace(plan, slices=tuple(s for s in plan.slices if s not in own))))]
         row = max(rows, key=lambda found: found[COMMIT_TIME] or "", default=None)
         if row is not None:
             self.group = row[PARTITION_PATH], _file_id(row)
+            if self.partition is None and is_unique_by_partition(self.view):
+                self.partition = row[PARTITION_PATH]
+                self.others = sorted({found[PARTITION_PATH] for found in rows} - {self.partition})
         return row
+
+    def notes_of_others(self) -> list[str]:
+        """Return a note that names the partitions of other records with the key; none without them."""
+        if not self.others:
+            return []
+        names = ", ".join(self.others[:_NAMED_MAX])
+        more = f" and {len(self.others) - _NAMED_MAX:,} more" if len(self.others) > _NAMED_MAX else ""
+        return [
+            f"other records have this key, in the partitions {names}{more}: the states here are of {self.partition}"
+        ]
 
 
 def _file_id(row: Mapping[str, Any]) -> str:
@@ -198,9 +223,7 @@ def _states(search: _Search, row: Mapping[str, Any] | None, notes: list[str]) ->
                 maker = left.pop() if left else None
                 yield _state(view, row[COMMIT_TIME], maker, row)
             if maker is None or not left:
-                if row is not None and view.has_archived_instants():
-                    notes.append("earlier states are of archived writes, which are not looked up")
-                return
+                break
             if search.look_ups >= _LOOK_UPS_MAX:
                 notes.append(f"the search ended after {search.look_ups} look-ups, before {maker.requested_time}")
                 return
@@ -208,6 +231,8 @@ def _states(search: _Search, row: Mapping[str, Any] | None, notes: list[str]) ->
             if row is None and before is not None:
                 yield _state(view, maker.requested_time, maker, None)
             row = before
+        if view.has_archived_instants():
+            notes.append("earlier states may be of archived writes, which are not looked up")
     except HoodieError as error:
         notes.append(f"earlier states cannot be read any more: {error}")
 
@@ -237,7 +262,9 @@ def _location(view: TableView, key: str, row: Mapping[str, Any]) -> dict[str, An
         indexed = location_rows(keys, found, view.layout.zone).drop_columns([RECORD_KEY]).to_pylist()[0]
         place = indexed if indexed["file_id"] is not None else place
     slices = list_slices(view, [place["partition_path"]])
-    return {**place, "file": next((_newest_file(one) for one in slices if one.file_id == place["file_id"]), None)}
+    file = next((_newest_file(one) for one in slices if one.file_id == place["file_id"]), None)
+    # The index has the instant that made its entry, not the write of the row.
+    return {**place, "instant": row[COMMIT_TIME], "file": file}
 
 
 def _newest_file(found: FileSlice) -> str:

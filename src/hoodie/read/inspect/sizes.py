@@ -43,10 +43,10 @@ _COUNTED_SLICES_MAX: Final = 20_000
 def table_sizes(view: TableView) -> dict[str, Any]:
     """Return numbers, bytes and rows of the files, their histogram, and how the partitions differ.
 
-    `rows` are those of base files as their commits recorded them; None if no commit is known, or if the table has more
-    than 20,000 file slices. `small_files` are base files below `small_below_bytes`. `histogram`: files from
-    `from_bytes` (inclusive) to `to_bytes` (exclusive), from 0 on without a gap. `largest_ratio`: bytes of the largest
-    partition : median; None without files.
+    `rows` are those of base files as their commits recorded them; None if some of these commits are archived (then
+    `rows_note` has the sum of the others), or if the table has more than 20,000 file slices. `small_files` are base
+    files below `small_below_bytes`. `histogram`: files from `from_bytes` (inclusive) to `to_bytes` (exclusive), from 0
+    on without a gap. `largest_ratio`: bytes of the largest partition : median; None without files.
 
     Raises: as `slice_parts`.
     """
@@ -158,12 +158,13 @@ class _Rows:
         notes = []
         if self.known < self.base_files:
             files = counted(self.base_files, "base files")
-            notes.append(f"in {self.known:,} of {files}; the commits of the others are archived")
+            notes.append(
+                f"{counted(self.rows, 'rows')} in {self.known:,} of {files}; the commits of the others are archived"
+            )
         if has_logs:
             notes.append("without the changes in log files")
-        is_known = bool(self.known) or not self.base_files
         return {
-            "rows": self.rows if is_known else None,
+            "rows": self.rows if self.known == self.base_files else None,
             "rows_note": "; ".join([*notes, *(["`hoodie count` counts all"] if notes else [])]),
         }
 

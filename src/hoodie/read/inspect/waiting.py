@@ -1,24 +1,34 @@
 """What a table waits for: pending plans, dead and running writes, and log files that no compaction has merged.
 
-One head of a heartbeat for each pending instant, and a read of each pending plan. No data folder is listed.
+One head of a heartbeat for each pending instant, and a read of each pending plan. Data folders are listed only if a
+compaction seems due: of the partitions where its delta commits wrote log files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
+from hoodie.commit.pending import executor_text, inflight_content
 from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.config.compaction import COMPACT_DELTA_COMMITS
 from hoodie.display import command_text, counted
 from hoodie.errors import HoodieError
+from hoodie.files.markers import marker_folder
 from hoodie.format.table.table_config import TableType
 from hoodie.index.record.building.plan import build_of
 from hoodie.read.history import parsed_time
+from hoodie.read.inspect.parts import slice_parts
 from hoodie.results import Severity
+from hoodie.storage import together
 from hoodie.timeline import Action, Instant, State, is_live
+from hoodie.timeline.heartbeat import heartbeat_path
+from hoodie.timeline.owner import Owner
 from hoodie.view.pending_plans import stored_clustering, stored_plan
 from hoodie.view.table_view import TableView
 
@@ -46,14 +56,17 @@ _KINDS: Final[Mapping[Action, str]] = {
 }
 _BACKLOG: Final = "log backlog"
 _REPAIR: Final = "hoodie repair TABLE --execute"
+_IDLE_MINUTES: Final = 30
+"""Minutes without a new file after which a JVM writer without a heartbeat counts as dead, as for its pending plans."""
+_EXECUTED: Final = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 
 
 def waits(view: TableView, findings: Findings) -> pa.Table:
     """Return the pending instants, oldest first, then the log backlog; `findings` are those of the timeline.
 
-    `since` is the requested time. `about` begins with `running`, `dead` or `planned`. `command` carries the instant on;
-    it is empty for an instant whose writer runs, and where only JVM Hudi can act. A plan that cannot be read is a row
-    whose `about` is the error.
+    `since` is the requested time. `about` begins with `running`, `pending`, `dead` or `planned`. `command` carries
+    the instant on; it is empty for an instant whose writer runs or may run, and where only JVM Hudi can act. A plan
+    that cannot be read is a row whose `about` is the error.
     """
     found = {finding["key"]: finding for finding in findings}
     rows = [_row(view, instant, found.get(instant.requested_time)) for instant in view.timeline.pending()]
@@ -81,6 +94,11 @@ def _about(view: TableView, instant: Instant, finding: Mapping[str, str] | None)
         return "running: its writer has a heartbeat", ""
     if finding is not None and finding["severity"] == Severity.ERROR and instant.action is not Action.RESTORE:
         return finding["meaning"], finding["remedy"]
+    if _may_run(view, instant):
+        return (
+            f"pending: no heartbeat; a JVM writer may still run, until {_IDLE_MINUTES} minutes after its last file",
+            "",
+        )
     planned = _PLANNED.get(instant.action)
     if planned is not None:
         about, command = planned(view, instant)
@@ -95,6 +113,25 @@ def _about(view: TableView, instant: Instant, finding: Mapping[str, str] | None)
     if instant.action is Action.SAVEPOINT:
         return f"dead: {about}", f"hoodie savepoint create TABLE {instant.requested_time}"
     return f"dead: {about}", _REPAIR if finding is None else finding["remedy"]
+
+
+def _may_run(view: TableView, instant: Instant) -> bool:
+    """Return whether a JVM may execute a write or plan: with the EAGER policy for failed writes it has no heartbeat."""
+    is_write = instant.action not in _KINDS
+    if not is_write and (instant.action not in _EXECUTED or instant.state is State.REQUESTED):
+        return False
+    store = view.store
+    if store.head(heartbeat_path(instant.requested_time)) is not None:
+        return False
+    if Owner.parse(executor_text(inflight_content(view, instant) or b"")) is not None:
+        return False
+    since = time.time_ns() // 1_000_000 - _IDLE_MINUTES * 60_000
+    names = [name for state in (State.REQUESTED, State.INFLIGHT) for name in view.layout.names(instant, state)]
+    heads = (store.head(f"{view.layout.instant_folder()}/{name}") for name in names)
+    if any(info.modified_ms > since for info in heads if info is not None):
+        return True
+    markers = store.list(marker_folder(instant.requested_time), recursive=True)
+    return any(info.modified_ms > since for info in markers)
 
 
 def _of_compaction(view: TableView, instant: Instant) -> tuple[str, str]:
@@ -128,7 +165,7 @@ _PLANNED: Final[Mapping[Action, Callable[[TableView, Instant], tuple[str, str]]]
 def _backlog(view: TableView) -> list[dict[str, Any]]:
     """Return a row if as many delta commits as make a compaction due are newer than the last compaction and its plan.
 
-    The timeline alone is looked at; compactions of merge-on-read tables complete as commits.
+    There is none if no log file that they wrote waits. Compactions of merge-on-read tables complete as commits.
     """
     if view.config.table_type is not TableType.MERGE_ON_READ:
         return []
@@ -142,6 +179,9 @@ def _backlog(view: TableView) -> list[dict[str, Any]]:
     due = COMPACT_DELTA_COMMITS.get(view.config.raw)
     if len(deltas) < due:
         return []
+    with suppress(HoodieError, OSError):  # a damaged commit is a finding; the compaction is due nevertheless
+        if not _have_logs(view, deltas):
+            return []
     commits = counted(len(deltas), "delta commits")
     return [
         {
@@ -153,3 +193,14 @@ def _backlog(view: TableView) -> list[dict[str, Any]]:
             "command": command_text("hoodie compact TABLE", view.store.uri("")),
         }
     ]
+
+
+def _have_logs(view: TableView, deltas: Sequence[Instant]) -> bool:
+    """Return whether a newest file slice of the partitions where these commits wrote log files has log files."""
+    logged = together(view.store, *(partial(_logged_partitions, view, instant) for instant in deltas))
+    return any(found.log_files for part in slice_parts(view, sorted(set().union(*logged))) for found in part)
+
+
+def _logged_partitions(view: TableView, instant: Instant) -> set[str]:
+    stats = view.commit_metadata(instant).partition_to_write_stats
+    return {path for path, written in stats.items() if any(stat.is_log_append for stat in written)}
