@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import threading
 import time
 import urllib.request
@@ -19,6 +21,8 @@ import pytest
 import hoodie
 from hoodie.web import places
 from hoodie.web.api import REPORTS
+from hoodie.web.bounds import Cut
+from hoodie.web.export import export
 from hoodie.web.places import Tables, id_of
 from tests.contract.test_store import s3_options  # noqa: F401
 from tests.support.web_server import Client, serving
@@ -144,6 +148,67 @@ def test_values_arrive_exactly(client: Client) -> None:
     record = client.report("trips", "record?key=a")
     assert (record["row"]["n"], record["row"]["day"]) == (4, "2026-11-25")
     assert [version["row"]["n"] for version in record["versions"]] == [4, str(WIDE)]
+
+
+def test_secrets_are_hidden_at_every_depth(tmp_path: Path) -> None:
+    table = hoodie.create(tmp_path / "t", {"id": ["a"]}, record_key="id")
+    extra = {
+        "gcp.credentials": '{"private_key": "HIDDEN1", "project": "HIDDEN2"}',
+        "kafka.config": '{"sasl.password": "HIDDEN3", "list": ["https://me:HIDDEN4@host/x?sig=HIDDEN5"]}',
+        "sasl.jaas.config": 'x required username="u" password="my HIDDEN6;x";',
+    }
+    table.upsert({"id": ["a"]}, extra_metadata=extra)
+    table.savepoint(user="ann", comment="password=HIDDEN7")
+    with serving(tmp_path) as client:
+        for row in client.report("t", "timeline")["rows"]:
+            shown = client.report("t", f"instant?time={row['instant']}&action={row['action']}")
+            assert "HIDDEN" not in str(shown)
+        assert "HIDDEN" not in str(client.report("t", "writers"))
+        kafka = shown["content"]["extraMetadata"]["kafka.config"]
+        assert kafka == {"sasl.password": "***", "list": ["https://me:***@host/x?sig=***"]}
+    assert "HIDDEN" not in export(Tables([str(tmp_path)], {}), shows_data=False)[0]
+
+
+def test_long_values_and_answers_are_cut_with_a_note(tmp_path: Path) -> None:
+    names = pa.schema([("id", pa.string()), ("text", pa.string()), ("bytes", pa.binary())])
+    rows = pa.table({"id": ["a"], "text": ["é" * 9_000], "bytes": [b"x" * 20_000_000]}, schema=names)
+    table = hoodie.create(tmp_path / "t", names, record_key="id", type="copy_on_write")
+    written = table.upsert(rows)
+    cut = {"id": "a", "text": "é" * 8_000 + "… (9,000 characters)"}
+    with serving(tmp_path) as client:
+        answers = {
+            name: client.report("t", name) for name in ("rows", "record?key=a", f"changed?instant={written.instant}")
+        }
+        shown = [answers["rows"]["rows"][0], answers["record?key=a"]["row"], [*answers.values()][2]["rows"][0]["after"]]
+        for row, answer in zip(shown, answers.values(), strict=True):
+            assert row.pop("bytes").endswith("… (20,000,000 bytes)")
+            assert row == cut
+            assert [note for note in answer["notes"] if "long values cut: `hoodie head" in note], answer["notes"]
+    answer = Cut(left=25_000)
+    kept = [*answer.items({"id": number, "text": "x" * 9_000} for number in range(100))]
+    assert (len(kept), answer.notes("all")) == (
+        4,
+        ["4 long values cut and the answer ends after 8,000,000 characters: all"],
+    )
+
+
+def test_an_instant_has_some_files_and_the_sums_of_all(tmp_path: Path) -> None:
+    table = hoodie.create(tmp_path / "t", {"id": ["a"]}, record_key="id", type="copy_on_write", table_version=6)
+    written = table.upsert({"id": ["a"]})
+    file = tmp_path / "t" / ".hoodie" / f"{written.instant}.commit"
+    commit = json.loads(file.read_text())
+    (stat,) = commit["partitionToWriteStats"][""]
+    commit["partitionToWriteStats"] = {f"p={n}": [{**stat, "numInserts": n, "fileId": f"{n}"}] * 500 for n in range(8)}
+    file.write_text(json.dumps(commit))
+    with serving(tmp_path) as client:
+        shown = client.report("t", f"instant?time={written.instant}")
+    assert [len(stats) for stats in shown["content"]["partitionToWriteStats"].values()] == [500] * 4
+    sums = shown["statistics"]
+    assert (sums["partitions"], sums["all"]["files"], sums["all"]["numInserts"]) == (8, 4_000, 14_000)
+    assert sums["by_partition"]["p=7"]["numInserts"] == 3_500
+    assert sums["by_partition"]["p=7"]["totalWriteBytes"] == 500 * stat["totalWriteBytes"]
+    assert "first 2,000 of 4,000 files" in shown["notes"][0]
+    assert f"hoodie show TABLE {written.instant}" in shown["notes"][0]
 
 
 def test_secrets_of_commits_are_hidden(client: Client) -> None:
@@ -280,8 +345,35 @@ def test_equal_requests_are_computed_once_and_a_slow_table_waits_alone(
         assert client.get(f"tables/{fast_id}/rows")["rows"] == []
         assert client.get(f"tables/{slow_id}/verify")["state"] == "none"
         assert time.perf_counter() - started < 5
-        assert len([path for path in calls if path.endswith("trips")]) == 4
+        assert len([path for path in calls if path.endswith("trips")]) == 2
+        assert client.get(f"tables/{slow_id}/summary")["name"] == "trips"
         goes_on.set()
         for thread in threads:
             thread.join(20)
         assert len([path for path in calls if path.endswith("trips")]) == 8
+
+
+def test_a_request_that_was_left_does_not_run(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, goes_on = list[str](), threading.Event()
+    head = hoodie.Table.head
+
+    def slow(table: hoodie.Table, *given: Any, where: str | None = None, **options: Any) -> Any:
+        calls.append(str(where))
+        goes_on.wait(20)
+        return head(table, *given, where=where, **options)
+
+    monkeypatch.setattr(hoodie.Table, "head", slow)
+    with serving(lake) as client:
+        rows = f"/api/tables/{client.id_of('trips')}/rows?where=n%3D"
+        for number in range(6):
+            connection = http.client.HTTPConnection("127.0.0.1", client.server.gate.port, timeout=20)
+            connection.request("GET", f"{rows}{number}", headers={"Cookie": client.cookie})
+            time.sleep(0.2)
+            connection.close()
+        time.sleep(0.2)
+        last = threading.Thread(target=client.send, args=(f"{rows}9",))
+        last.start()
+        time.sleep(0.2)
+        goes_on.set()
+        last.join(20)
+        assert calls == ["n=0", "n=1", "n=9"]

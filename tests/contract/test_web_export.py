@@ -239,6 +239,38 @@ def test_it_ends_although_a_store_does_not_answer() -> None:
         assert process.returncode == 0
 
 
+def test_the_browser_gets_an_address_for_once(table: Path, tmp_path: Path) -> None:
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
+    browser.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from hoodie.cli import main; main()", "ui", table.parent],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "BROWSER": f"{browser} %s"},
+    )
+    assert process.stdout is not None
+    printed = process.stdout.readline().strip()
+    until = time.monotonic() + 20
+    while not opened.exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    address = opened.read_text().strip()
+    assert address.partition("=")[0] == printed.partition("=")[0]
+    assert address != printed
+
+    def read(each: str) -> None:
+        cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        urllib.request.build_opener(cookies).open(each, timeout=20).close()
+
+    for each in (address, printed, printed):
+        read(each)
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        read(address)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+
+
 WITHOUT_THE_EXTRA = """
 import sys
 

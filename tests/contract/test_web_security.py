@@ -64,6 +64,14 @@ def test_a_token_is_of_use_for_the_first_page_only(client: Client) -> None:
     assert client.send(f"/api/places?token={client.server.gate.token}", Cookie="").status == 401
 
 
+def test_an_address_for_once_is_void_after_its_use(client: Client) -> None:
+    gate = client.server.gate
+    one, other = ("/?" + gate.address_for_once().partition("?")[2] for _ in range(2))
+    assert len({one, other, f"/?token={gate.token}"}) == 3
+    statuses = [client.send(path, Cookie="").status for path in (one, one, other, other, f"/?token={gate.token}")]
+    assert statuses == [303, 401, 303, 401, 303]
+
+
 def test_each_server_has_other_secrets() -> None:
     one, other = Gate("127.0.0.1", 80), Gate("127.0.0.1", 80)
     assert len({one.token, one.session, other.token, other.session}) == 4
@@ -247,6 +255,9 @@ def test_without_data_no_row_is_shown(tmp_path: Path) -> None:
         for report in ("rows", "changed?instant=1", "record?key=a"):
             reply = client.send(f"/api/tables/{table}/{report}")
             assert (reply.status, SECRET in reply.text) == (403, False)
+        for request in ("full=1", "start=1&full=1"):
+            assert client.send(f"/api/tables/{table}/verify?{request}").status == 403
+        assert client.get(f"tables/{table}/verify?start=1&full=0")["full"] is False
 
 
 def test_a_port_in_use_is_refused_in_one_line(client: Client, tmp_path: Path) -> None:

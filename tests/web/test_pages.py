@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 import hoodie
 from hoodie.web.export import export
@@ -158,6 +158,85 @@ def test_a_commit_of_another_writer_appears_within_two_seconds(visit: Visit, lak
     began = time.monotonic()
     page.locator("main tbody a", has_text=written.instant).wait_for(timeout=5_000)
     assert time.monotonic() - began < 2.0
+
+
+def test_a_hidden_page_listens_to_nothing_and_catches_up(visit: Visit, site: Client, lake: Path, trips: str) -> None:
+    page = visit(f"{trips}/timeline")
+    page.wait_for_timeout(1_500)
+    watched = site.server.site.watchers._watchers
+
+    def show(is_hidden: bool) -> None:
+        page.evaluate(
+            "is => { Object.defineProperty(document, 'hidden', { get: () => is, configurable: true });"
+            " document.dispatchEvent(new Event('visibilitychange')); }",
+            is_hidden,
+        )
+        until = time.monotonic() + 10
+        while bool(watched) is is_hidden:
+            assert time.monotonic() < until
+            page.wait_for_timeout(50)
+
+    show(is_hidden=True)
+    written = hoodie.open(lake / NAME).upsert(rows(2, 50, tip=[1.0] * 2))
+    page.wait_for_timeout(1_500)
+    assert page.locator("main tbody a", has_text=written.instant).count() == 0
+    show(is_hidden=False)
+    page.locator("main tbody a", has_text=written.instant).wait_for(timeout=5_000)
+    go(page, "#/")
+    until = time.monotonic() + 10
+    while watched:
+        assert time.monotonic() < until
+        page.wait_for_timeout(50)
+
+
+def test_a_slow_table_does_not_hold_up_the_others(visit: Visit, site: Client, trips: str) -> None:
+    page = visit(f"{trips}/schema")
+    page.evaluate(
+        "() => { const made = AbortSignal.timeout; AbortSignal.timeout = () => made.call(AbortSignal, 2500); }"
+    )
+    held = list[Route]()
+    page.route(re.compile(f"{site.id_of('riders')}/summary"), lambda route: held.append(route))
+    page.evaluate("location.hash = '#/'")
+    cells = page.locator("tbody tr", has_text=NAME).locator("td")
+    for at in (1, 2):
+        expect(cells.nth(at)).to_contain_text(re.compile(r"\d"), timeout=2_000)
+    slow = page.locator("tbody tr", has_text="riders").locator("td").first
+    assert slow.inner_text() == ""
+    expect(slow).to_have_text("no answer yet")
+    expect(page.locator(".verdict")).to_contain_text("1 table without an answer yet")
+    assert page.locator("tbody a").all_inner_texts() == ["riders", NAME]
+    for route in held:
+        route.abort()
+    page.unroute_all()
+
+
+def test_a_large_instant_has_the_sums_of_all_files(visit: Visit, site: Client, trips: str) -> None:
+    instant = site.report(NAME, "writers")["rows"][-1]["instant"]
+    answer = site.report(NAME, f"instant?time={instant}")
+    sums = {"files": 4_000, "numWrites": 4_321, "totalWriteBytes": 9_000}
+    first = next(iter(answer["content"]["partitionToWriteStats"]))
+    answer["statistics"] = {"partitions": 1, "all": sums, "by_partition": {first: sums}}
+    answer["notes"] = ["statistics of the first files"]
+    page = visit(f"{trips}/overview")
+    body = json.dumps(answer)
+    page.route(re.compile("/instant"), lambda route: route.fulfill(body=body, content_type="application/json"))
+    go(page, f"{trips}/overview?instant={instant}")
+    drawer = page.locator(".drawer")
+    expect(drawer.locator("tfoot")).to_contain_text("4,321")
+    expect(drawer.locator(".partition-row")).to_contain_text("4,000 files, 1 shown")
+    expect(drawer.locator(".notes")).to_contain_text("first files")
+
+
+def test_without_data_no_full_check_is_offered(visit: Visit, trips: str) -> None:
+    page = visit(f"{trips}/findings")
+    expect(page.get_by_label("Full")).to_have_count(1)
+    answer = page.request.get(page.url.partition("#")[0] + "api/places").json()
+    body = json.dumps({**answer, "data": False})
+    page.route(re.compile("/api/places"), lambda route: route.fulfill(body=body, content_type="application/json"))
+    page.reload()
+    wait(page)
+    expect(page.get_by_role("button", name="Verify", exact=True)).to_be_visible()
+    expect(page.get_by_label("Full")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

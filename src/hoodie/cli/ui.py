@@ -51,7 +51,7 @@ def ui(
     server = _server(tables, host, port, shows_data=data is not False)
     typer.echo(server.gate.address)
     if browser:
-        _open_browser(server.gate.address)
+        _open_browser(server.gate.address_for_once())
     server.serve_until_stopped()
     if server.site.is_busy:
         # Reads of slow storage, and checks, would hold the process until they end. They change nothing.

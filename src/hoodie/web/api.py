@@ -14,15 +14,18 @@ from typing import Any, Final
 import pyarrow as pa
 
 import hoodie
-from hoodie.config.secrets import masked, redacted
+from hoodie.config.secrets import masked, redacted, redacted_content
 from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.format.json_values import rows_of
+from hoodie.web.bounds import Cut, files_cut
 
 _LIMIT, _LIMIT_MAX = 200, 5_000
 _OFFSET_MAX: Final = 2**31
 _VERSIONS, _VERSIONS_MAX = 5, 100
 _DAYS, _DAYS_MAX = 30, 3_660
 _TEXT_CHARS_MAX: Final = 4_000
+_ROWS_AT_ONCE: Final = 16
+_WHOLE_ROWS: Final = "`hoodie head TABLE --json` prints whole rows"
 
 _STATUS: Final = {
     "TableNotFoundError": 404,
@@ -127,12 +130,10 @@ def _timeline(table: hoodie.Table, query: Query) -> dict[str, Any]:
 
 def _instant(table: hoodie.Table, query: Query) -> dict[str, Any]:
     found = dict(table.inspect.instant(query.needed("time"), action=query.text("action")))
-    content = found["content"]
-    extra = content.get("extraMetadata") if isinstance(content, dict) else None
-    if isinstance(extra, dict):
-        texts = redacted({key: text for key, text in extra.items() if isinstance(text, str)})
-        found["content"] = {**content, "extraMetadata": {**extra, **texts}}
-    return found
+    cut, whole = Cut(), f"`hoodie show TABLE {found['instant']}` prints all"
+    content, statistics, notes = files_cut(found["content"], whole)
+    content = cut.value(redacted_content(content))
+    return {**found, "content": content, "statistics": statistics, "notes": notes + cut.notes(whole)}
 
 
 def _writers(table: hoodie.Table, query: Query) -> dict[str, Any]:
@@ -155,15 +156,25 @@ def _paged(found: pa.Table, query: Query) -> dict[str, Any]:
     return _listed(found.slice(0, query.limit), query.offset + query.limit if has_more else None)
 
 
+def _shown(found: pa.Table) -> dict[str, Any]:
+    """Return rows of data with long values cut. Few rows at once become Python values."""
+    cut, batches = Cut(), found.to_batches(max_chunksize=_ROWS_AT_ONCE)
+    rows = [*cut.items(row for batch in batches for row in rows_of(batch))]
+    answer = _listed(found.slice(0, 0))
+    return {**answer, "rows": rows, "notes": answer["notes"] + cut.notes(_WHOLE_ROWS)}
+
+
 def _rows(table: hoodie.Table, query: Query) -> dict[str, Any]:
     names = query.text("columns")
     columns = [name.strip() for name in names.split(",") if name.strip()] if names else None
     found = table.head(query.limit, columns=columns, where=query.text("where"), as_of=query.text("as_of"))
-    return {**_listed(found), "columns": [{"name": each.name, "type": str(each.type)} for each in found.schema]}
+    return {**_shown(found), "columns": [{"name": each.name, "type": str(each.type)} for each in found.schema]}
 
 
 def _record(table: hoodie.Table, query: Query) -> dict[str, Any]:
-    return dict(table.inspect.record(query.needed("key"), query.number("versions", _VERSIONS, _VERSIONS_MAX)))
+    cut, versions = Cut(), query.number("versions", _VERSIONS, _VERSIONS_MAX)
+    found = cut.value(dict(table.inspect.record(query.needed("key"), versions)))
+    return {**found, "notes": found["notes"] + cut.notes(_WHOLE_ROWS)}
 
 
 REPORTS: Final[Mapping[str, Report]] = {
@@ -181,11 +192,7 @@ REPORTS: Final[Mapping[str, Report]] = {
     "index": Report(lambda table, _: _listed(table.inspect.metadata())),
     "schemas": Report(lambda table, _: _listed(table.inspect.schemas())),
     "rows": Report(_rows, ("limit", "as_of", "where", "columns"), shows_data=True),
-    "changed": Report(
-        lambda table, query: _listed(table.inspect.changed(query.needed("instant"), query.limit)),
-        ("instant", "limit"),
-        shows_data=True,
-    ),
+    "changed": Report(lambda t, q: _shown(t.inspect.changed(q.needed("instant"), q.limit)), ("instant", "limit"), True),
     "record": Report(_record, ("key", "versions"), shows_data=True),
     "flows": Report(lambda table, _: _listed(table.inspect.flows())),
     "locks": Report(lambda table, _: _listed(table.inspect.locks())),

@@ -23,22 +23,12 @@ _CONTENT_CHARS_MAX: Final = 200_000
 _ROWS: Final = 200
 _LISTED: Final = 1_000
 
+_LIST: Final = {"limit": str(_LISTED)}
 _PARTS: Final[tuple[tuple[str, Mapping[str, str]], ...]] = (
-    ("summary", {}),
-    ("sizes", {}),
-    ("timeline", {"limit": str(_INSTANTS)}),
-    ("timeline", {"archived": "1", "limit": str(_INSTANTS)}),
-    ("timeline", {"limit": str(_INSTANTS), "metadata": "1"}),
-    ("waits", {}),
-    ("growth", {}),
-    ("writers", {"limit": str(_LISTED)}),
-    ("partitions", {"limit": str(_LISTED), "offset": "0", "sort": "bytes"}),
-    ("partitions", {"limit": str(_LISTED), "offset": "0", "sort": "name"}),
-    ("backlog", {"limit": str(_LISTED)}),
-    ("index", {}),
-    ("schemas", {}),
-    ("flows", {}),
-    ("locks", {}),
+    *((name, {}) for name in ("summary", "sizes", "waits", "growth", "index", "schemas", "flows", "locks")),
+    *(("timeline", {"limit": str(_INSTANTS), **more}) for more in ({}, {"archived": "1"}, {"metadata": "1"})),
+    *((name, _LIST) for name in ("writers", "backlog")),
+    *(("partitions", {**_LIST, "offset": "0", "sort": sort}) for sort in ("bytes", "name")),
 )
 
 

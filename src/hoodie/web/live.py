@@ -90,7 +90,7 @@ class Watchers:
         last: Timeline | None = None
         for number in itertools.count():
             try:
-                timeline = await self._work.run(f"{table_id} live", "timeline", partial(next, found))
+                timeline = await self._work.run(table_id, "timeline", partial(next, found), "live")
             except Exception as error:
                 found, last = _timelines(lambda: self._open(table_id)), None
                 event = _event("trouble", error_of(error)[1])
@@ -131,7 +131,7 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events until they end, or the listener leaves."""
-        tasks = [asyncio.create_task(self._send(send)), asyncio.create_task(_left(receive))]
+        tasks = [asyncio.create_task(self._send(send)), asyncio.create_task(left_by(receive))]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -147,6 +147,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _left(receive: Receive) -> None:
+async def left_by(receive: Receive) -> None:
+    """Wait until the reader of an answer leaves."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,8 +1,9 @@
 """The gate of the server: who may ask, and with which headers each answer leaves.
 
-The address that `hoodie ui` prints has a random token. It is exchanged for a cookie that scripts cannot read and that
-no other site's request carries; without the cookie nothing is served. `Host`, `Origin` and `Sec-Fetch-Site` are checked
-too, so that a page of another site, or a name that is pointed at this address, reaches nothing.
+The address that `hoodie ui` prints has a random token; the address for the browser has another, for one use. A token is
+exchanged for a cookie that scripts cannot read and that no other site's request carries; without the cookie nothing is
+served. `Host`, `Origin` and `Sec-Fetch-Site` are checked too, so that a page of another site, or a name that is pointed
+at this address, reaches nothing.
 """
 
 from __future__ import annotations
@@ -41,11 +42,24 @@ class Gate:
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    _once: list[str] = field(default_factory=list, repr=False)
 
     @property
     def address(self) -> str:
         """The address to open, with the token."""
         return f"http://{_in_url(self.host)}:{self.port}/?token={self.token}"
+
+    def address_for_once(self) -> str:
+        """Return the address with a token that is void after its first use: arguments of processes can be seen."""
+        self._once.append(secrets.token_urlsafe(32))
+        return self.address.replace(self.token, self._once[-1])
+
+    def _takes(self, token: str) -> bool:
+        for each in self._once:
+            if _equal(token, each):
+                self._once.remove(each)
+                return True
+        return _equal(token, self.token)
 
     @property
     def cookie(self) -> str:
@@ -82,8 +96,8 @@ class Gate:
         """
         given = request.query_params.getlist("token")
         if request.scope["path"] == "/" and given:
-            if len(given) > 1 or not _equal(given[0], self.token):
-                return _refused(401, "the token is wrong: open the address that `hoodie ui` printed last")
+            if len(given) > 1 or not self._takes(given[0]):
+                return _refused(401, "the token is wrong, or was used: open the address that `hoodie ui` printed last")
             answer = RedirectResponse("/", status_code=303)
             answer.set_cookie(self.cookie, self.session, path="/", httponly=True, samesite="strict")
             return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
 import socket
@@ -22,14 +23,16 @@ from hoodie.errors import InvalidConfigError
 from hoodie.format.json_values import to_json
 from hoodie.web.api import REPORTS, Query, answer_of, error_of
 from hoodie.web.checks import Checks
-from hoodie.web.live import EventStream, Watchers
+from hoodie.web.live import EventStream, Watchers, left_by
 from hoodie.web.pages import TYPES, static_files
 from hoodie.web.places import Tables, places_of
 from hoodie.web.security import Gate, Guarded
-from hoodie.web.work import Work
+from hoodie.web.work import DATA, Work
 
 _LEAVE_SECONDS: Final = 1
 """How long requests that run may take to end once the server is stopped."""
+_LEFT: Final = 499
+"""The status of an answer whose reader left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class Site:
         )
 
     async def _answer_places(self, request: Request) -> Response:
-        return await self._answer("places", "", lambda: places_of(self.tables, shows_data=self.shows_data))
+        return await self._answer(request, "", lambda: places_of(self.tables, shows_data=self.shows_data))
 
     async def _answer_report(self, request: Request) -> Response:
         table_id, name = request.path_params["table_id"], request.path_params["report"]
@@ -82,13 +85,15 @@ class Site:
         if report is None:
             raise HTTPException(404)
         if report.shows_data and not self.shows_data:
-            return _json({"error": "rows are not shown: `hoodie ui` runs with --no-data", "type": "NoData"}, 403)
+            return _no_data("rows are not shown")
         given = dict(sorted(request.query_params.items()))
-        key = (name, *given.items())
-        return await self._answer(table_id, key, lambda: answer_of(self.tables.open(table_id), name, given))
+        kind = DATA if report.shows_data else ""
+        return await self._answer(request, kind, lambda: answer_of(self.tables.open(table_id), name, given))
 
     async def _answer_verify(self, request: Request) -> Response:
         table_id, query = request.path_params["table_id"], Query(request.query_params)
+        if not self.shows_data and request.query_params.get("full", "0") != "0":
+            return _no_data("a full check names record keys")
 
         def state() -> dict[str, Any]:
             self.tables.find(table_id)
@@ -96,22 +101,29 @@ class Site:
                 self.checks.start(table_id, full=query.flag("full"))
             return self.checks.state(table_id)
 
-        return await self._answer(f"{table_id} verify", request.url.query, state)
+        return await self._answer(request, "verify", state)
 
     async def _answer_live(self, request: Request) -> Response:
         table_id = request.path_params["table_id"]
-        known = await self._answer(f"{table_id} live", "table", lambda: self.tables.find(table_id).to_dict())
+        known = await self._answer(request, "live", lambda: self.tables.find(table_id).to_dict())
         if known.status_code != 200 or request.method == "HEAD":
             return known
         return EventStream(self.watchers.events(table_id))
 
-    async def _answer(self, table_id: str, key: Any, work: Callable[[], Any]) -> Response:
-        """Answer with the result of blocking work, or its error, as JSON."""
+    async def _answer(self, request: Request, kind: str, work: Callable[[], Any]) -> Response:
+        """Answer with the result of blocking work, or its error, as JSON; it is cancelled if the reader leaves."""
+        key = (request.url.path, *sorted(request.query_params.items()))
+        found = self.work.run(request.path_params.get("table_id", ""), key, lambda: _encoded(work()), kind)
+        tasks = asyncio.create_task(found), asyncio.create_task(left_by(request.receive))
         try:
-            return _json(await self.work.run(table_id, key, lambda: _encoded(work())))
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return _json(tasks[0].result()) if tasks[0].done() else Response(status_code=_LEFT)
         except Exception as error:
             status, values = error_of(error)
             return _json(values, status)
+        finally:
+            for task in tasks:
+                task.cancel()
 
 
 class Server(uvicorn.Server):
@@ -175,6 +187,10 @@ def _file(files: Mapping[str, Any], name: str) -> Response:
     if found is None:
         raise HTTPException(404)
     return Response(found.read_bytes(), headers={"Content-Type": TYPES[name.rpartition(".")[2]]})
+
+
+def _no_data(reason: str) -> Response:
+    return _json({"error": f"{reason}: `hoodie ui` runs with --no-data", "type": "NoData"}, 403)
 
 
 async def _not_here(request: Request, error: Exception) -> Response:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hoodie.config.secrets import masked, secrets_of
+from hoodie.config.secrets import masked, redacted, redacted_content, secrets_of
 from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
 from hoodie.ingest.source import Request
 from hoodie.ingest.sources.adbc import Adbc
@@ -148,6 +148,47 @@ def test_passwords_are_masked_in_every_form() -> None:
     assert masked("ge/heim, ge%2Fheim, zwei and drei", secrets) == "***, ***, *** and ***"
     assert masked("jdbc:oracle:thin:scott/tiger@h") == "jdbc:oracle:thin:scott/***@h"
     assert masked("jdbc:sqlserver://h;user=u;password=p;x=1") == "jdbc:sqlserver://h;user=u;password=***;x=1"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('x required username="u" password="my top HIDDEN;x";', 'x required username="u" password="***";'),
+        ('config: {"password": "HIDDEN", "user": "x"}', 'config: {"password": "***", "user": "x"}'),
+        (r"{\"password\": \"HIDDEN\"}, x", r"{\"password\": \"***\"}, x"),
+        ("awsAccessKey=HIDDEN, accessKeyId=HIDDEN", "awsAccessKey=***, accessKeyId=***"),
+        ("AccountName=a;AccountKey=HIDDEN==;EndpointSuffix=x", "AccountName=a;AccountKey=***;EndpointSuffix=x"),
+        ("https://a.net/c?sv=1&sig=HIDDEN%3D&x=1", "https://a.net/c?sv=1&sig=***&x=1"),
+        ("s3://h/p?X-Amz-Signature=HIDDEN", "s3://h/p?X-Amz-Signature=***"),
+        ("Authorization: Basic HIDDEN==", "Authorization: Basic ***"),
+    ],
+)
+def test_passwords_in_texts_are_masked(text: str, expected: str) -> None:
+    assert masked(text) == expected
+    assert redacted({"a": text}) == {"a": expected}
+
+
+def test_names_that_look_like_secrets_stay() -> None:
+    properties = {
+        "hoodie.table.recordkey.fields": "id,token",
+        "hoodie.datasource.write.partitionpath.field": "day",
+        "text": "the record key=id, writeToken=1-2-3, design=x",
+        "checkpoint.key": "topic,0:5",
+        "writeToken": "1-0-1",
+        "schema": '{"name": "password", "type": "string"}',
+    }
+    assert redacted(properties) == properties
+    statistics = {
+        "token=a": [{"path": "token=a/f1_1-0-1_2.parquet", "numWrites": 3, "deletes": ["token=a/.f_1.log.1_0-1-2"]}]
+    }
+    assert redacted_content(statistics) == statistics
+
+
+def test_secrets_of_contents_are_hidden_at_every_depth() -> None:
+    content = {"api_key": 7, "a": [{"pwd": "x", "n": 7}], "credentials": {"id": ["x"], "n": 7, "token": 7}, "pass": ""}
+    shown = {"api_key": "***", "a": [{"pwd": "***", "n": 7}], "credentials": {"id": ["***"], "n": 7, "token": "***"}}
+    assert redacted_content(content) == {**shown, "pass": ""}
+    assert redacted({"x": '{"a": {"secret": "x"}, "b": 1}'}) == {"x": '{"a": {"secret": "***"}, "b": 1}'}
 
 
 def test_causes_are_one_line() -> None:

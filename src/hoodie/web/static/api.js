@@ -30,7 +30,7 @@ function fromReport(path, params) {
   return answer && Array.isArray(answer.rows) ? { ...answer, next: null } : answer;
 }
 
-/** Return the answer of an endpoint below `/api/`. Throws ApiError, or AbortError after `signal`. */
+/** Return the answer of an endpoint below `/api/`. Throws ApiError, or the reason of `signal`. */
 export async function get(path, params = {}, signal = undefined) {
   if (exported !== null) return fromReport(path, params);
   const query = searchText(params);
@@ -38,20 +38,26 @@ export async function get(path, params = {}, signal = undefined) {
   try {
     answer = await fetch(`/api/${path}${query ? `?${query}` : ""}`, { signal, headers: { Accept: "application/json" } });
   } catch (error) {
-    if (error.name === "AbortError") throw error;
+    if (signal?.aborted) throw error;
     throw new ApiError("The server does not answer.", { hint: "`hoodie ui` must still run in its terminal. Start it again and open the address that it prints." });
   }
-  const body = await answer.json().catch(() => null);
+  const body = await answer.json().catch((error) => { if (signal?.aborted) throw error; return null; });
   if (answer.ok && body !== null) return body;
   const hint = answer.status === 401 ? "Open the address with `?token=` that `hoodie ui` printed." : "";
   throw new ApiError((body && body.error) || `The server answered ${answer.status}.`, { status: answer.status, kind: (body && body.type) || "", hint });
 }
 
-/** Listen to the timeline of a table; return a function that stops it. An exported report never changes. */
+/** Listen to the timeline of a table while the page is seen: a browser allows few connections. Return what stops it. */
 export function listen(id, onTimeline, onTrouble) {
   if (exported !== null) return () => {};
-  const source = new EventSource(`/api/tables/${id}/live`);
-  source.addEventListener("timeline", (event) => onTimeline(JSON.parse(event.data)));
-  source.addEventListener("trouble", (event) => onTrouble(JSON.parse(event.data).error));
-  return () => source.close();
+  let source = null;
+  const follow = (isOver) => {
+    source?.close();
+    source = isOver === true || document.hidden ? null : new EventSource(`/api/tables/${id}/live`);
+    source?.addEventListener("timeline", (event) => onTimeline(JSON.parse(event.data)));
+    source?.addEventListener("trouble", (event) => onTrouble(JSON.parse(event.data).error));
+  };
+  document.addEventListener("visibilitychange", follow);
+  follow();
+  return () => { document.removeEventListener("visibilitychange", follow); follow(true); };
 }

@@ -48,6 +48,4 @@ export function sizeHistogram(classes, small) {
 }
 
 /** A thin bar for a share between 0 and 1, in a cell of a table. */
-export function meter(share, text) {
-  return h("span", { class: "meter" }, h("span", { class: "meter-bar", style: { width: `${Math.max(0, Math.min(1, share)) * 100}%` } }), h("span", { class: "meter-text" }, text));
-}
+export const meter = (share, text) => h("span", { class: "meter" }, h("span", { class: "meter-bar", style: { width: `${Math.max(0, Math.min(1, share)) * 100}%` } }), h("span", { class: "meter-text" }, text));

@@ -38,7 +38,7 @@ function changedPart(answer) {
 }
 
 function recordPart(answer, id) {
-  if (!answer.row && answer.versions.length === 0) return empty(`No record has the key ${answer.key}.`, "Keys of several columns are written as column:value,column:value.");
+  if (!answer.row && answer.versions.length === 0) return h("div", null, empty(`No record has the key ${answer.key}.`, "Keys of several columns are written as column:value,column:value."), notes(answer.notes));
   const names = [...new Set(answer.versions.concat(answer).flatMap((each) => Object.keys(each.row || {})))];
   const columns = [
     { title: "Completed", cell: (row) => when(row.completed_at) },

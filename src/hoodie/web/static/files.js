@@ -15,12 +15,7 @@ function sizesPart(sizes) {
 
 /** The page of a table's files. */
 class FilesPage {
-  constructor(ctx) {
-    this.ctx = ctx;
-    this.sort = "bytes";
-    this.detail = h("div", { class: "panels detail" });
-    this.partitions = h("div");
-  }
+  constructor(ctx) { Object.assign(this, { ctx, sort: "bytes", detail: h("div", { class: "panels detail" }), partitions: h("div") }); }
 
   show() {
     const { ctx } = this;
@@ -52,9 +47,7 @@ class FilesPage {
       ], { open: (row) => this.openGroup(row.file_id) }));
   }
 
-  groupButton(fileId) {
-    return h("button", { type: "button", class: "link mono", title: `${fileId}: its history`, onclick: () => this.openGroup(fileId) }, fileId.slice(0, 8), "…");
-  }
+  groupButton(fileId) { return h("button", { type: "button", class: "link mono", title: `${fileId}: its history`, onclick: () => this.openGroup(fileId) }, fileId.slice(0, 8), "…"); }
 
   showPartitions() {
     const ask = (offset) => this.ctx.get("partitions", { sort: this.sort, limit: PAGE, offset });

@@ -60,7 +60,7 @@ export function findingsPage(ctx) {
   const line = later(() => ctx.summary(), (summary) => command(`hoodie verify ${shellWord(summary.path)}`), 1);
   showPanels(ctx,
     panel("On the timeline", { note: "without a check of files" }, later(() => ctx.summary(), (summary) => (summary.findings.length ? h("ul", { class: "findings" }, byKind(summary.findings).map(findingItem)) : empty("Nothing is wrong on the timeline.")), 5)),
-    panel("Files and indexes", {}, !ctx.isExport && h("div", { class: "tools" }, button, h("label", { class: "check" }, full, "Full: also read every data file")), line, result));
+    panel("Files and indexes", {}, !ctx.isExport && h("div", { class: "tools" }, button, ctx.hasData && h("label", { class: "check" }, full, "Full: also read every data file")), line, result));
   poll();
   return { close: () => clearTimeout(timer) };
 }

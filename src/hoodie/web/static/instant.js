@@ -1,7 +1,7 @@
 // The drawer of one instant: times by phase, writer and checkpoint, statistics by partition and file, raw content.
 import { h, icon } from "./dom.js";
 import { bytes, count, counted, duration, when } from "./format.js";
-import { badge, command, empty, fact, facts, load, pairs } from "./parts.js";
+import { badge, command, empty, fact, facts, load, notes, pairs } from "./parts.js";
 
 const SHOWN_MAX = 200;
 let opener = null;
@@ -30,38 +30,36 @@ function phases(times) {
       times.completed && h("div", null, h("dt", null, "completed"), h("dd", null, when(times.completed)))));
 }
 
-const sumOf = (stats, name) => stats.reduce((sum, stat) => sum + (stat[name] || 0), 0);
-
-const statCells = (stats, title) => [
+const statCells = (sums, title) => [
   h("th", { scope: "row", class: "mono" }, title),
-  ["numInserts", "numUpdateWrites", "numDeletes", "numWrites"].map((name) => h("td", { class: "num" }, count(sumOf(stats, name)))),
-  h("td", { class: "num" }, bytes(sumOf(stats, "totalWriteBytes"))),
+  ["numInserts", "numUpdateWrites", "numDeletes", "numWrites"].map((name) => h("td", { class: "num" }, count(sums[name] || 0))),
+  h("td", { class: "num" }, bytes(sums.totalWriteBytes || 0)),
 ];
 
-function partitionRows(name, stats) {
+function partitionRows(name, sums, stats) {
   const title = name === "" ? "(no partition)" : name;
-  const files = stats.slice(0, SHOWN_MAX).map((stat) => h("tr", { class: "file-row", hidden: true }, statCells([stat], stat.path ? stat.path.split("/").pop() : stat.fileId)));
-  const button = h("button", { type: "button", class: "fold", "aria-expanded": "false" }, `${title} `, h("span", { class: "note" }, counted(stats.length, "file")));
+  const files = stats.slice(0, SHOWN_MAX).map((stat) => h("tr", { class: "file-row", hidden: true }, statCells(stat, stat.path ? stat.path.split("/").pop() : stat.fileId)));
+  const cut = files.length < sums.files ? `, ${count(files.length)} shown` : "";
+  const button = h("button", { type: "button", class: "fold", "aria-expanded": "false" }, `${title} `, h("span", { class: "note" }, counted(sums.files, "file"), cut));
   button.addEventListener("click", () => {
     const isOpen = button.getAttribute("aria-expanded") === "true";
     button.setAttribute("aria-expanded", String(!isOpen));
     for (const file of files) file.hidden = isOpen;
   });
-  return [h("tr", { class: "partition-row" }, statCells(stats, button)), ...files];
+  return [h("tr", { class: "partition-row" }, statCells(sums, button)), ...files];
 }
 
-function statistics(partitions) {
-  const names = Object.keys(partitions);
-  const all = names.flatMap((name) => partitions[name]);
+function statistics({ content, statistics: sums }) {
+  const names = Object.keys(sums.by_partition).slice(0, SHOWN_MAX);
   const head = h("thead", null, h("tr", null, ["Partition and file", "Inserted", "Updated", "Deleted", "Rows written", "Bytes written"].map((title, at) => h("th", { scope: "col", class: at ? "num" : null }, title))));
-  const body = h("tbody", null, names.slice(0, SHOWN_MAX).map((name) => partitionRows(name, partitions[name])));
-  const errors = sumOf(all, "totalWriteErrors");
+  const body = h("tbody", null, names.map((name) => partitionRows(name, sums.by_partition[name], content?.partitionToWriteStats[name] || [])));
+  const errors = sums.all.totalWriteErrors;
   return h("section", null,
-    h("h3", null, "Statistics ", h("span", { class: "note" }, `${counted(all.length, "file")} in ${counted(names.length, "partition")}`), errors > 0 && badge(counted(errors, "write error"), "error")),
-    all.length === 0
+    h("h3", null, "Statistics ", h("span", { class: "note" }, `${counted(sums.all.files, "file")} in ${counted(sums.partitions, "partition")}`), errors > 0 && badge(counted(errors, "write error"), "error")),
+    sums.all.files === 0
       ? empty("It wrote no file.")
-      : h("div", { class: "grid", role: "group", tabindex: "0", "aria-label": "Statistics by partition and file" }, h("table", null, head, body, h("tfoot", null, h("tr", null, statCells(all, "All"))))),
-    names.length > SHOWN_MAX && h("p", { class: "note" }, `The first ${count(SHOWN_MAX)} partitions; the raw content has all.`));
+      : h("div", { class: "grid", role: "group", tabindex: "0", "aria-label": "Statistics by partition and file" }, h("table", null, head, body, h("tfoot", null, h("tr", null, statCells(sums.all, "All"))))),
+    sums.partitions > names.length && h("p", { class: "note" }, `The first ${count(names.length)} partitions.`));
 }
 
 function plainFacts(content) {
@@ -85,20 +83,20 @@ function rawPart(answer) {
 
 function decoded(answer, waiting) {
   const content = answer.content || {};
-  const partitions = content.partitionToWriteStats;
+  const sums = answer.statistics?.all;
   const extra = content.extraMetadata;
   const rest = Object.fromEntries(Object.entries(content).filter(([name]) => !["partitionToWriteStats", "extraMetadata", "operationType", "compacted", "version"].includes(name)));
-  const all = partitions ? Object.values(partitions).flat() : [];
   return h("div", { class: "instant-body" },
     h("div", { class: "decoded" },
       facts(fact("Action", answer.action), content.operationType && fact("Operation", String(content.operationType).toLowerCase()),
         fact("State", badge(answer.state, stateKind(answer.state))),
-        all.length > 0 && fact("Rows written", count(sumOf(all, "numWrites"))),
-        all.length > 0 && fact("Bytes written", bytes(sumOf(all, "totalWriteBytes")))),
+        sums?.files > 0 && fact("Rows written", count(sums.numWrites)),
+        sums?.files > 0 && fact("Bytes written", bytes(sums.totalWriteBytes))),
       waiting && h("div", { class: "waiting" }, badge(waiting.about, waiting.about.startsWith("dead") ? "error" : "warning"), command(waiting.command)),
       phases(answer.times),
+      notes(answer.notes),
       writerPart(extra),
-      partitions ? statistics(partitions) : answer.content === null ? empty("The file of this instant is empty.", "Most pending instants have no content before they are completed.") : plainFacts(rest)),
+      sums ? statistics(answer) : answer.content === null ? empty("The file of this instant is empty.", "Most pending instants have no content before they are completed.") : plainFacts(rest)),
     rawPart(answer));
 }
 

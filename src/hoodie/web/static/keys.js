@@ -2,16 +2,11 @@
 import { h } from "./dom.js";
 
 const HELP = [
-  ["/", "Search: tables, instants, partitions, a key"],
-  ["j  k", "Next and previous row of the list"],
-  ["Enter", "Open the row"],
-  ["Esc", "Close the drawer; leave the search"],
-  ["c", "Copy the command of the first finding"],
-  ["1 … 8", "The pages of a table"],
-  ["g", "All tables"],
-  ["+  −  ←  →  0", "Timeline: zoom, move, fit"],
-  ["t", "Light, dark, or as the system"],
-  ["?", "These keys"],
+  ["/", "Search: tables, instants, partitions, a key"], ["j  k", "Next and previous row of the list"],
+  ["Enter", "Open the row"], ["Esc", "Close the drawer; leave the search"],
+  ["c", "Copy the command of the first finding"], ["1 … 8", "The pages of a table"],
+  ["g", "All tables"], ["+  −  ←  →  0", "Timeline: zoom, move, fit"],
+  ["t", "Light, dark, or as the system"], ["?", "These keys"],
 ];
 
 const isTyping = (event) => event.target.closest("input, textarea, select") !== null;

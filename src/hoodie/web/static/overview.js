@@ -32,10 +32,7 @@ function waitItem(row) {
       command(row.command)));
 }
 
-function waitsPart(answer) {
-  if (answer.rows.length === 0) return empty("Nothing waits.", "No pending plan, no unfinished write, no log backlog.");
-  return h("ul", { class: "findings" }, answer.rows.map(waitItem));
-}
+const waitsPart = (answer) => answer.rows.length ? h("ul", { class: "findings" }, answer.rows.map(waitItem)) : empty("Nothing waits.", "No pending plan, no unfinished write, no log backlog.");
 
 function growthPart(answer) {
   if (answer.rows.length === 0) return empty("No write in this time.", `The charts need a completed write of the last ${DAYS} days.`);
@@ -70,10 +67,8 @@ function sizeFacts(sizes) {
 
 function aboutPart(summary) {
   const rows = [
-    ["record key", summary.record_key.join(", ") || "automatic"],
-    ["partitioned by", summary.partitioned_by.join(", ") || "not partitioned"],
-    ["ordering", summary.ordering.join(", ") || "none"],
-    ["index", summary.index || "none"],
+    ["record key", summary.record_key.join(", ") || "automatic"], ["partitioned by", summary.partitioned_by.join(", ") || "not partitioned"],
+    ["ordering", summary.ordering.join(", ") || "none"], ["index", summary.index || "none"],
     ["metadata table", summary.metadata_partitions.join(", ") || "none"],
     ["active instants", `${count(summary.instants)}, ${count(summary.pending)} pending`],
     ["columns", `${count(summary.columns.length)}: ${summary.columns.map((column) => column.name).join(", ")}`],

@@ -4,14 +4,24 @@ import { bytes, count, counted, when } from "./format.js";
 import { get } from "./api.js";
 import { badge, empty, notes } from "./parts.js";
 
-const AT_ONCE = 4;
+// Fewer requests at once than the six connections that browsers allow, and those for sizes apart: they may take long.
+const [SUMMARIES, SUMMARY_MS] = [3, 20000];
+const [SIZES, SIZES_MS] = [2, 60000];
 const CELLS = ["state", "rows", "size", "files", "waits", "newest", "type"];
 const NUMBERS = ["rows", "size", "files", "waits"];
 
-async function inTurns(items, work, signal) {
-  const left = [...items];
-  const run = async () => { while (left.length > 0 && !signal.aborted) await work(left.shift()); };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, left.length) }, run));
+/** Return a function that takes items; `work` runs for a few of them at once, and is given a signal that ends it. */
+function lane(atOnce, milliseconds, signal, work) {
+  const waiting = [];
+  let running = 0;
+  const next = async () => {
+    if (running >= atOnce || waiting.length === 0 || signal.aborted) return;
+    running += 1;
+    await work(waiting.shift(), AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]));
+    running -= 1;
+    next();
+  };
+  return (item) => { waiting.push(item); next(); };
 }
 
 /** The badges of a table's findings, errors first. */
@@ -23,9 +33,12 @@ export function findingBadges(found) {
 }
 
 function trouble(summary) {
-  if (summary.error) return 1e6;
+  if (summary === null) return -1;
+  if (summary.error) return summary.isLate ? 1e5 : 1e6;
   return summary.findings.reduce((sum, each) => sum + (each.severity === "error" ? 1000 : 10), 0) + Math.min(summary.pending, 9);
 }
+
+const byTrouble = (a, b) => trouble(b.summary) - trouble(a.summary) || a.table.name.localeCompare(b.table.name);
 
 function shell(table) {
   const cells = Object.fromEntries(CELLS.map((name) => [name, h("td", { class: NUMBERS.includes(name) ? "num" : null }, name === "state" ? h("span", { class: "bone" }) : "–")]));
@@ -39,6 +52,7 @@ function shell(table) {
 
 function showSummary(entry) {
   const { summary, cells } = entry;
+  if (summary.isLate) return put(cells.state, badge("no answer yet", "warning"));
   if (summary.error) return put(cells.state, badge("cannot be read", "error"), h("span", { class: "path" }, summary.error));
   put(cells.state, findingBadges(summary.findings));
   put(cells.waits, summary.pending ? badge(count(summary.pending), "warning") : h("span", { class: "quiet" }, "0"));
@@ -54,7 +68,7 @@ function showSizes(entry, sizes) {
 
 /** The page of all tables. */
 export function tablesPage({ host, places, signal }) {
-  const entries = places.tables.map(shell);
+  const entries = places.tables.map(shell).sort(byTrouble);
   const body = h("tbody", null, entries.map((entry) => entry.line));
   const head = ["Table", "State", "Rows", "Size", "Files", "Waiting", "Last write", "Type"].map((title, at) => h("th", { scope: "col", class: at > 1 && at < 6 ? "num" : null }, title));
   const verdict = h("p", { class: "verdict" }, `${counted(entries.length, "table")} below ${places.places.join(", ")}`);
@@ -70,29 +84,35 @@ export function tablesPage({ host, places, signal }) {
   };
 }
 
-async function fillTables(entries, body, verdict, signal) {
-  await inTurns(entries, async (entry) => {
-    try {
-      entry.summary = await get(`tables/${entry.table.id}/summary`, {}, signal);
-    } catch (error) {
-      if (error.name === "AbortError") return;
-      entry.summary = { error: error.message };
-    }
-    showSummary(entry);
-  }, signal);
-  if (signal.aborted) return;
-  entries.sort((a, b) => trouble(b.summary) - trouble(a.summary) || a.table.name.localeCompare(b.table.name));
-  const focused = document.activeElement;
-  body.append(...entries.map((entry) => entry.line));
-  if (focused && body.contains(focused)) focused.focus();
-  const ill = entries.filter((entry) => trouble(entry.summary) >= 10).length;
-  verdict.append(ill ? ` · ${counted(ill, "table")} with findings` : entries.length ? " · none has findings" : "");
+/** Move the row of a table to its place by trouble; the other rows are in order. */
+function arrange(entry, entries, body) {
+  const focused = entry.line.contains(document.activeElement) ? document.activeElement : null;
+  entries.sort(byTrouble);
+  body.insertBefore(entry.line, entries[entries.indexOf(entry) + 1]?.line || null);
+  if (focused) focused.focus({ preventScroll: true });
+}
+
+function fillTables(entries, body, verdict, signal) {
+  const askSizes = lane(SIZES, SIZES_MS, signal, (entry, ends) => get(`tables/${entry.table.id}/sizes`, {}, ends).then((sizes) => showSizes(entry, sizes),
+    (error) => { if (error.name === "TimeoutError") put(entry.cells.size, h("span", { class: "quiet" }, "no answer yet")); }));
   const seen = new IntersectionObserver((changes) => {
-    const shown = changes.filter((each) => each.isIntersecting).map((each) => entries.find((entry) => entry.line === each.target));
-    for (const entry of shown) seen.unobserve(entry.line);
-    inTurns(shown.filter((entry) => entry && !entry.summary.error), async (entry) => {
-      await get(`tables/${entry.table.id}/sizes`, {}, signal).then((sizes) => showSizes(entry, sizes), () => {});
-    }, signal);
+    for (const { target } of changes.filter((each) => each.isIntersecting)) {
+      seen.unobserve(target);
+      askSizes(entries.find((entry) => entry.line === target));
+    }
   });
-  for (const entry of entries) seen.observe(entry.line);
+  let left = entries.length;
+  const askSummary = lane(SUMMARIES, SUMMARY_MS, signal, async (entry, ends) => {
+    entry.summary = await get(`tables/${entry.table.id}/summary`, {}, ends).catch((error) => ({ error: error.message, isLate: error.name === "TimeoutError" }));
+    if (signal.aborted) return;
+    showSummary(entry);
+    arrange(entry, entries, body);
+    if (!entry.summary.error) seen.observe(entry.line);
+    left -= 1;
+    if (left > 0) return;
+    const late = entries.filter((each) => each.summary.isLate).length;
+    const ill = entries.filter((each) => trouble(each.summary) >= 10).length - late;
+    verdict.append(ill ? ` · ${counted(ill, "table")} with findings` : late ? "" : " · none has findings", late ? ` · ${counted(late, "table")} without an answer yet` : "");
+  });
+  entries.slice().forEach(askSummary);
 }

@@ -168,6 +168,8 @@ class TimelinePage {
   /** New instants slide in; the window follows if it showed the present. */
   async live() {
     const answer = await this.ctx.get("timeline", { limit: FRESH });
+    // The page was hidden for long: what lies between is loaded too.
+    if (answer.next !== null && !answer.rows.some((row) => this.byKey.has(keyOf(row)))) return this.refresh();
     const isFollowing = this.chart.to > this.chart.last;
     for (const row of answer.rows) {
       const old = this.byKey.get(keyOf(row));
@@ -180,7 +182,7 @@ class TimelinePage {
     this.redraw();
     const past = Date.now() - this.chart.to;
     if (isFollowing && past > 0) this.chart.show(this.chart.from + past, this.chart.to + past);
-    setTimeout(() => { for (const row of this.byKey.values()) row.fresh = false; }, 1500);
+    return setTimeout(() => { for (const row of this.byKey.values()) row.fresh = false; }, 1500);
   }
 
   key(event) {
