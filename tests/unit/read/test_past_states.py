@@ -167,6 +167,7 @@ def test_the_past_by_key_of_a_commit_with_a_savepoint(table_type: str, index: st
     """A savepoint has the time of its commit and completes later: the record index of that state lacked the commit."""
     table = new_table(PLAIN, rows("a", "b"), partition_by="city", type=table_type, index=index, table_version=version)
     saved = table.savepoint().instant
+    assert saved is not None
     table.upsert(rows("a", "c"))
     assert ids(table.to_arrow(as_of=saved, where="id = 'a'")) == ["a"]
     assert ids(table.to_arrow(as_of=saved, where="id in ('b', 'c')")) == ["b"]
