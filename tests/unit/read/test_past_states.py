@@ -12,6 +12,7 @@ from hoodie.format.table import table_keys as keys
 from hoodie.read.plan import plan_scan
 from hoodie.records.condition import Condition
 from hoodie.table import Table
+from tests.support.archived import OFTEN
 from tests.support.cleans import claim_clean
 from tests.support.refusals import all_refused
 from tests.support.tables import PLAIN, new_table, rows
@@ -172,4 +173,22 @@ def test_the_past_by_key_of_a_commit_with_a_savepoint(table_type: str, index: st
     assert ids(table.to_arrow(as_of=saved, where="id = 'a'")) == ["a"]
     assert ids(table.to_arrow(as_of=saved, where="id in ('b', 'c')")) == ["b"]
     table.restore(saved)
+    assert ids(table.to_arrow(as_of=saved, where="id = 'b'")) == ["b"]
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_the_past_by_key_from_before_a_rebuild_whose_writes_are_archived(version: int) -> None:
+    """The new index has the entries of all writes before it; none of them is on a timeline any more."""
+    options = {**OFTEN, "hoodie.archive.beyond.savepoint": "true"}
+    table = new_table(PLAIN, rows("a", "b"), partition_by="city", index="record", table_version=version)
+    saved = table.savepoint().instant
+    table.delete(rows("b").select(["id", "city"]))
+    for rebuilds in (True, False):
+        for ts in range(8):
+            table.upsert(rows("a", ts=ts), properties={"hoodie.clean.automatic": "false"})
+        table.clean(properties=options)
+        assert table.archive(properties=options).counts["commits"]
+        if rebuilds:
+            table.index.rebuild()
+    assert ids(table.to_arrow(as_of=saved)) == ["a", "b"]
     assert ids(table.to_arrow(as_of=saved, where="id = 'b'")) == ["b"]

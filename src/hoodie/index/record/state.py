@@ -82,8 +82,12 @@ class IndexHistory:
         return found
 
     def _writes_in_builds(self, timeline: Timeline, as_of: str | None) -> list[str]:
-        """Return the times of unseen writes without a delta commit: a build of the index has their entries."""
-        of_view = (time for time in self.later if (found := self.data_timeline.get(time)) and found.action.writes_data)
+        """Return the times of unseen writes without a delta commit: a build of the index has their entries.
+
+        An archived instant counts as a write.
+        """
+        known = {found.requested_time: found for found in self.data_timeline}
+        of_view = (time for time in self.later if time not in known or known[time].action.writes_data)
         requested = (found.requested_time for found in self.data_timeline.completed().writes())
         since = () if as_of is None else (time for time in requested if time > as_of)
         return [time for time in (*of_view, *since) if timeline.get(time) is None]
