@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 import hoodie
-from hoodie.config.secrets import masked, redacted, redacted_content
+from hoodie.config.secrets import masked, redacted_content
 from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.format.json_values import rows_of
 from hoodie.web.bounds import Cut, files_cut
@@ -136,11 +136,6 @@ def _instant(table: hoodie.Table, query: Query) -> dict[str, Any]:
     return {**found, "content": content, "statistics": statistics, "notes": notes + cut.notes(whole)}
 
 
-def _writers(table: hoodie.Table, query: Query) -> dict[str, Any]:
-    answer = _listed(table.inspect.writers(query.limit))
-    return {**answer, "rows": [{**row, "extra": redacted(row["extra"])} for row in answer["rows"]]}
-
-
 def _partitions(table: hoodie.Table, query: Query) -> dict[str, Any]:
     sort = query.text("sort") or "name"
     # One more row shows whether there is a next page.
@@ -184,7 +179,7 @@ REPORTS: Final[Mapping[str, Report]] = {
     "instant": Report(_instant, ("time", "action")),
     "waits": Report(lambda table, _: _listed(table.inspect.waits())),
     "growth": Report(lambda table, q: _listed(table.inspect.growth(q.number("days", _DAYS, _DAYS_MAX))), ("days",)),
-    "writers": Report(_writers, ("limit",)),
+    "writers": Report(lambda table, query: _listed(table.inspect.writers(query.limit)), ("limit",)),
     "partitions": Report(_partitions, ("sort", "limit", "offset")),
     "slices": Report(_slices, ("partition", "limit", "offset")),
     "group": Report(lambda table, query: _listed(table.inspect.file_group(query.needed("file_id"))), ("file_id",)),

@@ -6,7 +6,6 @@ compaction seems due: of the partitions where its delta commits wrote log files.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,12 +13,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from hoodie.commit.idle import JVM_IDLE_MINUTES, JVM_IDLE_MS, idle_ms
 from hoodie.commit.pending import executor_text, inflight_content
 from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.config.compaction import COMPACT_DELTA_COMMITS
 from hoodie.display import command_text, counted
 from hoodie.errors import HoodieError
-from hoodie.files.markers import marker_folder
 from hoodie.format.table.table_config import TableType
 from hoodie.index.record.building.plan import build_of
 from hoodie.read.history import parsed_time
@@ -56,8 +55,6 @@ _KINDS: Final[Mapping[Action, str]] = {
 }
 _BACKLOG: Final = "log backlog"
 _REPAIR: Final = "hoodie repair TABLE --execute"
-_IDLE_MINUTES: Final = 30
-"""Minutes without a new file after which a JVM writer without a heartbeat counts as dead, as for its pending plans."""
 _EXECUTED: Final = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 
 
@@ -96,7 +93,7 @@ def _about(view: TableView, instant: Instant, finding: Mapping[str, str] | None)
         return finding["meaning"], finding["remedy"]
     if _may_run(view, instant):
         return (
-            f"pending: no heartbeat; a JVM writer may still run, until {_IDLE_MINUTES} minutes after its last file",
+            f"pending: no heartbeat; a JVM writer may still run, until {JVM_IDLE_MINUTES} minutes after its last file",
             "",
         )
     planned = _PLANNED.get(instant.action)
@@ -120,18 +117,11 @@ def _may_run(view: TableView, instant: Instant) -> bool:
     is_write = instant.action not in _KINDS
     if not is_write and (instant.action not in _EXECUTED or instant.state is State.REQUESTED):
         return False
-    store = view.store
-    if store.head(heartbeat_path(instant.requested_time)) is not None:
+    if view.store.head(heartbeat_path(instant.requested_time)) is not None:
         return False
     if Owner.parse(executor_text(inflight_content(view, instant) or b"")) is not None:
         return False
-    since = time.time_ns() // 1_000_000 - _IDLE_MINUTES * 60_000
-    names = [name for state in (State.REQUESTED, State.INFLIGHT) for name in view.layout.names(instant, state)]
-    heads = (store.head(f"{view.layout.instant_folder()}/{name}") for name in names)
-    if any(info.modified_ms > since for info in heads if info is not None):
-        return True
-    markers = store.list(marker_folder(instant.requested_time), recursive=True)
-    return any(info.modified_ms > since for info in markers)
+    return idle_ms(view, instant, State.REQUESTED, State.INFLIGHT) < JVM_IDLE_MS
 
 
 def _of_compaction(view: TableView, instant: Instant) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from typing import Final
 
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call, Occasion
+from hoodie.commit.idle import JVM_IDLE_MS, idle_ms
 from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import EXECUTOR, PendingInstant, inflight_content, request
 from hoodie.commit.rollback import RolledBack, dead_writes
@@ -73,7 +74,7 @@ class CleanResult(ServiceResult):
         return [*lines, *saved]
 
 
-_FOREIGN_IDLE_MS = {State.REQUESTED: 60_000, State.INFLIGHT: 30 * 60_000}
+_FOREIGN_IDLE_MS = {State.REQUESTED: 60_000, State.INFLIGHT: JVM_IDLE_MS}
 """Milliseconds after which a clean without an owner counts as interrupted, unless the caller requested a clean."""
 
 
@@ -95,7 +96,8 @@ def is_running(view: TableView, clean: Instant, *, is_asked_for: bool) -> bool:
     content = inflight_content(view, clean) if clean.state is State.INFLIGHT else None
     if content is not None and _owner_of(content) is not None:
         return False
-    return _idle_ms(view, clean) < _FOREIGN_IDLE_MS[clean.state]
+    idle = idle_ms(view, clean, State.REQUESTED, State.INFLIGHT, with_markers=False)
+    return idle < _FOREIGN_IDLE_MS[clean.state]
 
 
 def take_up(
@@ -137,14 +139,6 @@ def _owner_of(content: bytes) -> Owner | None:
     except CorruptFileError:
         return Owner.parse(content)
     return Owner.parse((plan.extra_metadata or {}).get(EXECUTOR, "").encode())
-
-
-def _idle_ms(view: TableView, clean: Instant) -> int:
-    """Return the milliseconds since the newest file of the clean was written."""
-    folder = view.layout.instant_folder()
-    names = [name for state in (State.REQUESTED, State.INFLIGHT) for name in view.layout.names(clean, state)]
-    infos = (view.store.head(f"{folder}/{name}") for name in names)
-    return time.time_ns() // 1_000_000 - max((info.modified_ms for info in infos if info is not None), default=0)
 
 
 OPERATION: Final = "clean"

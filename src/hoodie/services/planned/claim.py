@@ -12,18 +12,18 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
 from hoodie.commit.call import Call
+from hoodie.commit.idle import JVM_IDLE_MS, idle_ms
 from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, executor_content, executor_text, inflight_content
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError
-from hoodie.files.markers import delete_markers, files_of_instant, is_file_of, marker_folder, read_markers
+from hoodie.files.markers import delete_markers, files_of_instant, is_file_of, read_markers
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import parse_data_file
 from hoodie.progress import PhaseTimes
@@ -41,8 +41,6 @@ from hoodie.view.lost_instants import check_no_write_is_lost
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
-_FOREIGN_IDLE_MS = 30 * 60_000
-"""Idle time in ms after which an instant of the JVM counts as interrupted: it has no heartbeat, only markers."""
 _COORDINATOR = "coordinator"
 _TOKEN_NUMBERS = 1_000_000_000
 _TOKEN_PARTS = 3
@@ -236,7 +234,7 @@ def runner_of(view: TableView, instant: Instant, *, is_asked_for: bool = False) 
     coordinator = named if isinstance(named, str) else ""
     runs = is_live(view.store, instant.requested_time)
     if not runs and owner is None and not is_asked_for:
-        runs = _idle_ms(view, instant) < _FOREIGN_IDLE_MS
+        runs = idle_ms(view, instant, State.INFLIGHT) < JVM_IDLE_MS
     return Runner(RunState.RUNNING if runs else RunState.INTERRUPTED, owner, coordinator)
 
 
@@ -332,15 +330,6 @@ def _attempt_number(path: str) -> int | None:
     parsed = parse_data_file(path)
     parts = [] if parsed is None else parsed.write_token.split("-")
     return int(parts[1]) if len(parts) == _TOKEN_PARTS and parts[1].isdigit() else None
-
-
-def _idle_ms(view: TableView, instant: Instant) -> int:
-    """Return the milliseconds since an instant of the JVM wrote its inflight file or its last marker."""
-    folder = view.layout.instant_folder()
-    names = view.layout.names(instant, State.INFLIGHT)
-    infos = [info for name in names if (info := view.store.head(f"{folder}/{name}")) is not None]
-    infos += view.store.list(marker_folder(instant.requested_time), recursive=True)
-    return time.time_ns() // 1_000_000 - max((info.modified_ms for info in infos), default=0)
 
 
 def _files_of(view: TableView, partition_path: str, instant_time: str) -> list[str]:
