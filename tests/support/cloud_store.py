@@ -81,8 +81,7 @@ class CloudStore(AsksAhead, FaultStore):
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Nothing appears before the writer is closed, and then all of it."""
-        sink = BufferedOutput(lambda data: self._change("close_output", path, lambda: self._write(path, data)))
-        return pa.PythonFile(sink, mode="w")
+        return BufferedOutput(lambda data: self._change("close_output", path, lambda: self._write(path, data)))
 
     def _change(
         self, operation: str, path: str, action: Callable[[], None], *, instead: Callable[[], None] | None = None

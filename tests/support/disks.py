@@ -96,7 +96,7 @@ class CountingDisk:
             self._run(Call("write_stream", path), lambda: _write(path, data), lambda: _write(path, half))
             closed()
 
-        return pa.PythonFile(BufferedOutput(deliver), mode="w")
+        return BufferedOutput(deliver)
 
 
 def _write(path: str, data: bytes) -> None:

@@ -164,7 +164,7 @@ class FaultStore:
     def open_output(self, path: str) -> pa.NativeFile:
         """Call the inner store; a writer that fails at its close leaves the first half of its bytes."""
         self._change("open_output", path, lambda: self._write(path, b""))
-        return pa.PythonFile(BufferedOutput(lambda data: self._close_output(path, data)), mode="w")
+        return BufferedOutput(lambda data: self._close_output(path, data))
 
     def as_durable(self) -> FaultStore:
         """Return this store, whose inner store is durable from now on."""

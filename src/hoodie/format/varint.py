@@ -6,6 +6,8 @@ as 0, 1, 2, 3.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +31,9 @@ _CLOSING = tuple(
 )
 
 
+@lru_cache(maxsize=1 << 10)
 def varint_to_bytes(value: int) -> bytes:
-    """Encode an unsigned number; `value` must be in `[0, 2**64)`."""
+    """Encode an unsigned number; `value` must be in `[0, 2**64)`. Cached: most numbers are small and come again."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -39,6 +42,7 @@ def varint_to_bytes(value: int) -> bytes:
     return bytes(out)
 
 
+@lru_cache(maxsize=1 << 10)
 def zigzag_to_bytes(value: int) -> bytes:
     """Encode a signed number of 64 bits, such as an Avro int or long."""
     return varint_to_bytes((value << 1) ^ (value >> 63))

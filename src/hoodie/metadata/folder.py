@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie.errors import CorruptFileError, MetadataTableMissingError, UnsupportedError
 from hoodie.format.filenames import METADATA_INIT_WRITE_TOKEN, BaseFileName, LogFileName, instant_of_data_file, name_of
@@ -14,6 +14,7 @@ from hoodie.format.metadata_table.metadata_record import commit_schema
 from hoodie.format.table.properties import parse_properties
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig
 from hoodie.format.table.table_keys import VERSION
+from hoodie.metadata.memory import Files, FolderMemory
 from hoodie.metadata.paths import (
     METADATA_ARCHIVED,
     METADATA_FOLDER,
@@ -55,6 +56,8 @@ class MetadataFolder:
     store: Store
     config: TableConfig
     """Configuration of the data table."""
+    memory: FolderMemory | None = field(default=None, compare=False, repr=False)
+    """What the handle of the table remembers; None: every call lists the folder."""
 
     @property
     def layout(self) -> Layout:
@@ -63,6 +66,8 @@ class MetadataFolder:
 
     def timeline(self) -> Timeline:
         """Load the active timeline of the metadata table."""
+        if self.memory is not None:
+            return self.memory.timeline()
         return load_timeline(self.store, self.layout, folder=METADATA_HOODIE_FOLDER)
 
     def existing_timeline(self) -> Timeline:
@@ -77,6 +82,12 @@ class MetadataFolder:
                 path=self.store.uri(METADATA_FOLDER),
             )
         return timeline
+
+    def files(self, partition: str) -> Files:
+        """Return the files of a partition, by path: those of all slices, visible or not."""
+        if self.memory is not None:
+            return self.memory.files(partition)
+        return Files(self.store.list(partition_folder(partition)))
 
     def _what_is_missing(self) -> str:
         """Say that there is no metadata table, or that another writer changed its version and so its timeline."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ from hoodie.files.logs.log_scan import merge_order
 from hoodie.files.slices import FileSlice
 from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.metadata_record import zero_bytes_to_add
+
+_NOWHERE: Final = pa.scalar(-1, pa.int32())
 
 
 class RowBlock:
@@ -71,10 +74,10 @@ class RowBlock:
         """
         if seek and self._reader is not None:
             values = self._reader.get_many(keys)
-            return np.flatnonzero(np.asarray(values.is_valid())), values.drop_null()
+            return np.asarray(values.is_valid()).nonzero()[0], values.drop_null()
         block_keys, block_values = self._parsed() if self._reader is None else self._entries or self._reader.entries()
-        places = np.asarray(pc.fill_null(pc.index_in(keys, value_set=block_keys), -1))
-        rows = np.flatnonzero(places >= 0)
+        places = np.asarray(pc.coalesce(pc.index_in(keys, value_set=block_keys), _NOWHERE))
+        rows = (places >= 0).nonzero()[0]
         return rows, None if block_values is None else block_values.take(pa.array(places[rows]))
 
     def _parsed(self) -> tuple[pa.Array, pa.BinaryArray | None]:

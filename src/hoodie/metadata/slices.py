@@ -20,17 +20,19 @@ from hoodie.files.damage import check_length, damaged_file
 from hoodie.files.logs.log_scan import problem_of_blocks, replaced_instants
 from hoodie.files.slices import CountedInstants, FileSlice, latest_slices
 from hoodie.format.filenames import LogFileName, name_of
-from hoodie.format.hfile import HFileReader
+from hoodie.format.hfile import KEPT_BYTES_MAX, HFileReader
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
+from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.partition_names import FILES
 from hoodie.format.table.versions import TableVersion
+from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.instants import fills_a_partition, with_archived_fills, with_archived_logs
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.paths import METADATA_COMMITS, METADATA_VERSION, expected_metadata_file, partition_folder
 from hoodie.metadata.slice_content import LogContent, RowBlock, SliceContent, assembled
-from hoodie.storage import FileInfo, Store, StoreSpec, together
+from hoodie.storage import FileInfo, Store, together
 from hoodie.storage.waves import forget_answers, taking_unordered
 from hoodie.timeline import Action, Instant, Timeline, read_instant
 
@@ -162,9 +164,17 @@ class SliceReader:
     Memory: the files of the newest slice of each file group that was read, without large base files. Not thread-safe.
     """
 
-    def __init__(self, store: Store, version: TableVersion = METADATA_VERSION) -> None:
+    def __init__(
+        self,
+        store: Store,
+        version: TableVersion = METADATA_VERSION,
+        *,
+        files: Callable[[str], Mapping[str, FileInfo]] | None = None,
+    ) -> None:
+        """Create a reader; nothing is read. `files` returns the files of a partition; by default it is listed."""
         self._store = store
         self._version = version
+        self._files = files or self._listing
         self._bases: dict[FileInfo, HFileReader] = {}
         self._logs: dict[FileInfo, LogContent] = {}
         self._compared: set[str] = set()
@@ -197,9 +207,16 @@ class SliceReader:
         self._forget(partition_folder(kind.name), found, infos)
         return contents
 
-    def _listed(self, kind: PartitionKind, timeline: Timeline) -> tuple[dict[str, FileInfo], list[FileSlice]]:
-        infos = {info.path: info for info in self._store.list(partition_folder(kind.name))}
+    def _listed(self, kind: PartitionKind, timeline: Timeline) -> tuple[Mapping[str, FileInfo], list[FileSlice]]:
+        infos = self._files(kind.name)
         return infos, slices_among(self._store, kind, timeline, infos.values(), version=self._version)
+
+    def _listing(self, partition: str) -> Mapping[str, FileInfo]:
+        return {info.path: info for info in self._store.list(partition_folder(partition))}
+
+    def note_log(self, info: FileInfo, content: LogContent) -> None:
+        """Note the content of a log file that this process has just written: it is not read again."""
+        self._logs[info] = content
 
     def _unlogged(self, slices: Sequence[FileSlice], timeline: Timeline) -> set[str]:
         """Return the delta commits without a log file in the slices that were not compared before."""
@@ -319,6 +336,19 @@ def log_content(data: bytes, *, path: str) -> LogContent:
     return _content_of(parse_log_blocks(data, path=path), path)
 
 
+def content_of_delta(delta: FileGroupDelta, instant_time: str) -> LogContent | None:
+    """Return the content of the log file with the rows and deletes of a delta; None for rows that are not kept."""
+    if len(delta.keys) > _SMALL_BLOCK_ROWS:
+        return None
+    blocks: list[RowBlock] = []
+    if len(delta.keys):
+        keys, values = delta.keys.cast(pa.binary()), delta.values
+        blocks.append(RowBlock(keys, values, metadata_schema(), instant_time, frozenset()))
+    if len(delta.deleted_keys):
+        blocks.append(RowBlock(delta.deleted_keys.cast(pa.binary()), None, "", instant_time, frozenset()))
+    return LogContent(tuple(blocks), len(blocks))
+
+
 def _content_of(blocks: Sequence[LogBlock], where: str) -> LogContent:
     parsed: list[RowBlock] = []
     undone: list[tuple[int, str]] = []
@@ -386,36 +416,46 @@ def _parse_log_of_several(store: Store, info: FileInfo) -> LogContent:
     return read_log(store, info.path, version=TableVersion.SIX)
 
 
+_FileKey = tuple[str, tuple[tuple[str, str], ...], str, int, int]
+"""URI and options of a store; path, size and change time of a file."""
+
+
 class _ParsedFiles:
     """A cache of the parsed files that this process used last. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._files: OrderedDict[tuple[StoreSpec, FileInfo], tuple[Any, int]] = OrderedDict()
+        self._parsed: OrderedDict[_FileKey, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
 
     def get(self, store: Store, info: FileInfo, parse: Callable[[Store, FileInfo], Any]) -> Any:
         """Return the parsed file, from the cache or by `parse`."""
-        key = (store.spec, info)
+        spec = store.spec
+        # A tuple of plain values: hashing and comparing it runs no Python.
+        key = (spec.uri, spec.options, info.path, info.size_bytes, info.modified_ms)
         with self._lock:
-            if key in self._files:
-                self._files.move_to_end(key)
-                return self._files[key][0]
+            known = self._parsed.get(key)
+            if known is not None:
+                self._parsed.move_to_end(key)
+                return known[0]
         parsed = parse(store, info)
         with self._lock:
-            if key not in self._files:
-                self._files[key] = parsed, _held_bytes(parsed, info)
-                self._bytes += self._files[key][1]
-            while self._bytes > CACHE_BYTES_MAX and len(self._files) > 1:
-                _, (_, dropped_bytes) = self._files.popitem(last=False)
+            if key not in self._parsed:
+                self._parsed[key] = parsed, _held_bytes(parsed, info)
+                self._bytes += self._parsed[key][1]
+            while self._bytes > CACHE_BYTES_MAX and len(self._parsed) > 1:
+                _, (_, dropped_bytes) = self._parsed.popitem(last=False)
                 self._bytes -= dropped_bytes
         return parsed
 
 
 def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:
-    """Return the bytes that a file takes in memory: at most 8 MiB of a base file; a log file and its parsed columns."""
+    """Return the bytes that a file takes in memory.
+
+    Of a base file at most 8 MiB, and the entries that the reader keeps; a log file and its parsed columns.
+    """
     if isinstance(parsed, HFileReader):
-        return min(info.size_bytes, WHOLE_BYTES_MAX)
+        return min(info.size_bytes, WHOLE_BYTES_MAX) + min(4 * info.size_bytes, KEPT_BYTES_MAX)
     return info.size_bytes + sum(block.held_bytes for block in parsed.blocks)
 
 

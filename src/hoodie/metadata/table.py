@@ -24,6 +24,7 @@ from hoodie.metadata.instants import fills_a_partition, is_build, is_of_data_tab
 from hoodie.metadata.kinds.files import FilesListing, WantedPartitions
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
+from hoodie.metadata.memory import FolderMemory
 from hoodie.metadata.partitions import (
     check_no_service_pending,
     clear_metadata_table,
@@ -34,7 +35,7 @@ from hoodie.metadata.partitions import (
     has_build,
     undo_build,
 )
-from hoodie.metadata.paths import partition_folder
+from hoodie.metadata.paths import metadata_layout, partition_folder
 from hoodie.metadata.rollback import can_roll_back, discard, roll_back
 from hoodie.metadata.services.archiving import archive_if_due
 from hoodie.metadata.services.cleaning import clean_if_due, finish_clean
@@ -79,13 +80,19 @@ class MetadataTable:
 
     def __init__(self, store: Store, config: TableConfig, *, kinds: KindRegistry = KINDS) -> None:
         """Create a handle; nothing is read, and the metadata table need not exist. `config` is of the data table."""
-        self._folder = MetadataFolder(store, config)
+        self._memory = FolderMemory(store, metadata_layout(config))
+        self._folder = MetadataFolder(store, config, self._memory)
         self._kinds = kinds
-        self._listing = FilesListing(store, config.version)
+        self._listing = FilesListing(store, config.version, files=self._folder.files)
         self._lock = threading.RLock()
         self.recorded: Mapping[str, str] = {}
         """The completed delta commits that the last listing found: requested time -> order time."""
         self._last_completion = ""
+
+    @property
+    def folder(self) -> MetadataFolder:
+        """The folder of the metadata table, with what this object remembers of it."""
+        return self._folder
 
     @classmethod
     def open(cls, store: Store, config: TableConfig) -> MetadataTable | None:
@@ -199,14 +206,17 @@ class MetadataTable:
         pending = (found.requested_time for found in table.timeline.writes().pending())
         changes = replace(changes, is_overlapped=any(time < instant_time for time in pending))
         rows = [kind.rows_of(changes, table, visible) for kind in kinds.values()]
-        write_delta_commit(
+        written = write_delta_commit(
             self._folder,
             instant_time,
-            chain.from_iterable(rows),
+            self._listing.watched(chain.from_iterable(rows)),
             table,
             written=changes.written_logs,
             metadata_timeline=timeline,
         )
+        if self._memory.keeps_files:
+            logs = self._memory.note_commit(written.names(self._folder.layout), written.stats)
+            self._listing.note_commit(written.requested_time, logs)
 
     def can_roll_back(self, target_instant: str, *, was_completed: bool) -> bool:
         """Return whether `rollback` removes all rows of a data instant; otherwise build the metadata table anew.

@@ -24,6 +24,7 @@ class LinkGuard:
     def __init__(self, root: str) -> None:
         """Make a guard of the folder `root`, an absolute path. Nothing is read."""
         self._root = root
+        self._prefix = f"{root.rstrip('/')}/"
         self._real_root: str | None = None
         self._checked: set[str] = set()
 
@@ -33,11 +34,13 @@ class LinkGuard:
         Raises:
             PartitionPathError: a link leads outside the table's folder, to nothing, or back to itself.
         """
-        current = ""
-        for part in path.split("/") if path else ():
-            current = join(current, part)
-            mode = _mode(join(self._root, current))
-            if mode is None:
+        end = 0 if path else -1
+        while end >= 0:
+            end = path.find("/", end + 1)
+            current = path if end < 0 else path[:end]
+            try:
+                mode = os.lstat(f"{self._prefix}{current}").st_mode
+            except (FileNotFoundError, NotADirectoryError):
                 return
             if stat.S_ISLNK(mode):
                 self.target(current)
@@ -57,8 +60,11 @@ class LinkGuard:
             if len(self._checked) >= _CHECKED_MAX:
                 self._checked.clear()
             self._checked.add(folder)
-        mode = _mode(join(self._root, path)) if path else None
-        if mode is not None and stat.S_ISLNK(mode):
+        try:
+            mode = os.lstat(f"{self._prefix}{path}").st_mode if path else 0
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        if stat.S_ISLNK(mode):
             self.target(path)
 
     def target(self, path: str) -> str:
@@ -82,13 +88,6 @@ class LinkGuard:
     @staticmethod
     def _refusal(full: str, what: str) -> PartitionPathError:
         return PartitionPathError(f"the symbolic link {full} {what}: replace it by the folder or file itself")
-
-
-def _mode(full: str) -> int | None:
-    try:
-        return os.lstat(full).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def _is_in(path: str, folder: str) -> bool:

@@ -13,7 +13,8 @@ import functools
 import os
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from itertools import compress
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
@@ -38,6 +39,7 @@ from hoodie.storage.paths import (
 DURABLE = "durable"
 """The storage option of local tables; see `LocalStore`."""
 
+_Entries = list[os.DirEntry[str]]
 _T = TypeVar("_T")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -72,9 +74,11 @@ class LocalStore:
         With `durable`, each call that writes returns when a power failure cannot undo it, except for files that matter
         only while their writer runs. `disk` replaces the calls that change files, for tests.
         """
-        self._root = os.path.normpath(Path(base_path).absolute())
+        self._root = os.path.abspath(base_path)
+        self._prefix = f"{self._root.rstrip('/')}/"
         self._links = LinkGuard(self._root)
         self._durable = durable
+        self._spec = StoreSpec(self._root, ((DURABLE, "true"),) if durable else ())
         self._disk: Disk = disk or SystemDisk()
 
     def __repr__(self) -> str:
@@ -83,7 +87,7 @@ class LocalStore:
     @property
     def spec(self) -> StoreSpec:
         """The description with which another process of this machine opens this store."""
-        return StoreSpec(self._root, ((DURABLE, "true"),) if self._durable else ())
+        return self._spec
 
     def as_durable(self) -> LocalStore:
         """Return a store of the same folder that syncs what it writes."""
@@ -95,13 +99,12 @@ class LocalStore:
 
     def folders(self, folder: str) -> list[str]:
         """Return the paths of the folders directly in `folder`, sorted; empty folders are included."""
-        return sorted([join(folder, entry.name) for entry in self._entries(folder) if entry.is_dir()])
+        return sorted([join(folder, entry.name) for entry in self._entries(folder)[1] if entry.is_dir()])
 
     def names(self, folder: str) -> list[str]:
-        entries = self._entries(folder)
-        return sorted(
-            [found.name for found in entries if not found.is_dir() and (found.name[0] != "." or is_listed(found.name))]
-        )
+        files, others = self._entries(folder)
+        names = [found.name for found in (*files, *(found for found in others if not found.is_dir()))]
+        return sorted([name for name in names if name[0] != "." or is_listed(name)])
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         return [*self._found(folder, is_listed, recursive=recursive)]
@@ -116,17 +119,20 @@ class LocalStore:
         pending = [folder]
         while pending:
             current = pending.pop()
-            for entry in self._entries(current):
-                path = join(current, entry.name)
-                if entry.is_dir():
-                    if recursive:
-                        self._check_once(path, entry, linked)
-                        pending.append(path)
-                elif is_wanted(entry.name):
-                    info = _file_info(path, entry.stat)
+            prefix = f"{current}/" if current else ""
+            files, others = self._entries(current)
+            for entry in others:
+                if not entry.is_dir():
+                    files.append(entry)
+                elif recursive:
+                    self._check_once(f"{prefix}{entry.name}", entry, linked)
+                    pending.append(f"{prefix}{entry.name}")
+            for entry in files:
+                if is_wanted(entry.name):
+                    info = _file_info(f"{prefix}{entry.name}", entry.stat)
                     if info is not None:
                         found.append(info)
-        return tuple(sorted(found, key=lambda info: info.path))
+        return tuple(sorted(found, key=attrgetter("path")))
 
     @_explained
     def head(self, path: str) -> FileInfo | None:
@@ -283,7 +289,7 @@ class LocalStore:
         )
 
     def _path(self, path: str) -> str:
-        return os.path.join(self._root, path) if path else self._root
+        return f"{self._prefix}{path}" if path else self._root
 
     def _readable(self, path: str) -> str:
         target = self._path(checked_path(path))
@@ -298,22 +304,26 @@ class LocalStore:
     def _syncs(self, path: str) -> bool:
         return self._durable and not is_volatile(path)
 
-    def _entries(self, folder: str) -> Sequence[os.DirEntry[str]]:
+    def _entries(self, folder: str) -> tuple[_Entries, _Entries]:
+        """Return the files of a folder, and its folders and links."""
         target = self._path(checked_folder(folder))
         self._links.check_read(folder)
         try:
             entries = os.scandir(target)
         except (FileNotFoundError, NotADirectoryError):
             self._check_root()
-            return ()
+            return [], []
         except OSError as error:
             raise self._explanation(folder, error) from error
         with entries:
             found = [*entries]
-        for entry in found:
+        are_files = [entry.is_file(follow_symlinks=False) for entry in found]
+        files = [*compress(found, are_files)]
+        others = [entry for entry, is_file in zip(found, are_files, strict=True) if not is_file]
+        for entry in others:
             if entry.is_symlink() and is_listed(entry.name):
                 self._links.target(join(folder, entry.name))
-        return found
+        return files, others
 
     def _check_once(self, path: str, entry: os.DirEntry[str], linked: set[str]) -> None:
         """Refuse a second link to one folder in a listing: links in a circle would list its files without an end."""
@@ -407,7 +417,7 @@ class LocalStore:
             self._disk.sync_folder(os.path.dirname(target))
 
     def _write_temporary(self, target: str, data: bytes, synced: bool) -> str:
-        temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+        temporary = f"{target.rpartition('/')[0]}/{TEMPORARY_PREFIX}{os.urandom(16).hex()}"
         try:
             self._disk.write_new(temporary, data)
             if synced:
@@ -418,8 +428,8 @@ class LocalStore:
         return temporary
 
     def _delete_sidecar(self, target: str) -> None:
-        folder, name = os.path.split(target)
-        self._unlink(os.path.join(folder, sidecar_name(name)))
+        folder, _, name = target.rpartition("/")
+        self._unlink(f"{folder}/{sidecar_name(name)}")
 
     def _unlink(self, target: str) -> bool:
         """Remove the name; return whether it existed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import threading
 import time
 import uuid
@@ -149,7 +148,7 @@ class MemoryStore:
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a streaming writer; as in an object store, the file exists once the writer is closed."""
-        return pa.PythonFile(BufferedOutput(lambda data: self.replace(path, data)), mode="w")
+        return BufferedOutput(lambda data: self.replace(path, data))
 
     def as_durable(self) -> MemoryStore:
         """Return this store: its files end with the process."""
@@ -178,26 +177,22 @@ def memory_folder() -> Iterator[str]:
             _CONTENTS.pop(name, None)
 
 
-class BufferedOutput:
-    """A writable Python file that keeps all bytes in memory and passes them to `deliver` when it is closed."""
+class BufferedOutput(pa.BufferOutputStream):  # type: ignore[misc]
+    """A stream that keeps all bytes in memory and passes them to `deliver` when it is closed.
+
+    Arrow writes to it without a call of Python.
+    """
+
+    def __new__(cls, deliver: Callable[[bytes], None]) -> BufferedOutput:
+        return super().__new__(cls)  # type: ignore[no-any-return]
 
     def __init__(self, deliver: Callable[[bytes], None]) -> None:
-        self._buffer = io.BytesIO()
         self._deliver = deliver
-        self.closed = False
-
-    def write(self, data: bytes) -> int:
-        """Append the bytes to the buffer."""
-        return self._buffer.write(data)
-
-    def flush(self) -> None:
-        """Do nothing: `close` passes the bytes on."""
 
     def close(self) -> None:
         """Pass the bytes to `deliver`; a second call does nothing."""
         if not self.closed:
-            self.closed = True
-            self._deliver(self._buffer.getvalue())
+            self._deliver(self.getvalue().to_pybytes())
 
 
 def _version(data: bytes) -> FileVersion:

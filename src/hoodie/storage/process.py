@@ -78,6 +78,22 @@ def process_start(pid: int) -> str | None:
 
     Returns None if no such process runs on this machine, and `""` if the system does not provide the start time.
     """
+    own = _started.get(pid)
+    if own is not None and pid == os.getpid():
+        return own
+    found = _start_of(pid)
+    if found is not None and pid == os.getpid():
+        _started[pid] = found
+    return found
+
+
+_started: dict[int, str] = {}
+"""The start of this process, by its id."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_started.clear)
+
+
+def _start_of(pid: int) -> str | None:
     if sys.platform == "win32":
         return ""  # on Windows, signal 0 would end the process
     start = _start_ticks(pid) if _PROC.joinpath("self/stat").exists() else None

@@ -10,7 +10,7 @@ import html
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -48,6 +48,8 @@ class Timeline:
     start: str | None = None
     archived: Mapping[str, str] = field(default_factory=dict, hash=False)
     never_completed: frozenset[str] = frozenset()
+    _parts: dict[str, Timeline] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The timelines that `completed`, `pending` and `writes` returned."""
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> Timeline:
@@ -91,15 +93,27 @@ class Timeline:
 
     def completed(self) -> Timeline:
         """Return the timeline of the completed instants."""
-        return self._with(tuple([instant for instant in self.instants if instant.state is State.COMPLETED]))
+        known = self._parts.get("completed")
+        if known is None:
+            instants = tuple([instant for instant in self.instants if instant.state is State.COMPLETED])
+            known = self._parts["completed"] = self._with(instants)
+        return known
 
     def pending(self) -> Timeline:
         """Return the timeline of the pending (requested or inflight) instants."""
-        return self._with(tuple([instant for instant in self.instants if instant.state is not State.COMPLETED]))
+        known = self._parts.get("pending")
+        if known is None:
+            instants = tuple([instant for instant in self.instants if instant.state is not State.COMPLETED])
+            known = self._parts["pending"] = self._with(instants)
+        return known
 
     def writes(self) -> Timeline:
         """Return the timeline of the instants that add or remove data files."""
-        return self._with(tuple([instant for instant in self.instants if instant.action.writes_data]))
+        known = self._parts.get("writes")
+        if known is None:
+            instants = tuple([instant for instant in self.instants if instant.action.writes_data])
+            known = self._parts["writes"] = self._with(instants)
+        return known
 
     def _with(self, instants: tuple[Instant, ...]) -> Timeline:
         return Timeline(instants, self.start, self.archived, self.never_completed)
@@ -223,6 +237,11 @@ class TimelineReader:
         self._store = store
         self._folder = layout.instant_folder(folder)
         self._last = _Listing()
+
+    @property
+    def names(self) -> Set[str | FileInfo]:
+        """The names of the files of the last listing, as a set; in version 6 the files."""
+        return self._last.instants.keys()
 
     def load(self) -> Timeline:
         """Return the present timeline; empty if the folder is missing.

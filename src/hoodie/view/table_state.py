@@ -14,6 +14,7 @@ from hoodie.format.filenames import name_of
 from hoodie.format.schema.column_ids import IdSchema
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableConfig
+from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import Store, ask, asks_ahead, is_asked
 from hoodie.timeline import (
@@ -96,6 +97,13 @@ class TableState:
         """Ask an object store for the properties and the timeline together, unless that was done (`storage.ask`)."""
         if asks_ahead(self.store) and self._properties.was_read and not is_asked(self.store, "read", PROPERTIES):
             ask(self.store, ("read", PROPERTIES), ("list", layout_of(self.last_config()).instant_folder()))
+
+    def metadata_folder(self, config: TableConfig) -> MetadataFolder:
+        """Return the folder of the metadata table, with what the views of the table remember of it."""
+        with self.lock:
+            if self.metadata_table is None:
+                self.metadata_table = MetadataTable(self.store, config)
+            return replace(self.metadata_table.folder, config=config)
 
     def read_config(self) -> TableConfig:
         """Read the properties; bytes that equal the last read are not parsed again.

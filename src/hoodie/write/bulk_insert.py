@@ -10,7 +10,7 @@ from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.config import writes
-from hoodie.engine import Dataset, Exchange, PartedDataset
+from hoodie.engine import ArrowDataset, Dataset, Exchange, PartedDataset
 from hoodie.engine.api import Consume
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.slices import FileSlice
@@ -263,7 +263,7 @@ def _spread(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: s
             f"distribution={distribution!r} with sort={sort!r}: the sort decides which rows come together; omit one"
         )
     data, threads = setup.data, setup.call.engine.parallelism
-    if exchange is None and isinstance(data, PartedDataset) and len(data.parts(threads)) == 1:
+    if exchange is None and isinstance(data, ArrowDataset | PartedDataset) and len(data.parts(threads)) == 1:
         # One thread reads all data: it makes one file for each partition path until it is full.
         return _Spread(None, Distribution.NONE, threads)
     return _Spread(exchange, asked)

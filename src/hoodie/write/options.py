@@ -140,6 +140,8 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
     columns = text_schema(data.schema, config.path_fields)
     if flags_deletes(columns) and IS_DELETED not in current.arrow.names:
         columns = columns.remove(columns.get_field_index(IS_DELETED))  # it marks rows to delete
+    if columns.equals(current.arrow):
+        return current, frozenset()
     evolved = evolve(current.arrow, columns, key_fields=key_fields, fill_missing=fill_missing)
     allowed = writes.SCHEMA_EVOLUTION.get(properties)
     evolved, loose = _still_required(current.arrow, evolved, data, is_strict=allowed == "never")

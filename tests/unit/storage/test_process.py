@@ -35,6 +35,7 @@ def test_a_process_that_proc_hides_is_not_dead(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "stat").write_text("")
     monkeypatch.setattr(process, "_PROC", tmp_path)
+    monkeypatch.setattr(process, "_started", {})
     assert process_start(os.getpid()) == ""
 
 

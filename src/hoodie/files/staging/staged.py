@@ -174,6 +174,16 @@ class RowListener(Protocol):
         ...
 
 
+_SMALL_BYTES: Final = 1 << 20
+"""Fewer bytes are compressed and decompressed by one thread: the threads of Arrow cost more than the work."""
+
+
+def compressed_writer(sink: pa.NativeFile, schema: pa.Schema, size_bytes: int) -> pa.ipc.RecordBatchFileWriter:
+    """Return a writer of an IPC file whose first rows have this size; a small size means that all rows are few."""
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=size_bytes >= _SMALL_BYTES)
+    return pa.ipc.new_file(sink, schema, options=options)
+
+
 class StageWriter:
     """Splits batches into runs by partition path and writes them to one IPC file. Memory: twice 32 MiB of rows.
 
@@ -196,7 +206,7 @@ class StageWriter:
         self._flush_bytes = flush_bytes
         self._keys = keys
         self._sink = staged_output(store, path)
-        self._writer = pa.ipc.new_file(self._sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
         self._schema = schema
         self._buffer: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
@@ -215,7 +225,7 @@ class StageWriter:
     def close(self) -> list[StagedRun]:
         """Finish the file and return its runs."""
         self._flush()
-        self._writer.close()
+        (self._writer or compressed_writer(self._sink, self._schema, 0)).close()
         self._sink.close()
         return self._runs
 
@@ -223,6 +233,7 @@ class StageWriter:
         if not self._buffer:
             return
         rows = pa.Table.from_batches(self._buffer, self._schema)
+        writer = self._writer = self._writer or compressed_writer(self._sink, self._schema, self._buffered_bytes)
         self._buffer, self._buffered_bytes = [], 0
         places = np.arange(self._rows, self._rows + rows.num_rows)
         self._rows += rows.num_rows
@@ -241,7 +252,7 @@ class StageWriter:
                     hash_start=hash_start,
                     hash_end=hash_end,
                 )
-                self._writer.write_batch(batch)
+                writer.write_batch(batch)
                 self._runs.append(run)
                 if self._keys is not None:
                     self._keys.add(batch, placed.column(_PLACE))
@@ -336,10 +347,10 @@ class StageReader:
             if len(self._open) >= self._open_files_max:
                 self._open.pop(next(iter(self._open)))[0].close()
             source = staged_input(self._store, path)
-            options = None
+            options = pa.ipc.IpcReadOptions(use_threads=source.size() >= _SMALL_BYTES)
             if columns is not None:
                 places = {name: place for place, name in enumerate(pa.ipc.open_file(source).schema.names)}
-                options = pa.ipc.IpcReadOptions(included_fields=[places[name] for name in columns])
+                options.included_fields = [places[name] for name in columns]
                 source.seek(0)
             self._open[path] = (source, pa.ipc.open_file(source, options=options))
         return self._open[path][1].get_batch(batch)

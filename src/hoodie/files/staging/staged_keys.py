@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.files.staging.staged import StageReader, staged_output
+from hoodie.files.staging.staged import StageReader, compressed_writer, staged_output
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.records.change import LEADING, RECORD_KEY
 from hoodie.storage import Store
@@ -84,7 +84,7 @@ class KeyWriter:
         self._stage = stage
         self._schema = stage.schema(changes)
         self._sink = staged_output(store, path)
-        self._writer = pa.ipc.new_file(self._sink, self._schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
         self._pending: list[pa.RecordBatch] = []
         self._rows = 0
         self._written: list[StagedKeys] = []
@@ -102,14 +102,15 @@ class KeyWriter:
             return
         rows = pa.Table.from_batches(self._pending, self._schema).combine_chunks()
         self._pending = []
+        writer = self._writer = self._writer or compressed_writer(self._sink, self._schema, rows.nbytes)
         for group, members in self._stage.groups.split(rows[RECORD_KEY].combine_chunks()):
-            self._writer.write_batch(rows.take(pa.array(members)).combine_chunks().to_batches()[0])
+            writer.write_batch(rows.take(pa.array(members)).combine_chunks().to_batches()[0])
             self._written.append(StagedKeys(self._path, len(self._written), group, len(members)))
 
     def close(self) -> list[StagedKeys]:
         """Finish the file and return its staged keys."""
         self.flush()
-        self._writer.close()
+        (self._writer or compressed_writer(self._sink, self._schema, 0)).close()
         self._sink.close()
         return self._written
 

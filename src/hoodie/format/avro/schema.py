@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -188,10 +189,18 @@ def avro_to_arrow(schema: str | Mapping[str, Any], *, path: str = "the table's s
             types besides null, or exceeds the limits of `safe_schema`.
     """
     if isinstance(schema, str):
-        parsed: Any = parse_schema(schema, path=path)
-    else:
-        check_schema(schema, path=path)
-        parsed = schema
+        return _of_text(schema, path)
+    check_schema(schema, path=path)
+    return _of_parsed(schema)
+
+
+@lru_cache(maxsize=32)
+def _of_text(text: str, path: str) -> pa.Schema:
+    """Convert the schema of a commit. Cached: the steps of a write ask for the table's schema again and again."""
+    return _of_parsed(parse_schema(text, path=path))
+
+
+def _of_parsed(parsed: Any) -> pa.Schema:
     if not isinstance(parsed, Mapping) or parsed.get("type") != "record":
         raise UnsupportedError(f"expected an Avro record as table schema, found {str(parsed)[:100]}")
     struct, _ = _Reader().read(parsed, namespace="", path="")

@@ -40,6 +40,10 @@ _EXPANSION_MAX = 100
 Columns = tuple[pa.BinaryArray, pa.BinaryArray]
 
 
+KEPT_BYTES_MAX = 256 * 1024
+"""Bytes of entries that a reader keeps for the next call."""
+
+
 class HFileReader:
     """One HFile. Opening reads trailer, index and file info; data blocks are read and decompressed on use.
 
@@ -71,6 +75,7 @@ class HFileReader:
         self._entries_bytes_max = entries_bytes_max
         self._path = path
         self._size_bytes = source.size
+        self._kept: Columns | None = None
         tail_start = max(0, source.size - _TAIL_BYTES)
         tail = read_exactly(source, tail_start, source.size - tail_start, path=path)
         self._trailer = trailer = Trailer.parse(tail[-TRAILER_BYTES:], file_bytes=source.size, path=path)
@@ -125,12 +130,17 @@ class HFileReader:
     def entries(self) -> Columns:
         """Return all keys and their values, ascending by key bytes.
 
-        Memory: the columns twice. They have at most 256 MiB, or 100 times the bytes of the file.
+        Memory: the columns twice. They have at most 256 MiB, or 100 times the bytes of the file. A few rows are kept:
+        the next call returns them again.
 
         Raises: CorruptFileError if the columns would be larger.
         """
+        if self._kept is not None:
+            return self._kept
         keys, values = _joined(list(self._bounded(self.batches())))
         if ascends(keys):
+            if keys.nbytes + values.nbytes <= KEPT_BYTES_MAX:
+                self._kept = keys, values
             return keys, values
         if not ascends(as_java_sorts(keys)):
             raise CorruptFileError("the keys of the file do not ascend", path=self._path, offset=0)

@@ -21,6 +21,15 @@ _PLAIN: Final = {
     pa.large_binary(): pa.binary(),
     pa.binary_view(): pa.binary(),
 }
+_AS_THEY_ARE: Final = frozenset(
+    kind.id
+    for kind in (
+        *(pa.null(), pa.bool_(), pa.string(), pa.binary(), pa.binary(1), pa.decimal128(1), pa.date32(), pa.date64()),
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.time32("s"), pa.time64("us"), pa.timestamp("us")),
+    )
+)
+"""The ids of types that are plain whatever their parameters are."""
 _LISTS: Final = (
     pa.types.is_list,
     pa.types.is_large_list,
@@ -47,12 +56,17 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _plain_field(child: pa.Field) -> pa.Field:
-    wanted = plain_type(child.type)
-    return child if wanted is child.type else child.with_type(wanted)
+    kind = child.type
+    if kind.id in _AS_THEY_ARE:
+        return child
+    wanted = plain_type(kind)
+    return child if wanted is kind else child.with_type(wanted)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the plain type; the same object if the type is plain."""
+    if kind.id in _AS_THEY_ARE:
+        return kind
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -74,8 +88,11 @@ def plain_array(array: pa.Array) -> pa.Array:
 
     Raises: pa.ArrowInvalid: the values of large or view types exceed 2 GiB.
     """
-    wanted = plain_type(array.type)
-    return array if wanted is array.type else _plain(array, wanted)
+    kind = array.type
+    if kind.id in _AS_THEY_ARE:
+        return array
+    wanted = plain_type(kind)
+    return array if wanted is kind else _plain(array, wanted)
 
 
 def _plain(array: pa.Array, wanted: pa.DataType) -> pa.Array:

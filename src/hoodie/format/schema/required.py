@@ -24,11 +24,13 @@ def loosened(before: pa.Schema, after: pa.Schema) -> Paths:
     >>> loosened(pa.schema([pa.field("id", pa.int64(), nullable=False)]), pa.schema([("id", pa.int64())]))
     frozenset({'id'})
     """
-    return frozenset(_loosened(list(before), list(after), ""))
+    return frozenset() if before.equals(after) else frozenset(_loosened(list(before), list(after), ""))
 
 
 def with_required(schema: pa.Schema, paths: Collection[str]) -> pa.Schema:
     """Return the schema whose columns and nested fields at these paths allow no null."""
+    if not paths:
+        return schema
     return pa.schema([_required(child, child.name, paths) for child in schema], metadata=schema.metadata)
 
 

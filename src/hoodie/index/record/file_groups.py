@@ -166,8 +166,8 @@ def partition_path_of(file_id: str) -> str | None:
 
 def partitioned_state(folder: MetadataFolder, data_timeline: Timeline) -> Mapping[str, RecordIndexState]:
     """Return the visible index file groups of each data partition that has index file groups."""
-    infos = list_index_files(folder.store)
-    timeline = visible_instants(folder.existing_timeline(), data_timeline)
+    loaded = folder.existing_timeline()
+    infos, timeline = folder.files(RECORD_INDEX), visible_instants(loaded, data_timeline)
     timeline = with_archived_logs(folder.store, timeline, [info.name for info in infos.values()], RecordIndexKind())
     sizes = {info.name: info.size_bytes for info in infos.values()}
     by_partition: dict[str, list[FileSlice]] = {}

@@ -207,6 +207,8 @@ class RecordIndexUpdate:
 _KEYS_TOGETHER = 4096
 """Number of keys up to which one task looks up all keys."""
 _TASKS_MIN = 2
+_KEYS_ALONE = 256
+"""Number of keys up to which one thread looks up all keys: another thread costs more than it saves on a disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,12 +273,15 @@ class RecordIndex(Index):
         by_group: dict[int, list[StagedKeys]] = {}
         for keys in request.keys:
             by_group.setdefault(keys.group, []).append(keys)
-        together = _KEYS_TOGETHER * len(by_group) // max(sum(keys.rows for keys in request.keys), 1)
-        together = min(max(together, 1), max(-(-len(by_group) // _TASKS_MIN), 1))
+        rows, store = sum(keys.rows for keys in request.keys), self.view.store.spec
+        together = _KEYS_TOGETHER * len(by_group) // max(rows, 1)
+        if rows > _KEYS_ALONE or store.is_remote:
+            together = min(together, -(-len(by_group) // _TASKS_MIN))
+        together = max(together, 1)
         for number, start in enumerate(range(0, len(by_group), together)):
             members = sorted(by_group)[start : start + together]
             yield TagTask(
-                store=self.view.store.spec,
+                store=store,
                 merger=request.merger,
                 keys=tuple(keys for group in members for keys in by_group[group]),
                 file_groups=tuple(

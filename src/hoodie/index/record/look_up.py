@@ -53,10 +53,10 @@ def find(content: SliceContent, keys: pa.StringArray, *, look_up: LookUp = LookU
     found = _Found(len(wanted))
     path = content.file_slice.file_id
     for block in reversed(content.blocks):
-        rows = np.flatnonzero(found.is_open)
+        rows = found.is_open.nonzero()[0]
         places, values = block.find(wanted.take(pa.array(rows)), seek=look_up is LookUp.SEEK)
         found.set_locations(rows[places], values, schema_json=block.schema_json, path=path)
-    rows = np.flatnonzero(found.is_open)
+    rows = found.is_open.nonzero()[0]
     if content.base is not None and len(rows):
         open_keys = wanted.take(pa.array(rows))
         if look_up is LookUp.SEEK:
@@ -116,7 +116,7 @@ def look_up(
     encoded = keys.dictionary_encode()
     distinct = encoded.dictionary
     numbers = state.numbers_of(distinct)
-    rows = [np.flatnonzero(numbers == file_group.number) for file_group in state.file_groups]
+    rows = [(numbers == file_group.number).nonzero()[0] for file_group in state.file_groups]
     asked = [(file_group, mine) for file_group, mine in zip(state.file_groups, rows, strict=True) if len(mine)]
     tasks = [_Task(store.spec, file_group, distinct.take(pa.array(mine)), way) for file_group, mine in asked]
     # Threads of this process share `store`; workers of other engines open a store.

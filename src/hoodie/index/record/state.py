@@ -15,7 +15,7 @@ from hoodie.errors import CorruptFileError, InvalidConfigError, MetadataTableMis
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.record.file_groups import RecordIndexState, has_first_file, list_index_files, partitioned_state
+from hoodie.index.record.file_groups import RecordIndexState, has_first_file, partitioned_state
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, indexing_time, is_build, visible_instants, with_archived_logs
 from hoodie.metadata.kinds.record_index import RecordIndexKind, is_partitioned_record_index
@@ -53,12 +53,12 @@ class IndexHistory:
         seen = visible_instants(timeline, self.data_timeline).filter(
             lambda instant: instant.requested_time not in times
         )
-        infos, version = list_index_files(self.folder.store), self.folder.config.version
-        if not self.folder.names_base_instants:
-            names = [info.name for info in infos.values()]
-            seen = with_archived_logs(self.folder.store, seen, names, RecordIndexKind())
+        infos, version = self.folder.files(RECORD_INDEX), self.folder.config.version
         if not unseen and as_of is None and not self.later:
-            return RecordIndexState.of(infos, seen, version=version)
+            return infos.made_once(
+                seen, lambda: RecordIndexState.of(infos, self._with_archived(infos, seen), version=version)
+            )
+        seen = self._with_archived(infos, seen)
         # A base file has the entries of all instants that had completed when its compaction was requested.
         bound = min((self._written(instant) for instant in unseen), default=None)
         sure = never_archived_from(timeline)
@@ -81,6 +81,12 @@ class IndexHistory:
             self._check_whole(found, dropped, infos, timeline)
         return found
 
+    def _with_archived(self, infos: Mapping[str, FileInfo], seen: Timeline) -> Timeline:
+        """Return the timeline with the completion times of archived instants that log files need."""
+        if self.folder.names_base_instants:
+            return seen
+        return with_archived_logs(self.folder.store, seen, [info.name for info in infos.values()], RecordIndexKind())
+
     def _writes_in_builds(self, timeline: Timeline, as_of: str | None) -> list[str]:
         """Return the times of unseen writes without a delta commit: a build of the index has their entries.
 
@@ -98,7 +104,7 @@ class IndexHistory:
         Raises: UnsupportedError if entries of one of the instants may be missing, or were added by an index build.
         """
         timeline = self.folder.existing_timeline()
-        infos = list_index_files(self.folder.store)
+        infos = self.folder.files(RECORD_INDEX)
         ordered = sorted(instants, key=lambda instant: (instant.completion_time or "", instant.requested_time))
         if ordered:
             self._check_since(ordered[0], infos, timeline)
@@ -262,7 +268,7 @@ def partitioned_index(view: TableView) -> Mapping[str, RecordIndexState] | None:
     """Return the index file groups of each data partition; None if the table has no partitioned record index."""
     if not has_partitioned_index(view):
         return None
-    return partitioned_state(MetadataFolder(view.store, view.config), view.whole_timeline())
+    return partitioned_state(view.state.metadata_folder(view.config), view.whole_timeline())
 
 
 def record_index_if_there(view: TableView) -> RecordIndexState | None:
@@ -304,7 +310,7 @@ def index_history(view: TableView) -> IndexHistory | None:
         return None
     # A savepoint has the time of its commit, which the view may contain, and no delta commit of its own.
     later = frozenset(found.requested_time for found in view.completed_later if found.action is not Action.SAVEPOINT)
-    return IndexHistory(MetadataFolder(view.store, view.config), view.whole_timeline(), later)
+    return IndexHistory(view.state.metadata_folder(view.config), view.whole_timeline(), later)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def locate(
     cost = LookUpCost(keys=len(distinct))
     numbers = file_group_index(distinct, file_group_count)
     for file_group in file_groups:
-        mine = np.flatnonzero(numbers == file_group.number)
+        mine = (numbers == file_group.number).nonzero()[0]
         if not len(mine):
             continue
         content = read_file_group(store, file_group)
@@ -167,9 +167,9 @@ def by_file_group(
     dropped = np.sort(ordinals[routes == Route.DROP])
     if len(dropped):
         yield *_NOWHERE, dropped, np.full(len(dropped), np.int8(Route.DROP))
-    found = np.flatnonzero((codes >= 0) & (routes != Route.DROP))
+    found = ((codes >= 0) & (routes != Route.DROP)).nonzero()[0]
     found = found[np.lexsort((ordinals[found], codes[found]))]
     codes, ordinals, routes = codes[found], ordinals[found], routes[found]
-    bounds = [*np.flatnonzero(np.diff(codes, prepend=-1)).tolist(), len(codes)]
+    bounds = [*np.diff(codes, prepend=-1).nonzero()[0].tolist(), len(codes)]
     for start, stop in itertools.pairwise(bounds):
         yield *groups[codes[start]], ordinals[start:stop], routes[start:stop]
