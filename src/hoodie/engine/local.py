@@ -186,12 +186,15 @@ class LocalEngine:
 _WAITING_THREADS: Final = 16
 _WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
 """More bytes keep the cores busy, and each thread holds some of them in memory."""
+_LITTLE_BYTES_MAX: Final = 256 * 1024
+"""Work on fewer bytes is Python's for the most part, of which one thread runs at a time."""
 
 
 def engine_beside(spec: StoreSpec, work_bytes: int) -> LocalEngine:
-    """Return the engine of work on so many bytes of a storage: more threads if they mostly wait for it."""
-    waits = spec.is_remote and work_bytes <= _WAITING_BYTES_MAX
-    return LocalEngine(waiting=_WAITING_THREADS) if waits else LocalEngine()
+    """Return the engine of work on so many bytes of a storage: more threads if they mostly wait, one for little work."""
+    if spec.is_remote and work_bytes <= _WAITING_BYTES_MAX:
+        return LocalEngine(waiting=_WAITING_THREADS)
+    return LocalEngine(threads=1) if work_bytes <= _LITTLE_BYTES_MAX else LocalEngine()
 
 
 def local_engine(work_bytes: int) -> Engine:
