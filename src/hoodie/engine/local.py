@@ -187,11 +187,11 @@ _WAITING_THREADS: Final = 16
 _WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
 """More bytes keep the cores busy, and each thread holds some of them in memory."""
 _LITTLE_BYTES_MAX: Final = 256 * 1024
-"""Work on fewer bytes is Python's for the most part, of which one thread runs at a time."""
+"""Threads save no time on fewer bytes: most of the work is Python code, and one thread runs it at a time."""
 
 
 def engine_beside(spec: StoreSpec, work_bytes: int) -> LocalEngine:
-    """Return the engine of work on so many bytes of a storage: more threads if they mostly wait, one for little work."""
+    """Return the engine of work on so many bytes: more threads if they mostly wait, one thread for little work."""
     if spec.is_remote and work_bytes <= _WAITING_BYTES_MAX:
         return LocalEngine(waiting=_WAITING_THREADS)
     return LocalEngine(threads=1) if work_bytes <= _LITTLE_BYTES_MAX else LocalEngine()

@@ -62,7 +62,6 @@ class Files(dict[str, FileInfo]):
         return found
 
 
-
 class FolderMemory:
     """The last timeline of the metadata table, and the files of its partitions at that time. Thread-safe.
 
@@ -119,4 +118,3 @@ class FolderMemory:
         with self._lock:
             self._added = frozenset(names), files
         return files
-
