@@ -185,10 +185,6 @@ def test_wrong_arguments_are_refused_in_one_line(run: Run, arguments: list[str],
     assert expected in " ".join(done.err.split())
 
 
-STARTED_SECONDS_MAX = 1.5
-"""On an idle machine: the least of three starts is compared, with room for tests that run beside it."""
-
-
 def _start(*arguments: object, code: str = "from hoodie.cli import main; main()") -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", code, "ui", *map(str, arguments), "--no-browser"],
@@ -200,13 +196,10 @@ def _start(*arguments: object, code: str = "from hoodie.cli import main; main()"
 
 
 def test_it_prints_its_address_and_ends_quietly(table: Path) -> None:
-    took = []
     for stop in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
-        started = time.monotonic()
         process = _start(table.parent)
         assert process.stdout is not None
         address = process.stdout.readline().strip()
-        took.append(time.monotonic() - started)
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}", address)
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(address.partition("?")[0], timeout=10)
@@ -214,7 +207,6 @@ def test_it_prints_its_address_and_ends_quietly(table: Path) -> None:
         out, err = process.communicate(timeout=20)
         assert (out, err) == ("", "")
         assert process.returncode == (0 if stop == signal.SIGINT else -stop)
-    assert min(took) < 2 * STARTED_SECONDS_MAX
 
 
 def test_it_ends_although_a_store_does_not_answer() -> None:
