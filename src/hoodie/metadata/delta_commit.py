@@ -25,7 +25,7 @@ from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
 from hoodie.metadata.paths import partition_folder
 from hoodie.storage import Sending, Store
-from hoodie.timeline import Action, Layout, Timeline
+from hoodie.timeline import Action, Timeline
 
 
 def log_to_bytes(instant_time: str, keys: pa.Array, values: pa.Array, deleted_keys: pa.Array, partition: str) -> bytes:
@@ -80,21 +80,6 @@ class FileGroupDelta:
         return not len(self.keys) and not len(self.deleted_keys)
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaCommit:
-    """A delta commit that was written, and the write statistics of its log files."""
-
-    requested_time: str
-    completion_time: str
-    stats: tuple[WriteStat, ...]
-
-    def names(self, layout: Layout) -> tuple[str, str, str]:
-        """Return the names of its files on the timeline."""
-        time, action = self.requested_time, Action.DELTA_COMMIT
-        done = layout.completed_names(time, action, self.completion_time)[0]
-        return layout.requested_name(time, action), layout.inflight_name(time, action), done
-
-
 _Log = tuple[WriteStat, Callable[[], None] | None]
 """A log file's write statistic, and the call that writes it; None if it is in its place."""
 _ENCODED_MAX: Final = 64
@@ -109,7 +94,7 @@ def write_delta_commit(
     *,
     written: Collection[WriteStat] = (),
     metadata_timeline: Timeline,
-) -> DeltaCommit:
+) -> list[WriteStat]:
     """Write a delta commit: requested, inflight, a log file for each delta with rows or deletes, completed.
 
     `deltas` may be an iterator: one delta is in memory at a time, and up to `_ENCODED_MAX` for an object store.
@@ -142,15 +127,14 @@ def write_delta_commit(
         if not is_all:
             content = commit_metadata(WriteOperation.UPSERT_PREPPED, stats).to_bytes(version)
             table.prepare(content)
-    completion_time = time_after(table.clock, table.timeline, metadata_timeline)
     folder.complete(
         requested_time,
         Action.DELTA_COMMIT,
         content,
-        completion_time=completion_time,
+        completion_time=time_after(table.clock, table.timeline, metadata_timeline),
         create_last=table.create_last,
     )
-    return DeltaCommit(requested_time, completion_time, tuple(stats))
+    return stats
 
 
 def _logs(

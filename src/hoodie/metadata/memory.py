@@ -1,13 +1,12 @@
-"""What a handle remembers of the metadata table between its operations: the timeline, and the files of partitions.
+"""What a handle remembers of the metadata table between its operations: its timeline, and the files of its partitions.
 
-The name of every completed instant has its completion time, so equal names of the timeline's files mean that the same
-instants are completed, and so that the same files are visible. Version 6 has no such names: its files are listed anew.
-An object store answers a listing beside other requests (`storage.waves`), so nothing is remembered of it either.
+Each use lists the names of a folder. While they are the same, the files are the same: files of the metadata table never
+change. What was made of them need not be made again. Names of version 6 are used again, so its files are listed anew.
+An object store lists sizes and times with the names, beside other requests (`storage.waves`): nothing is remembered.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -24,10 +23,11 @@ _TIME_UNKNOWN = 0
 class Files(dict[str, FileInfo]):
     """The files of a metadata partition, by path: those of all slices, visible or not. Not changed once it is made."""
 
-    __slots__ = ("_instants", "_made")
+    __slots__ = ("_instants", "_made", "names")
 
     def __init__(self, infos: Iterable[FileInfo], instants: frozenset[str] | None = None) -> None:
-        super().__init__((info.path, info) for info in infos)
+        super().__init__([(info.path, info) for info in infos])
+        self.names = {name_of(path) for path in self}
         self._instants = instants
         self._made: tuple[object, Any] | None = None
 
@@ -40,8 +40,6 @@ class Files(dict[str, FileInfo]):
 
     def and_logs(self, added: Sequence[FileInfo]) -> Files:
         """Return these files and log files of a commit."""
-        if not added:
-            return self
         new = (instant_of_data_file(info.path) or "" for info in added)
         return Files((*self.values(), *added), self.instants.union(new))
 
@@ -63,58 +61,45 @@ class Files(dict[str, FileInfo]):
 
 
 class FolderMemory:
-    """The last timeline of the metadata table, and the files of its partitions at that time. Thread-safe.
+    """The last timeline of the metadata table, and the last files of its partitions. Thread-safe.
 
     Memory: the names of the timeline's files, and the files of the partitions that were read.
     """
 
     def __init__(self, store: Store, layout: Layout) -> None:
+        """Create a memory; nothing is read."""
         self._store = store
         self._reader = TimelineReader(store, layout, folder=METADATA_HOODIE_FOLDER)
         self.keeps_files = layout.names_completion_time and not store.spec.is_remote
         """Whether files are remembered."""
-        self._timeline: Timeline | None = None
         self._files: dict[str, Files] = {}
-        self._added: tuple[frozenset[str], Mapping[str, Sequence[FileInfo]]] | None = None
-        self._lock = threading.Lock()
 
     def timeline(self) -> Timeline:
         """Load the timeline; if its files are those of the last time, the same object is returned."""
-        with self._lock:
-            before = self._reader.names
-            timeline = self._reader.load()
-            if timeline is not self._timeline:
-                added, self._added = self._added, None
-                if added is not None and self._reader.names == before | added[0]:
-                    self._files = {name: files.and_logs(added[1].get(name, ())) for name, files in self._files.items()}
-                else:
-                    self._files = {}
-                self._timeline = timeline
-            return timeline
+        return self._reader.load()
 
     def files(self, partition: str) -> Files:
-        """Return the files of a partition, by path: those of all slices, visible or not.
+        """Return the files of a partition as they are now: those of all slices, visible or not."""
+        folder = partition_folder(partition)
+        if not self.keeps_files:
+            return Files(self._store.list(folder))
+        known = self._files.get(partition)
+        if known is None or known.names != {*self._store.names(folder)}:
+            known = self._files[partition] = Files(self._store.list(folder))
+        return known
 
-        Files that other writers added since for instants that are not completed may be missing.
+    def note_commit(self, logs: Iterable[WriteStat]) -> Mapping[str, Sequence[FileInfo]]:
+        """Add the log files of a delta commit of this process; return them by partition.
+
+        If other files were added or deleted meanwhile, the next `files` sees other names, and lists the folder.
         """
-        with self._lock:
-            known = self._files.get(partition)
-            if known is None:
-                known = Files(self._store.list(partition_folder(partition)))
-                if self.keeps_files and self._timeline is not None:
-                    self._files[partition] = known
-            return known
-
-    def note_commit(self, names: Iterable[str], logs: Iterable[WriteStat]) -> Mapping[str, Sequence[FileInfo]]:
-        """Note a delta commit that this process completed on the last timeline; return its log files by partition.
-
-        `names` are those of its files on the timeline.
-        """
-        files: dict[str, list[FileInfo]] = {}
-        for stat in logs:
+        added: dict[str, list[FileInfo]] = {}
+        for stat in logs if self.keeps_files else ():
             partition = stat.partition_path or ""
             path = f"{partition_folder(partition)}/{name_of(stat.path or '')}"
-            files.setdefault(partition, []).append(FileInfo(path, stat.file_size_bytes, _TIME_UNKNOWN))
-        with self._lock:
-            self._added = frozenset(names), files
-        return files
+            added.setdefault(partition, []).append(FileInfo(path, stat.file_size_bytes, _TIME_UNKNOWN))
+        for partition, infos in added.items():
+            known = self._files.get(partition)
+            if known is not None:
+                self._files[partition] = known.and_logs(infos)
+        return added

@@ -214,9 +214,7 @@ class MetadataTable:
             written=changes.written_logs,
             metadata_timeline=timeline,
         )
-        if self._memory.keeps_files:
-            logs = self._memory.note_commit(written.names(self._folder.layout), written.stats)
-            self._listing.note_commit(written.requested_time, logs)
+        self._listing.note_commit(instant_time, self._memory.note_commit(written))
 
     def can_roll_back(self, target_instant: str, *, was_completed: bool) -> bool:
         """Return whether `rollback` removes all rows of a data instant; otherwise build the metadata table anew.

@@ -187,12 +187,13 @@ class BufferedOutput(pa.BufferOutputStream):  # type: ignore[misc]
         return super().__new__(cls)  # type: ignore[no-any-return]
 
     def __init__(self, deliver: Callable[[bytes], None]) -> None:
-        self._deliver = deliver
+        self._deliver: Callable[[bytes], None] | None = deliver
 
     def close(self) -> None:
         """Pass the bytes to `deliver`; a second call does nothing."""
-        if not self.closed:
-            self._deliver(self.getvalue().to_pybytes())
+        deliver, self._deliver = self._deliver, None
+        if deliver is not None:
+            deliver(self.getvalue().to_pybytes())
 
 
 def _version(data: bytes) -> FileVersion:

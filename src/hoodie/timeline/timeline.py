@@ -10,7 +10,7 @@ import html
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -237,11 +237,6 @@ class TimelineReader:
         self._store = store
         self._folder = layout.instant_folder(folder)
         self._last = _Listing()
-
-    @property
-    def names(self) -> Set[str | FileInfo]:
-        """The names of the files of the last listing, as a set; in version 6 the files."""
-        return self._last.instants.keys()
 
     def load(self) -> Timeline:
         """Return the present timeline; empty if the folder is missing.

@@ -235,6 +235,10 @@ WantedPartitions = Collection[str] | Callable[[Collection[str]], Collection[str]
 _KIND = FilesKind()
 
 
+_ROWS_KEPT_MAX = 1 << 20
+"""Rows of the base file that are kept, found or missing. More of them are forgotten."""
+
+
 class FilesListing:
     """Reads listings; files and base file rows are parsed once per object. Not thread-safe."""
 
@@ -306,6 +310,8 @@ class FilesListing:
         missing = set(keys) - self._base_rows.keys()
         if missing:
             found = {key: dict(record.files) for key, record in base_rows(content, missing)}
+            if len(self._base_rows) > _ROWS_KEPT_MAX:
+                self._base_rows = {key: row for key, row in self._base_rows.items() if key in keys}
             self._base_rows |= {key: found.get(key) for key in missing}
         rows = {key: dict(known) for key in keys if (known := self._base_rows[key]) is not None}
         apply_blocks(rows, content.blocks, content, set(keys))
