@@ -89,9 +89,11 @@ def create(
     )
     if exist_ok and table_exists(store):
         check_same_table(read_table_config(store), wanted)
-    else:
-        create_table(store, arrow_schema(schema), wanted)
-    return Table(store, spark=spark)
+        return Table(store, spark=spark)
+    created = create_table(store, arrow_schema(schema), wanted)
+    table = Table(store, spark=spark)
+    table._context.state.note_created(created)
+    return table
 
 
 @check_arguments

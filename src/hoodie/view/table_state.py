@@ -128,6 +128,13 @@ class TableState:
         """Note the properties that the holder of the table's lock has just stored."""
         self._properties.note(config)
 
+    def note_created(self, config: TableConfig) -> None:
+        """Note that this process has just created the table: its first use asks for all it needs at once."""
+        layout = layout_of(config)
+        self._properties.note(config)
+        self._timeline = TimelineReader(self.store, layout)
+        self.is_new = self._is_known_empty = True
+
     def for_call(self, properties: Mapping[str, str] | None) -> TableState:
         """Return the state for a call with these options: every part of the call takes the lock that they name.
 
