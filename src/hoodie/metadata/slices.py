@@ -159,9 +159,9 @@ WHOLE_BYTES_MAX = 8 * 1024 * 1024
 
 
 class SliceReader:
-    """Lists and parses the files of metadata partitions. Each file is opened once.
+    """Lists and parses the files of metadata partitions; files in the cache of this process are not read again.
 
-    Memory: the files of the newest slice of each file group that was read, without large base files. Not thread-safe.
+    Memory: as `read_slice`. Not thread-safe.
     """
 
     def __init__(
@@ -175,8 +175,8 @@ class SliceReader:
         self._store = store
         self._version = version
         self._files = files or self._listing
-        self._bases: dict[FileInfo, HFileReader] = {}
-        self._logs: dict[FileInfo, LogContent] = {}
+        # Object stores have times in seconds: the first base file of a table that was built anew may look like the old.
+        self._scope = object() if store.spec.is_remote else None
         self._compared: set[str] = set()
 
     def read(self, kind: PartitionKind, timeline: Timeline) -> list[SliceContent]:
@@ -203,9 +203,7 @@ class SliceReader:
                 self._compared |= unlogged
         else:
             infos, found = self._listed(kind, timeline)
-        contents = [self._content(file_slice, infos) for file_slice in found]
-        self._forget(partition_folder(kind.name), found, infos)
-        return contents
+        return [self._content(file_slice, infos) for file_slice in found]
 
     def _listed(self, kind: PartitionKind, timeline: Timeline) -> tuple[Mapping[str, FileInfo], list[FileSlice]]:
         infos = self._files(kind.name)
@@ -216,7 +214,7 @@ class SliceReader:
 
     def note_log(self, info: FileInfo, content: LogContent) -> None:
         """Note the content of a log file that this process has just written: it is not read again."""
-        self._logs[info] = content
+        _kept.put(_key(self._store, info, self._version), content, info)
 
     def _unlogged(self, slices: Sequence[FileSlice], timeline: Timeline) -> set[str]:
         """Return the delta commits without a log file in the slices that were not compared before."""
@@ -232,30 +230,8 @@ class SliceReader:
         return assembled(file_slice, found[0] if first else None, found[len(first) :])
 
     def _content(self, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> SliceContent:
-        base = None if file_slice.base_file is None else infos[file_slice.base_file.path]
-        logs = [infos[log.path] for log in file_slice.log_files]
-        reads: list[Callable[[], None]] = []
-        if base is not None and base not in self._bases:
-            reads.append(partial(self._read_base, base))
-        reads += [partial(self._read_log, info) for info in logs if info not in self._logs]
-        together(self._store, *reads)
-        return assembled(file_slice, None if base is None else self._bases[base], [self._logs[info] for info in logs])
-
-    def _read_base(self, info: FileInfo) -> None:
-        self._bases[info] = open_base(self._store, info)
-
-    def _read_log(self, info: FileInfo) -> None:
-        self._logs[info] = read_log(self._store, info.path, version=self._version)
-
-    def _forget(self, folder: str, slices: Sequence[FileSlice], infos: Mapping[str, FileInfo]) -> None:
-        """Drop parsed files of older slices, so that the memory of a reader stays bounded."""
-        paths = {log.path for found in slices for log in found.log_files}
-        paths |= {found.base_file.path for found in slices if found.base_file is not None}
-        kept = {infos[path] for path in paths}
-        prefix = f"{folder}/"
-        for cache in (self._bases, self._logs):
-            for info in [info for info in cache if info.path.startswith(prefix) and info not in kept]:
-                del cache[info]
+        files = [infos[path] for path in file_slice.paths]
+        return read_slice(self._store, file_slice, files, version=self._version, scope=self._scope)
 
 
 def slices_of(
@@ -389,35 +365,52 @@ CACHE_BYTES_MAX = 256 * 1024 * 1024
 """Maximum bytes of parsed files that a process keeps."""
 
 
-def read_slice(store: Store, file_slice: FileSlice, files: Sequence[FileInfo]) -> SliceContent:
+def read_slice(
+    store: Store,
+    file_slice: FileSlice,
+    files: Sequence[FileInfo],
+    *,
+    version: TableVersion | None = None,
+    scope: object = None,
+) -> SliceContent:
     """Parse the files of a slice; files in the cache of this process are not read again.
 
-    `files` are the listed files of the slice, the base file first. Memory: the files. Up to `CACHE_BYTES_MAX` of them
-    stay in the cache.
+    `files` are the listed files of the slice, the base file first. `version` is the table's, by default the one whose
+    log files the slice has. `scope`: who shares the parsed base file. Memory: the files. Up to `CACHE_BYTES_MAX` of
+    them stay in the cache.
 
     Raises:
         CorruptFileError: a file does not parse.
     """
-    rest = list(files)
-    base: HFileReader | None = None
+    if version is None:
+        version = METADATA_VERSION if file_slice.counted is None else TableVersion.SIX
+    parses: list[_Parse] = [_parse_log] * len(files)
+    keys = [_key(store, info, version) for info in files]
     if file_slice.base_file is not None:
-        base = _kept.get(store, rest.pop(0), open_base)
-    parse = _parse_log if file_slice.counted is None else _parse_log_of_several
-    logs: Sequence[LogContent] = [_kept.get(store, info, parse) for info in rest]
-    return assembled(file_slice, base, logs)
+        parses[0], keys[0] = _open_base, _key(store, files[0], version, scope)
+    found = _kept.get_all(store, files, keys, parses, version)
+    base: HFileReader | None = found.pop(0) if file_slice.base_file is not None else None
+    return assembled(file_slice, base, found)
 
 
-def _parse_log(store: Store, info: FileInfo) -> LogContent:
-    return read_log(store, info.path)
+def _parse_log(store: Store, info: FileInfo, version: TableVersion) -> LogContent:
+    return read_log(store, info.path, version=version)
 
 
-def _parse_log_of_several(store: Store, info: FileInfo) -> LogContent:
-    """Parse a log file of version 6, which may have blocks of several instants."""
-    return read_log(store, info.path, version=TableVersion.SIX)
+def _open_base(store: Store, info: FileInfo, version: TableVersion) -> HFileReader:
+    return open_base(store, info)
 
 
-_FileKey = tuple[str, tuple[tuple[str, str], ...], str, int, int]
-"""URI and options of a store; path, size and change time of a file."""
+_Parse = Callable[[Store, FileInfo, TableVersion], Any]
+_FileKey = tuple[str, tuple[tuple[str, str], ...], str, int, int, bool, object]
+"""URI and options of a store; path, size and change time of a file; whether a log file may have torn blocks; scope."""
+
+
+def _key(store: Store, info: FileInfo, version: TableVersion, scope: object = None) -> _FileKey:
+    # A tuple of plain values: hashing and comparing it runs no Python.
+    spec = store.spec
+    may_be_torn = version.validates_log_blocks
+    return spec.uri, spec.options, info.path, info.size_bytes, info.modified_ms, may_be_torn, scope
 
 
 class _ParsedFiles:
@@ -428,17 +421,31 @@ class _ParsedFiles:
         self._parsed: OrderedDict[_FileKey, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
 
-    def get(self, store: Store, info: FileInfo, parse: Callable[[Store, FileInfo], Any]) -> Any:
-        """Return the parsed file, from the cache or by `parse`."""
-        spec = store.spec
-        # A tuple of plain values: hashing and comparing it runs no Python.
-        key = (spec.uri, spec.options, info.path, info.size_bytes, info.modified_ms)
+    def get_all(
+        self,
+        store: Store,
+        infos: Sequence[FileInfo],
+        keys: Sequence[_FileKey],
+        parses: Sequence[_Parse],
+        version: TableVersion,
+    ) -> list[Any]:
+        """Return the parsed files, from the cache or by their parse; those that are read are read together."""
         with self._lock:
-            known = self._parsed.get(key)
-            if known is not None:
-                self._parsed.move_to_end(key)
-                return known[0]
-        parsed = parse(store, info)
+            known = [self._parsed.get(key) for key in keys]
+            for key, found in zip(keys, known, strict=True):
+                if found is not None:
+                    self._parsed.move_to_end(key)
+        missing = [place for place, found in enumerate(known) if found is None]
+        if not missing:
+            return [found[0] for found in known if found is not None]
+        read = together(store, *(partial(parses[place], store, infos[place], version) for place in missing))
+        for place, parsed in zip(missing, read, strict=True):
+            self.put(keys[place], parsed, infos[place])
+        parsed_of = dict(zip(missing, read, strict=True))
+        return [parsed_of[place] if found is None else found[0] for place, found in enumerate(known)]
+
+    def put(self, key: _FileKey, parsed: Any, info: FileInfo) -> None:
+        """Keep a parsed file."""
         with self._lock:
             if key not in self._parsed:
                 self._parsed[key] = parsed, _held_bytes(parsed, info)
@@ -446,7 +453,6 @@ class _ParsedFiles:
             while self._bytes > CACHE_BYTES_MAX and len(self._parsed) > 1:
                 _, (_, dropped_bytes) = self._parsed.popitem(last=False)
                 self._bytes -= dropped_bytes
-        return parsed
 
 
 def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:

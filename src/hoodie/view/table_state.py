@@ -129,7 +129,7 @@ class TableState:
         self._properties.note(config)
 
     def note_created(self, config: TableConfig) -> None:
-        """Note that this process has just created the table: its first use asks for all it needs at once."""
+        """Note that this process has just created the table: its first use sends all requests at once."""
         layout = layout_of(config)
         self._properties.note(config)
         self._timeline = TimelineReader(self.store, layout)

@@ -32,6 +32,8 @@ from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
 _FILE_ID_PREFIX = "files-"
+_SMALL_BYTES = 16 * 1024
+"""A base file of up to this size is decoded whole and kept: seeking in its few blocks costs as much each time."""
 
 FileList = dict[str, int | None]
 """File name -> size in bytes; None if the newest row deletes the file."""
@@ -129,7 +131,12 @@ def base_rows(content: SliceContent, keys: Collection[str] | None = None) -> Ite
         names = names.cast(pa.string())
     else:
         names = pa.array(sorted(keys, key=str.encode), pa.string())
-        values = base.get_many(names)
+        file = content.file_slice.base_file
+        if file is not None and file.size_bytes <= _SMALL_BYTES:
+            all_keys, all_values = base.entries()  # which the reader keeps
+            values = all_values.take(pc.index_in(names.cast(all_keys.type), value_set=all_keys))
+        else:
+            values = base.get_many(names)
     for key, value in zip(names.to_pylist(), values.to_pylist(), strict=True):
         if value is not None:
             yield key, FileListRecord.parse(value, schema_json=schema, path=path)
