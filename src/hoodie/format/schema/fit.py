@@ -1,7 +1,7 @@
 """Fit values without a declared type (Python objects, default types of pandas) to the type of a table's column.
 
 A value fits if it is kept exactly. Floats fit an integer column if they are whole and at most 2^53: beyond it, the
-float may have been rounded before. A float fits a 32-bit or decimal column that has a number with the same text. A
+float may have been rounded before. Decimals fit it if they are whole. A float fits a 32-bit or decimal column that has a number with the same text. A
 32-bit float becomes the double with the same text. `fit_nested` fits structs, lists and maps.
 """
 
@@ -229,6 +229,7 @@ def _becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether values of the inferred type can have the same meaning in a column of the wanted type."""
     by_text = {pa.types.is_floating, pa.types.is_decimal}
     is_by_text = any(one(found) and other(wanted) for one in by_text for other in by_text - {one})
+    is_by_text |= pa.types.is_decimal(found) and pa.types.is_integer(wanted)
     return is_by_text or (not pa.types.is_nested(found) and may_become(found, wanted))
 
 
