@@ -94,7 +94,7 @@ def write_delta_commit(
     *,
     written: Collection[WriteStat] = (),
     metadata_timeline: Timeline,
-) -> list[WriteStat]:
+) -> None:
     """Write a delta commit: requested, inflight, a log file for each delta with rows or deletes, completed.
 
     `deltas` may be an iterator: one delta is in memory at a time, and up to `_ENCODED_MAX` for an object store.
@@ -134,7 +134,6 @@ def write_delta_commit(
         completion_time=time_after(table.clock, table.timeline, metadata_timeline),
         create_last=table.create_last,
     )
-    return stats
 
 
 def _logs(

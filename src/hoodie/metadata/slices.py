@@ -24,10 +24,8 @@ from hoodie.format.hfile import KEPT_BYTES_MAX, HFileReader
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
-from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.partition_names import FILES
 from hoodie.format.table.versions import TableVersion
-from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.instants import fills_a_partition, with_archived_fills, with_archived_logs
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.paths import METADATA_COMMITS, METADATA_VERSION, expected_metadata_file, partition_folder
@@ -175,7 +173,7 @@ class SliceReader:
         self._store = store
         self._version = version
         self._files = files or self._listing
-        # Object stores have times in seconds: the first base file of a table that was built anew may look like the old.
+        # Object stores have times in seconds: a file of a table that was built anew may look like the old one.
         self._scope = object() if store.spec.is_remote else None
         self._compared: set[str] = set()
 
@@ -211,10 +209,6 @@ class SliceReader:
 
     def _listing(self, partition: str) -> Mapping[str, FileInfo]:
         return {info.path: info for info in self._store.list(partition_folder(partition))}
-
-    def note_log(self, info: FileInfo, content: LogContent) -> None:
-        """Note the content of a log file that this process has just written: it is not read again."""
-        _kept.put(_key(self._store, info, self._version), content, info)
 
     def _unlogged(self, slices: Sequence[FileSlice], timeline: Timeline) -> set[str]:
         """Return the delta commits without a log file in the slices that were not compared before."""
@@ -312,19 +306,6 @@ def log_content(data: bytes, *, path: str) -> LogContent:
     return _content_of(parse_log_blocks(data, path=path), path)
 
 
-def content_of_delta(delta: FileGroupDelta, instant_time: str) -> LogContent | None:
-    """Return the content of the log file with the rows and deletes of a delta; None for rows that are not kept."""
-    if len(delta.keys) > _SMALL_BLOCK_ROWS:
-        return None
-    blocks: list[RowBlock] = []
-    if len(delta.keys):
-        keys, values = delta.keys.cast(pa.binary()), delta.values
-        blocks.append(RowBlock(keys, values, metadata_schema(), instant_time, frozenset()))
-    if len(delta.deleted_keys):
-        blocks.append(RowBlock(delta.deleted_keys.cast(pa.binary()), None, "", instant_time, frozenset()))
-    return LogContent(tuple(blocks), len(blocks))
-
-
 def _content_of(blocks: Sequence[LogBlock], where: str) -> LogContent:
     parsed: list[RowBlock] = []
     undone: list[tuple[int, str]] = []
@@ -376,7 +357,7 @@ def read_slice(
     """Parse the files of a slice; files in the cache of this process are not read again.
 
     `files` are the listed files of the slice, the base file first. `version` is the table's, by default the one whose
-    log files the slice has. `scope`: who shares the parsed base file. Memory: the files. Up to `CACHE_BYTES_MAX` of
+    log files the slice has. `scope`: who shares the parsed files. Memory: the files. Up to `CACHE_BYTES_MAX` of
     them stay in the cache.
 
     Raises:
@@ -385,9 +366,9 @@ def read_slice(
     if version is None:
         version = METADATA_VERSION if file_slice.counted is None else TableVersion.SIX
     parses: list[_Parse] = [_parse_log] * len(files)
-    keys = [_key(store, info, version) for info in files]
     if file_slice.base_file is not None:
-        parses[0], keys[0] = _open_base, _key(store, files[0], version, scope)
+        parses[0] = _open_base
+    keys = [_key(store, info, version, scope) for info in files]
     found = _kept.get_all(store, files, keys, parses, version)
     base: HFileReader | None = found.pop(0) if file_slice.base_file is not None else None
     return assembled(file_slice, base, found)
@@ -406,7 +387,7 @@ _FileKey = tuple[str, tuple[tuple[str, str], ...], str, int, int, bool, object]
 """URI and options of a store; path, size and change time of a file; whether a log file may have torn blocks; scope."""
 
 
-def _key(store: Store, info: FileInfo, version: TableVersion, scope: object = None) -> _FileKey:
+def _key(store: Store, info: FileInfo, version: TableVersion, scope: object) -> _FileKey:
     # A tuple of plain values: hashing and comparing it runs no Python.
     spec = store.spec
     may_be_torn = version.validates_log_blocks
@@ -455,6 +436,10 @@ class _ParsedFiles:
                 self._bytes -= dropped_bytes
 
 
+_ROW_BYTES = 128
+"""What a row of a log block takes once it is parsed, about; a large block is parsed when it is used."""
+
+
 def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:
     """Return the bytes that a file takes in memory.
 
@@ -462,7 +447,7 @@ def _held_bytes(parsed: HFileReader | LogContent, info: FileInfo) -> int:
     """
     if isinstance(parsed, HFileReader):
         return min(info.size_bytes, WHOLE_BYTES_MAX) + min(4 * info.size_bytes, KEPT_BYTES_MAX)
-    return info.size_bytes + sum(block.held_bytes for block in parsed.blocks)
+    return info.size_bytes + sum(max(block.held_bytes, _ROW_BYTES * len(block)) for block in parsed.blocks)
 
 
 _kept = _ParsedFiles()

@@ -80,8 +80,7 @@ class MetadataTable:
 
     def __init__(self, store: Store, config: TableConfig, *, kinds: KindRegistry = KINDS) -> None:
         """Create a handle; nothing is read, and the metadata table need not exist. `config` is of the data table."""
-        self._memory = FolderMemory(store, metadata_layout(config))
-        self._folder = MetadataFolder(store, config, self._memory)
+        self._folder = MetadataFolder(store, config, FolderMemory(store, metadata_layout(config)))
         self._kinds = kinds
         self._listing = FilesListing(store, config.version, files=self._folder.files)
         self._lock = threading.RLock()
@@ -206,15 +205,14 @@ class MetadataTable:
         pending = (found.requested_time for found in table.timeline.writes().pending())
         changes = replace(changes, is_overlapped=any(time < instant_time for time in pending))
         rows = [kind.rows_of(changes, table, visible) for kind in kinds.values()]
-        written = write_delta_commit(
+        write_delta_commit(
             self._folder,
             instant_time,
-            self._listing.watched(chain.from_iterable(rows)),
+            chain.from_iterable(rows),
             table,
             written=changes.written_logs,
             metadata_timeline=timeline,
         )
-        self._listing.note_commit(instant_time, self._memory.note_commit(written))
 
     def can_roll_back(self, target_instant: str, *, was_completed: bool) -> bool:
         """Return whether `rollback` removes all rows of a data instant; otherwise build the metadata table anew.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -17,8 +17,7 @@ from hoodie.format.filenames import name_of
 from hoodie.storage.options import shown
 
 
-@dataclass(frozen=True, slots=True)
-class FileInfo:
+class FileInfo(NamedTuple):
     """One file: path relative to the base path, size in bytes, last change in epoch milliseconds."""
 
     path: str

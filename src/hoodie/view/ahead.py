@@ -38,6 +38,8 @@ def ask_for_view(
         requests = _of_metadata_table(config, partitions, metadata_timelines)
         if state.is_new:
             requests.append(("list", archive_folder(config)))
+            if not state.is_known_empty:
+                requests.append(("folders", layout_of(config).instant_folder()))
             if columns and state.columns is None:
                 requests.append(("list", SCHEMA_FOLDER))
         ask(state.store, ("read", PROPERTIES), ("list", layout_of(config).instant_folder()), *requests)

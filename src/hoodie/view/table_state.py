@@ -82,7 +82,6 @@ class TableState:
     _timeline: TimelineReader | None = field(init=False, default=None)
     _warned: set[str] = field(init=False, default_factory=set)
     _is_known_empty: bool = field(init=False, default=False)
-    """Whether the last timeline had no instant, and its folder exists."""
 
     def __post_init__(self) -> None:
         self._properties = TablePropertiesReader(self.store)
@@ -92,6 +91,11 @@ class TableState:
         if message not in self._warned:
             self._warned.add(message)
             warnings.warn(message, HoodieWarning, stacklevel=2)
+
+    @property
+    def is_known_empty(self) -> bool:
+        """Whether the last timeline had no instant, and its folder exists."""
+        return self._is_known_empty
 
     def ask(self) -> None:
         """Ask an object store for the properties and the timeline together, unless that was done (`storage.ask`)."""
@@ -133,7 +137,7 @@ class TableState:
         layout = layout_of(config)
         self._properties.note(config)
         self._timeline = TimelineReader(self.store, layout)
-        self.is_new = self._is_known_empty = True
+        self.is_new = True
 
     def for_call(self, properties: Mapping[str, str] | None) -> TableState:
         """Return the state for a call with these options: every part of the call takes the lock that they name.

@@ -1,15 +1,16 @@
-"""What a handle remembers of the metadata table: the files of its partitions, as long as their names are the same."""
+"""What handles and processes remember of the metadata table, and what they must notice."""
 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import MetadataPartitionMissingError, MissingFileError
+from hoodie.errors import CorruptFileError, MetadataPartitionMissingError, MissingFileError
 from hoodie.storage import LocalStore
 from tests.support.fault_store import FaultStore
 
@@ -27,19 +28,19 @@ def made(folder: Path, index: str = "record") -> hoodie.Table:
     return table
 
 
-def test_files_are_listed_once_while_their_names_stay(tmp_path: Path) -> None:
+def test_a_file_is_read_once_in_a_process(tmp_path: Path) -> None:
     made(tmp_path / "t")
     store = FaultStore(LocalStore(tmp_path / "t"), count_reads=True)
     store.register()
-    table = hoodie.Table(store, spark=False)
-    table.upsert(rows("a"))
-    del store.calls[:]
-    table.upsert(rows("a"))
+    for _ in range(2):
+        table = hoodie.Table(store, spark=False)
+        for _ in range(2):
+            table.upsert(rows("a"))
     store.unregister()
-    listed = [call.path for call in store.calls if call.operation == "list"]
-    assert not [path for path in listed if path.startswith(".hoodie/metadata")]
-    read = [call.path for call in store.calls if call.operation.startswith("read")]
-    assert not [path for path in read if path.startswith(".hoodie/metadata/files")]
+    read = Counter(call.path for call in store.calls if call.operation.startswith("read"))
+    files = {path: count for path, count in read.items() if path.startswith(".hoodie/metadata/files/")}
+    assert len(files) > 4
+    assert {*files.values()} == {1}
 
 
 def test_files_of_another_writer_are_seen(tmp_path: Path) -> None:
@@ -82,3 +83,27 @@ def test_files_that_were_put_back_are_read_again(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "copy", log)
     assert table.count() == 3
     assert table.upsert(rows("a")).updated == 1
+
+
+def test_a_metadata_table_that_was_built_anew_is_read_anew(tmp_path: Path) -> None:
+    """Its first files have the names of the old ones."""
+    folder = tmp_path / "t"
+    table = hoodie.create(folder, rows("a").schema, record_key="id")
+    table.upsert(rows("a", "b", "c"))
+    table.index.rebuild()
+    assert table.count() == 3
+    other = hoodie.open(folder, spark=False)
+    other.upsert(pa.table({"id": ["a", "d"], "x": [9, 2]}))
+    other.index.rebuild()
+    assert table.to_arrow(["id", "x"]).sort_by("id")["x"].to_pylist() == [9, 1, 1, 2]
+    assert table.upsert(pa.table({"id": ["d"], "x": [5]})).updated == 1
+    assert hoodie.open(folder, spark=False).count() == 4
+
+
+def test_a_timeline_that_is_lost_after_the_creation_is_noticed(tmp_path: Path) -> None:
+    table = hoodie.create(tmp_path / "t", rows("a").schema, record_key="id")
+    hoodie.open(tmp_path / "t", spark=False).upsert(rows("a", "b"))
+    shutil.rmtree(tmp_path / "t/.hoodie/timeline")
+    for call in (table.count, lambda: table.upsert(rows("c"))):
+        with pytest.raises(CorruptFileError, match="folder of the timeline"):
+            call()

@@ -47,7 +47,9 @@ def test_decimals_in_a_column_of_doubles() -> None:
 
 def test_decimals_in_a_column_of_integers() -> None:
     table = new_table(pa.schema([("id", pa.string()), ("n", pa.int32())]))
-    table.upsert([{"id": "a", "n": Decimal("3")}, {"id": "b", "n": Decimal("3.00")}, {"id": "c", "n": Decimal("-1E+3")}])
+    table.upsert(
+        [{"id": "a", "n": Decimal("3")}, {"id": "b", "n": Decimal("3.00")}, {"id": "c", "n": Decimal("-1E+3")}]
+    )
     assert values_of(table, "id", "n") == [("a", 3), ("b", 3), ("c", -1000)]
     for value in ("3.5", "2147483648"):
         with refused(table, f"Decimal('{value}') (Decimal) does not fit int32"):

@@ -1,8 +1,9 @@
 """Fit values without a declared type (Python objects, default types of pandas) to the type of a table's column.
 
 A value fits if it is kept exactly. Floats fit an integer column if they are whole and at most 2^53: beyond it, the
-float may have been rounded before. Decimals fit it if they are whole. A float fits a 32-bit or decimal column that has a number with the same text. A
-32-bit float becomes the double with the same text. `fit_nested` fits structs, lists and maps.
+float may have been rounded before. Decimals fit it if they are whole. A float fits a 32-bit or decimal column that has
+a number with the same text. A 32-bit float becomes the double with the same text. `fit_nested` fits structs, lists and
+maps.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ from hoodie.metadata.instants import fills_a_partition
 from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind
 from hoodie.metadata.paths import REBUILD_ADVICE, file_id_of, partition_folder
 from hoodie.metadata.slice_content import RowBlock, SliceContent
-from hoodie.metadata.slices import SliceReader, content_of_delta
+from hoodie.metadata.slices import SliceReader
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
@@ -257,7 +257,6 @@ class FilesListing:
         self._reader = SliceReader(store, version, files=files)
         self._base_rows: dict[str, FileList | None] = {}
         self._base: HFileReader | None = None
-        self._written: FileGroupDelta | None = None
 
     def read(self, visible: Timeline, partitions: WantedPartitions | None = None) -> dict[str, dict[str, int]]:
         """Read the listing of all partitions of the data table, or of exactly `partitions`; unknown ones are empty.
@@ -279,25 +278,6 @@ class FilesListing:
             path: {name: size for name, size in rows.get(key_of(path), {}).items() if size is not None}
             for path in sorted(partitions)
         }
-
-    def watched(self, deltas: Iterable[FileGroupDelta]) -> Iterator[FileGroupDelta]:
-        """Yield the deltas of a commit, and keep the one of this partition for `note_commit`."""
-        self._written = None
-        for delta in deltas:
-            if delta.partition == _KIND.name and not delta.is_empty:
-                self._written = delta
-            yield delta
-
-    def note_commit(self, instant_time: str, logs: Mapping[str, Sequence[FileInfo]]) -> None:
-        """Note that the watched deltas were committed: their log file in this partition is not read again.
-
-        `logs`: the log files of the commit, by partition.
-        """
-        mine, delta = logs.get(_KIND.name, ()), self._written
-        self._written = None
-        content = content_of_delta(delta, instant_time) if delta is not None and len(mine) == 1 else None
-        if content is not None:
-            self._reader.note_log(mine[0], content)
 
     def _content(self, visible: Timeline) -> SliceContent:
         contents = self._reader.read(_KIND, visible)
