@@ -160,7 +160,7 @@ class LocalEngine:
         exchange: Exchange | None = None,
     ) -> list[Result]:
         """See `Engine.process`."""
-        if not isinstance(data, ArrowDataset) and not isinstance(data, PartedDataset):
+        if not isinstance(data, ArrowDataset | PartedDataset):
             raise TypeError(f"the in-process engine accepts only Arrow data, got {type(data).__name__}")
         parts = data.parts(self.threads)
         if exchange is None:

@@ -417,13 +417,11 @@ class _ParsedFiles:
                 if found is not None:
                     self._parsed.move_to_end(key)
         missing = [place for place, found in enumerate(known) if found is None]
-        if not missing:
-            return [found[0] for found in known if found is not None]
         read = together(store, *(partial(parses[place], store, infos[place], version) for place in missing))
         for place, parsed in zip(missing, read, strict=True):
             self.put(keys[place], parsed, infos[place])
-        parsed_of = dict(zip(missing, read, strict=True))
-        return [parsed_of[place] if found is None else found[0] for place, found in enumerate(known)]
+            known[place] = parsed, 0
+        return [found[0] for found in known if found is not None]
 
     def put(self, key: _FileKey, parsed: Any, info: FileInfo) -> None:
         """Keep a parsed file."""

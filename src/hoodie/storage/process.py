@@ -13,6 +13,11 @@ from pathlib import Path
 _PROC = Path("/proc")
 _FIELDS_BEFORE_START = 19  # in /proc/<pid>/stat after the command: field 1 is the state, field 20 the start
 
+_started: dict[int, str] = {}
+"""The start of this process, by its id."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_started.clear)
+
 
 @functools.cache
 def machine_identity() -> str:
@@ -78,19 +83,11 @@ def process_start(pid: int) -> str | None:
 
     Returns None if no such process runs on this machine, and `""` if the system does not provide the start time.
     """
-    own = _started.get(pid)
-    if own is not None and pid == os.getpid():
-        return own
-    found = _start_of(pid)
-    if found is not None and pid == os.getpid():
+    if pid != os.getpid():
+        return _start_of(pid)
+    if pid not in _started and (found := _start_of(pid)) is not None:
         _started[pid] = found
-    return found
-
-
-_started: dict[int, str] = {}
-"""The start of this process, by its id."""
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_started.clear)
+    return _started.get(pid)
 
 
 def _start_of(pid: int) -> str | None:

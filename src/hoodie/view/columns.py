@@ -84,14 +84,10 @@ def _names(view: TableView, schema: pa.Schema, as_of: str | None) -> tuple[tuple
 
 def visible_schemas(view: TableView, as_of: str | None = None) -> list[IdSchema]:
     """Return the schemas with ids that the table had by the time of the view, or by `as_of`, in ascending order."""
-    return view.fact(_visible_now) if as_of is None else _visible(view, as_of)
+    return view.fact(_visible) if as_of is None else _visible(view, as_of)
 
 
-def _visible_now(view: TableView) -> list[IdSchema]:
-    return _visible(view, None)
-
-
-def _visible(view: TableView, as_of: str | None) -> list[IdSchema]:
+def _visible(view: TableView, as_of: str | None = None) -> list[IdSchema]:
     schemas = column_history(view).schemas
     timeline = with_archived_between(view, view.timeline, [str(found.version) for found in schemas if found.version])
     return [

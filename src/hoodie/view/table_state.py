@@ -81,7 +81,8 @@ class TableState:
     _properties: TablePropertiesReader = field(init=False)
     _timeline: TimelineReader | None = field(init=False, default=None)
     _warned: set[str] = field(init=False, default_factory=set)
-    _is_known_empty: bool = field(init=False, default=False)
+    is_known_empty: bool = field(init=False, default=False)
+    """Whether the last timeline had no instant, and its folder exists."""
 
     def __post_init__(self) -> None:
         self._properties = TablePropertiesReader(self.store)
@@ -91,11 +92,6 @@ class TableState:
         if message not in self._warned:
             self._warned.add(message)
             warnings.warn(message, HoodieWarning, stacklevel=2)
-
-    @property
-    def is_known_empty(self) -> bool:
-        """Whether the last timeline had no instant, and its folder exists."""
-        return self._is_known_empty
 
     def ask(self) -> None:
         """Ask an object store for the properties and the timeline together, unless that was done (`storage.ask`)."""
@@ -176,16 +172,16 @@ class TableState:
             if reader is not None:
                 self._forget_version()
             reader = self._timeline = TimelineReader(self.store, layout)
-            self._is_known_empty = False
+            self.is_known_empty = False
         timeline = reader.load()
         self.has_archive = self.has_archive and bool(timeline.instants)  # without instants the table may be a new one
         is_written = any(instant.is_completed and instant.action.writes_data for instant in timeline.instants)
         self.is_new = not is_written and not self.has_archive
         if timeline.instants:
-            self._is_known_empty = False
-        elif not self._is_known_empty:
+            self.is_known_empty = False
+        elif not self.is_known_empty:
             _check_timeline_folder(self.store, config, layout)
-            self._is_known_empty = True
+            self.is_known_empty = True
         return timeline
 
     def _forget_version(self) -> None:

@@ -315,9 +315,9 @@ class TableView:
 
         Raises: InvalidConfigError if neither exists.
         """
-        return self.fact(_schema) if as_of is None else self._schema(as_of)
+        return self.fact(TableView._schema) if as_of is None else self._schema(as_of)
 
-    def _schema(self, as_of: str | None) -> TableSchema:
+    def _schema(self, as_of: str | None = None) -> TableSchema:
         text = self._newest_schema(self.completed_writes(), as_of) or self._newest_archived_schema(until=as_of)
         if text is None and (as_of is not None or self.completed_later):
             known = (*self.completed_writes(), *(found for found in self.completed_later if found.action.writes_data))
@@ -400,10 +400,6 @@ class TableView:
 def archive_folder(config: TableConfig) -> str:
     """Return the folder of the archived timeline."""
     return f"{layout_of(config).instant_folder()}/{config.archive_name}"
-
-
-def _schema(view: TableView) -> TableSchema:
-    return view._schema(None)
 
 
 def _has_archive(view: TableView) -> bool:

@@ -21,8 +21,8 @@ def rows(*ids: str) -> pa.Table:
     return pa.table({"id": [*ids], "x": [1] * len(ids)})
 
 
-def made(folder: Path, index: str = "record") -> hoodie.Table:
-    table = hoodie.create(folder, rows("a").schema, record_key="id", index=index)
+def made(folder: Path) -> hoodie.Table:
+    table = hoodie.create(folder, rows("a").schema, record_key="id")
     for name in ("a", "b", "c"):
         table.upsert(rows(name))
     return table

@@ -37,11 +37,8 @@ def test_a_bulk_insert_takes_four_calls_a_file(count: int) -> None:
 
 
 COMMITS = 60
-SPREAD = 6
-"""Which file group takes an insert, and so the number of files it touches, differs a little from commit to commit.
-
-After a service of the metadata table its files are listed and opened again, and later commits follow more services.
-"""
+SPREAD = 4
+"""Which file group takes an insert, and so the number of files it touches, differs a little from commit to commit."""
 
 
 def test_commit_fifty_five_costs_what_commit_fifteen_does() -> None:

@@ -15,12 +15,11 @@ from typing import Final
 import pyarrow as pa
 
 from hoodie.files.markers import TEMP_FOLDER
-from hoodie.files.staging.staged import STAGE_PREFIX, new_staged_file
+from hoodie.files.staging.staged import STAGE_PREFIX, compressed_writer, new_staged_file
 from hoodie.format.filenames import name_of
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline.owner import Owner
 
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 _UNOWNED: Final = f"{STAGE_PREFIX}rows-"
 
 
@@ -48,7 +47,7 @@ def write_row_file(store: Store, folder: str, schema: pa.Schema, batches: Iterab
     if first is None:
         return None
     path = f"{folder}/{uuid.uuid4().hex}.arrow"
-    with new_staged_file(store, path) as sink, pa.ipc.new_file(sink, schema, options=_OPTIONS) as writer:
+    with new_staged_file(store, path) as sink, compressed_writer(sink, schema, first.nbytes) as writer:
         writer.write_batch(first)
         for batch in rows:
             writer.write_batch(batch)

@@ -57,8 +57,6 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _plain_field(child: pa.Field) -> pa.Field:
     kind = child.type
-    if kind.id in _AS_THEY_ARE:
-        return child
     wanted = plain_type(kind)
     return child if wanted is kind else child.with_type(wanted)
 
@@ -89,8 +87,6 @@ def plain_array(array: pa.Array) -> pa.Array:
     Raises: pa.ArrowInvalid: the values of large or view types exceed 2 GiB.
     """
     kind = array.type
-    if kind.id in _AS_THEY_ARE:
-        return array
     wanted = plain_type(kind)
     return array if wanted is kind else _plain(array, wanted)
 

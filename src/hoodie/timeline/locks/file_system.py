@@ -78,12 +78,9 @@ class FileSystemLock:
     def is_held(self, owner: Owner) -> bool:
         """Return whether the file names `owner`."""
         try:
-            content = self._store.read_range(self._path, 0, OWNER_BYTES_MAX + 1)
+            found = Owner.read(self._store, self._path)
         except FileNotFoundError:
             return False
-        if content == owner.to_bytes():
-            return True
-        found = Owner.parse(content)
         return found is not None and found.token == owner.token
 
     def ask(self) -> None:
