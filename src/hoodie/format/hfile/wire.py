@@ -6,7 +6,7 @@ numbers below 128.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.varint import varint_at, varint_to_bytes
@@ -77,24 +77,36 @@ class Cursor:
             raise self.error("a length is negative")
         return value
 
-    def message(self) -> Iterator[tuple[int, int | memoryview]]:
-        """Yield the field numbers and values of the protobuf message that fills the rest of the buffer.
+    def message(self) -> list[tuple[int, int | memoryview]]:
+        """Return the field numbers and values of the protobuf message that fills the rest of the buffer.
 
         Raises: CorruptFileError also after 10,000 fields: real messages have a few.
         """
-        count = 0
-        while not self.exhausted:
-            count += 1
-            if count > _FIELDS_MAX:
+        fields: list[tuple[int, int | memoryview]] = []
+        buf, stop = self._buf, len(self._buf)
+        while self.position < stop:
+            if len(fields) >= _FIELDS_MAX:
                 raise self.error(f"expected a message of up to {_FIELDS_MAX} fields, found more")
-            tag = self.varint()
-            wire = tag & 7
-            if wire == _WIRE_VARINT:
-                yield tag >> 3, self.varint()
-            elif wire == _WIRE_BYTES:
-                yield tag >> 3, self.take(self.varint())
+            # Most tags and lengths have one byte; a call for each would take most of the time.
+            tag = buf[self.position]
+            if tag < 0x80:
+                self.position += 1
             else:
-                raise self.error(f"expected protobuf wire type 0 or 2, found {wire}")
+                tag = self.varint()
+            if tag & 7 not in (_WIRE_VARINT, _WIRE_BYTES):
+                raise self.error(f"expected protobuf wire type 0 or 2, found {tag & 7}")
+            value = buf[self.position] if self.position < stop else 0x80
+            if value < 0x80:
+                self.position += 1
+            else:
+                value = self.varint()
+            if tag & 7 == _WIRE_BYTES:
+                end = self.position + value
+                fields.append((tag >> 3, buf[self.position : end] if end <= stop else self.take(value)))
+                self.position = end
+            else:
+                fields.append((tag >> 3, value))
+        return fields
 
 
 def hadoop_vint_to_bytes(value: int) -> bytes:
