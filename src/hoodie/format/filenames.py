@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -22,6 +23,8 @@ _LOG = re.compile(
     r"\.(?P<file_id>[^._/]+)_(?P<instant>[^./]*)\.log\.(?P<version>[0-9]+)"
     r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+)(?P<suffix>\.cdc)?)?"
 )
+_NAMES_KEPT = 1 << 13
+"""Parsed names of a kind that are kept: each commit lists the names of the last one, and a few new ones."""
 _BUCKET_DIGITS = 8
 _BUCKET = re.compile(r"[0-9]{8}(?![0-9])")
 _MARKER = re.compile(r"(?P<data_file>.+)\.marker\.(?P<io_type>CREATE|MERGE|APPEND)", re.DOTALL)
@@ -52,13 +55,14 @@ class BaseFileName:
     def __str__(self) -> str:
         return self.name
 
-    @classmethod
-    def parse(cls, name: str) -> BaseFileName | None:
+    @staticmethod
+    @lru_cache(maxsize=_NAMES_KEPT)
+    def parse(name: str) -> BaseFileName | None:
         """Parse a name without its folder; None if it is not the name of a base file."""
         match = _BASE.fullmatch(name)
         if match is None:
             return None
-        return cls(match["file_id"], match["token"], match["instant"], match["ext"])
+        return BaseFileName(match["file_id"], match["token"], match["instant"], match["ext"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +98,14 @@ class LogFileName:
     def __str__(self) -> str:
         return self.name
 
-    @classmethod
-    def parse(cls, name: str) -> LogFileName | None:
+    @staticmethod
+    @lru_cache(maxsize=_NAMES_KEPT)
+    def parse(name: str) -> LogFileName | None:
         """Parse a name without its folder; None if it is not the name of a log file."""
         match = _LOG.fullmatch(name)
         if match is None:
             return None
-        return cls(
+        return LogFileName(
             match["file_id"],
             match["instant"],
             int(match["version"]),

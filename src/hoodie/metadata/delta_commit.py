@@ -24,6 +24,7 @@ from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata, log_name, time_after
 from hoodie.metadata.paths import partition_folder
+from hoodie.metadata.slice_content import RowBlock, written_logs
 from hoodie.storage import Sending, Store
 from hoodie.timeline import Action, Timeline
 
@@ -82,6 +83,8 @@ class FileGroupDelta:
 
 _Log = tuple[WriteStat, Callable[[], None] | None]
 """A log file's write statistic, and the call that writes it; None if it is in its place."""
+_NOTED_BYTES_MAX: Final = 64 * 1024
+"""Bytes of the columns of a delta whose log file is noted (`written_logs`)."""
 _ENCODED_MAX: Final = 64
 """Log files that are encoded before the first one is written, in an object store."""
 
@@ -296,7 +299,21 @@ def _taken_up(stat: WriteStat, name: LogFileName) -> WriteStat:
 
 
 def _content(delta: FileGroupDelta, requested_time: str) -> bytes:
-    return log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
+    content = log_to_bytes(requested_time, delta.keys, delta.values, delta.deleted_keys, delta.partition)
+    columns = (delta.keys, delta.values, delta.deleted_keys)
+    # A slice of a large column would keep all of it.
+    if sum(column.get_total_buffer_size() for column in columns) <= _NOTED_BYTES_MAX:
+        written_logs.note(content, _row_blocks(delta, requested_time))
+    return content
+
+
+def _row_blocks(delta: FileGroupDelta, requested_time: str) -> Iterator[RowBlock]:
+    """Yield the blocks of the log file, as a reader of the file gets them."""
+    if len(delta.keys):
+        keys = delta.keys.cast(pa.binary())
+        yield RowBlock(keys, delta.values, metadata_schema(), requested_time, frozenset())
+    if len(delta.deleted_keys):
+        yield RowBlock(delta.deleted_keys.cast(pa.binary()), None, "", requested_time, frozenset())
 
 
 def _stat(delta: FileGroupDelta, path: str, name: LogFileName, size_bytes: int) -> WriteStat:

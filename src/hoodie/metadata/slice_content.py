@@ -5,7 +5,9 @@ docs/format/metadata.md §2, §3.8. The content is a base HFile, and the rows an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -98,6 +100,36 @@ class LogContent:
     blocks: tuple[RowBlock, ...]
     block_count: int
     undone: tuple[tuple[int, str], ...] = ()
+
+
+class WrittenLogs:
+    """The content of the small log files that this process wrote last, by their bytes. Thread-safe.
+
+    What a log file holds follows from its bytes, so a reader that finds these bytes need not parse them.
+    """
+
+    def __init__(self, count_max: int = 64, bytes_max: int = 16 * 1024) -> None:
+        """Create an empty memory for `count_max` files of up to `bytes_max` bytes."""
+        self._known: OrderedDict[bytes, LogContent] = OrderedDict()
+        self._lock = threading.Lock()
+        self._count_max, self._bytes_max = count_max, bytes_max
+
+    def note(self, data: bytes, blocks: Iterable[RowBlock]) -> None:
+        """Note the blocks of a log file that is about to be written."""
+        if len(data) <= self._bytes_max:
+            found = tuple(blocks)
+            with self._lock:
+                self._known[data] = LogContent(found, len(found))
+                while len(self._known) > self._count_max:
+                    self._known.popitem(last=False)
+
+    def find(self, data: bytes) -> LogContent | None:
+        """Return the content of a file with these bytes; None if it is not known."""
+        with self._lock:
+            return self._known.get(data) if len(data) <= self._bytes_max else None
+
+
+written_logs: Final = WrittenLogs()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.instants import fills_a_partition, with_archived_fills, with_archived_logs
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.paths import METADATA_COMMITS, METADATA_VERSION, expected_metadata_file, partition_folder
-from hoodie.metadata.slice_content import LogContent, RowBlock, SliceContent, assembled
+from hoodie.metadata.slice_content import LogContent, RowBlock, SliceContent, assembled, written_logs
 from hoodie.storage import FileInfo, Store, together
 from hoodie.storage.waves import forget_answers, taking_unordered
 from hoodie.timeline import Action, Instant, Timeline, read_instant
@@ -294,7 +294,11 @@ def read_log(store: Store, path: str, *, version: TableVersion = METADATA_VERSIO
     """
     where = store.uri(path)
     with expected_metadata_file(store, path):
-        blocks = parse_log_blocks(store.read(path), path=where)
+        data = store.read(path)
+        known = written_logs.find(data)
+        if known is not None:
+            return known
+        blocks = parse_log_blocks(data, path=where)
         problem = problem_of_blocks(blocks)
         if problem and not version.validates_log_blocks:
             _check_leftover(store, path, problem)
