@@ -143,7 +143,8 @@ def _partitions(table: hoodie.Table, query: Query) -> dict[str, Any]:
 
 
 def _slices(table: hoodie.Table, query: Query) -> dict[str, Any]:
-    return _paged(table.inspect.slices(query.given.get("partition")).slice(query.offset, query.limit + 1), query)
+    found = table.inspect.slices(query.given.get("partition"), limit=query.limit + 1, offset=query.offset)
+    return _paged(found, query)
 
 
 def _paged(found: pa.Table, query: Query) -> dict[str, Any]:

@@ -137,6 +137,9 @@ def test_partitions_come_page_by_page() -> None:
     assert [row["partition_path"] for row in everything] == sorted(f"p={number}" for number in range(PARTITIONS))
     pages = [inspect.partitions(limit=70, offset=offset).to_pylist() for offset in range(0, PARTITIONS + 1, 70)]
     assert [row for page in pages for row in page] == everything
+    whole = inspect.slices()
+    pages = [inspect.slices(limit=70, offset=offset) for offset in range(0, whole.num_rows + 1, 70)]
+    assert pa.concat_tables(pages).equals(whole)
     assert inspect.partitions(limit=0).num_rows == inspect.partitions(offset=PARTITIONS).num_rows == 0
     largest = sorted(everything, key=lambda row: (-row["size_bytes"], row["partition_path"]))
     assert largest[0]["partition_path"] == "p=7"

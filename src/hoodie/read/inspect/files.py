@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import Any
 
@@ -122,11 +122,14 @@ def _writer_of(view: TableView, requested_time: str) -> Mapping[str, Any]:
     }
 
 
-def table_slices(view: TableView, partition: str | None) -> pa.Table:
-    """Return the newest file slice of every file group, of the whole table or of one partition."""
-    row_counts = RowCounts(view)
-    rows = [_slice_row(found, row_counts) for found in checked_slices(view, partition)]
-    return pa.Table.from_pylist(rows, schema=SLICES_SCHEMA)
+def table_slices(view: TableView, partition: str | None, *, limit: int | None = None, offset: int = 0) -> pa.Table:
+    """Return the newest file slice of every file group, of the whole table or of one partition; `limit` from `offset`.
+
+    With a limit, the slices after it are not listed. Memory: these rows, and the slices of some partitions.
+    """
+    row_counts, found = RowCounts(view), slice_parts(view, None if partition is None else [partition])
+    wanted = islice(chain.from_iterable(found), offset, None if limit is None else offset + limit)
+    return pa.Table.from_pylist([_slice_row(one, row_counts) for one in wanted], schema=SLICES_SCHEMA)
 
 
 def checked_slices(view: TableView, partition: str | None = None) -> list[FileSlice]:

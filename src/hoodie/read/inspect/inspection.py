@@ -66,12 +66,13 @@ class Inspection:
         """
         return files_of_group(self.view, file_id)
 
-    def slices(self, partition: str | None = None) -> pa.Table:
+    def slices(self, partition: str | None = None, *, limit: int | None = None, offset: int = 0) -> pa.Table:
         """List the latest file slice of every file group, or of those of one partition path.
 
-        The rows are sorted by partition path and file id.
+        The rows are sorted by partition path and file id; `limit` of them are returned from row `offset` on. Memory:
+        these rows, and the slices of some partitions.
         """
-        return table_slices(self.view, partition)
+        return table_slices(self.view, partition, limit=limit, offset=offset)
 
     def partitions(self, *, sort: str = "name", limit: int | None = None, offset: int = 0) -> pa.Table:
         """List the partitions that have files: file groups, rows of base files, bytes and log files.
