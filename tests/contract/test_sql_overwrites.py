@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.connect,
-    pytest.mark.surface,
     pytest.mark.filterwarnings("ignore:insert .* keys were not looked up:hoodie.HoodieWarning"),
 ]
-BOTH = pytest.mark.parametrize("run", ["hoodie.sql", "registered"], indirect=True)
+REGISTERED = pytest.param("registered", marks=pytest.mark.surface)
+BOTH = pytest.mark.parametrize("run", ["hoodie.sql", REGISTERED], indirect=True)
 MODES = ("hoodie.datasource.overwrite.mode", "spark.sql.sources.partitionOverwriteMode")
 EMPTY = "SELECT * FROM (VALUES (0, 'none')) WHERE false"
 FIRST = "(1, 'a', 'x', 1), (2, 'b', 'x', 2), (3, 'c', 'y', 1)"

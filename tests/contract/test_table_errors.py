@@ -19,8 +19,7 @@ NULL_KEYS = trips(
 )
 
 
-@pytest.mark.surface
-@pytest.mark.parametrize("index", ["simple", "global_simple"])
+@pytest.mark.parametrize("index", [pytest.param("simple", marks=pytest.mark.surface), "global_simple"])
 def test_null_keys_are_refused_with_how_many_and_three_examples(lane: Lane, index: str) -> None:
     table, data = lane.table(GOOD, partition_by="city", index=index), lane.data(NULL_KEYS)
     writes: list[Callable[[Any], object]] = [table.upsert, table.bulk_insert, table.delete]

@@ -11,6 +11,8 @@ import pytest
 
 import hoodie
 from hoodie.errors import CorruptFileError, MetadataPartitionMissingError, MissingFileError
+from hoodie.metadata.slice_content import written_logs
+from hoodie.metadata.slices import log_content
 from hoodie.storage import LocalStore
 from tests.support.fault_store import FaultStore
 
@@ -41,6 +43,39 @@ def test_a_file_is_read_once_in_a_process(tmp_path: Path) -> None:
     files = {path: count for path, count in read.items() if path.startswith(".hoodie/metadata/files/")}
     assert len(files) > 4
     assert {*files.values()} == {1}
+
+
+def test_log_files_that_the_process_wrote_are_known_as_a_reader_would_parse_them(tmp_path: Path) -> None:
+    properties = {
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+    }
+    table = hoodie.create(
+        tmp_path / "t", rows("a").schema, record_key="id", type="merge_on_read", properties=properties
+    )
+    for name in ("a", "b"):
+        table.upsert(rows(name, "c"))
+    table.delete(["c"])
+    compared: Counter[str] = Counter()
+    for path in (tmp_path / "t/.hoodie/metadata").rglob(".*.log.*"):
+        data = path.read_bytes()
+        known, parsed = written_logs.find(data), log_content(data, path=str(path))
+        if known is None:
+            continue
+        compared[path.parent.name] += 1
+        assert (known.block_count, known.undone) == (parsed.block_count, parsed.undone)
+        for ours, theirs in zip(known.blocks, parsed.blocks, strict=True):
+            assert ours.keys.equals(theirs.keys)
+            assert ours.values == theirs.values
+            assert (ours.schema_json, ours.instant_time, ours.replaces) == (
+                theirs.schema_json,
+                theirs.instant_time,
+                theirs.replaces,
+            )
+            found = [block.find(theirs.keys, seek=True) for block in (ours, theirs)]
+            assert [*found[0][0]] == [*found[1][0]]
+            assert found[0][1] == found[1][1]
+    assert {"files", "record_index", "column_stats"} <= compared.keys()
 
 
 def test_files_of_another_writer_are_seen(tmp_path: Path) -> None:
