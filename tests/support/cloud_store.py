@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
 import pyarrow as pa
 
+from hoodie.metadata.paths import METADATA_FOLDER
 from hoodie.storage import FileInfo, Store, StoreSpec
 from hoodie.storage.memory import BufferedOutput
 from hoodie.storage.waves import AsksAhead, later
@@ -33,9 +35,15 @@ class CloudStore(AsksAhead, FaultStore):
     """A `FaultStore` of whose requests those that are sent together happen in an order drawn from `seed`."""
 
     def __init__(
-        self, inner: Store, fail_at: int | None = None, *, seed: str, point: CrashPoint = CrashPoint.BEFORE
+        self,
+        inner: Store,
+        fail_at: int | None = None,
+        *,
+        seed: str,
+        point: CrashPoint = CrashPoint.BEFORE,
+        count_reads: bool = False,
     ) -> None:
-        super().__init__(inner, fail_at, crash_point=point)
+        super().__init__(inner, fail_at, crash_point=point, count_reads=count_reads)
         self._random = random.Random(f"{SEED} {seed}")
 
     @property
@@ -49,12 +57,21 @@ class CloudStore(AsksAhead, FaultStore):
             return super().read_range(path, start, length)
         calls: dict[str, Callable[[], Any]] = {
             "folders": lambda: FaultStore.folders(self, path),
-            "list": lambda: FaultStore.list(self, path),
-            "list_all": lambda: FaultStore.list(self, path, recursive=True),
+            "list": lambda: self._tagged(FaultStore.list(self, path)),
+            "list_all": lambda: self._tagged(FaultStore.list(self, path, recursive=True)),
             "head": lambda: FaultStore.head(self, path),
             "read": lambda: FaultStore.read(self, path),
         }
         return calls[kind]()
+
+    def _tagged(self, infos: Infos) -> Infos:
+        """Return the files with their ETags; those of data files are not needed."""
+        found = []
+        for info in infos:
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                is_tagged = info.path.startswith(METADATA_FOLDER)
+                found.append(info._replace(tag=self.inner.read_version(info.path)[1].e_tag) if is_tagged else info)
+        return found
 
     def folders(self, folder: str) -> list[str]:
         return cast(list[str], self._answer("folders", folder))

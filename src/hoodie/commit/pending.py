@@ -268,10 +268,12 @@ class PendingInstant:
         self._ensure_pending(now)
         lock.prepare(content)
         self.is_in_metadata_table = True
+        lock.plan_next(partial(self._ask_last, now, content))
         completion.update_metadata_table(now)
         reached(Step.RECORDED)
-        ask(now.store, ("read", self._inflight_path(now)))
-        lock.ask_if_held(content)
+        if time.monotonic() - self._asked_at > _FRESH_SECONDS:
+            forget_answers()
+        lock.ask_next()
         self._ensure_pending(now)
         return create_completed(
             now.store,
@@ -282,6 +284,12 @@ class PendingInstant:
             completion_time=now.clock.next_time(now.timeline),
             create=lock.create_last,
         )
+
+    def _ask_last(self, now: TableView, content: bytes) -> None:
+        """Send the requests of the checks before the completed file."""
+        ask(now.store, ("read", self._inflight_path(now)))
+        now.held_lock.ask_if_held(content)
+        self._asked_at = time.monotonic()
 
     def undo(self) -> None:
         """Undo the instant unless the metadata table may have it, and end the heartbeat. Never raises an error.

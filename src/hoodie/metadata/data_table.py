@@ -36,6 +36,8 @@ class DataTable:
     """Prepares the content of one later `create_last` (`TableLock.prepare`)."""
     ask_if_held: Callable[[bytes], None] = lambda content: None
     """Requests the check of the lock that `create_last` needs, if the content is prepared (`TableLock.ask_if_held`)."""
+    ask_next: Callable[[], None] = lambda: None
+    """Requests what the last step of the data table needs, beside the last step of the metadata table."""
     ensure_held: Callable[[], None]
     """Raises CommitConflictError if the caller lost the lock: call it before the files to delete are listed."""
     columns: Callable[[], pa.Schema]

@@ -130,6 +130,8 @@ def write_delta_commit(
         if not is_all:
             content = commit_metadata(WriteOperation.UPSERT_PREPPED, stats).to_bytes(version)
             table.prepare(content)
+    if is_all:
+        table.ask_next()  # after the look at the lock that the next line takes
     folder.complete(
         requested_time,
         Action.DELTA_COMMIT,
@@ -259,7 +261,7 @@ def _log_to_write(
 ) -> tuple[WriteStat, Callable[[], None]]:
     """Encode a log file; return its write statistic, and the call that writes it."""
     content = _content(delta, requested_time)
-    write = store.replace if overwrite else store.create
+    write = store.replace if overwrite else partial(written_logs.create, store)
     stat = _stat(delta, f"{delta.partition}/{name}", name, len(content))
     return stat, partial(write, f"{partition_folder(delta.partition)}/{name}", content)
 

@@ -20,6 +20,7 @@ from hoodie.files.logs.log_scan import merge_order
 from hoodie.files.slices import FileSlice
 from hoodie.format.hfile import HFileReader
 from hoodie.format.metadata_table.metadata_record import zero_bytes_to_add
+from hoodie.storage import ExistingFileError, FileInfo, Store, StoreSpec
 
 _NOWHERE: Final = pa.scalar(-1, pa.int32())
 
@@ -103,14 +104,16 @@ class LogContent:
 
 
 class WrittenLogs:
-    """The content of the small log files that this process wrote last, by their bytes. Thread-safe.
+    """The content of the small log files that this process wrote last, by their bytes and their tags. Thread-safe.
 
-    What a log file holds follows from its bytes, so a reader that finds these bytes need not parse them.
+    What a log file holds follows from its bytes, so a reader that finds these bytes need not parse them. In an object
+    store it need not even read them: the listing has the ETag that the put returned.
     """
 
     def __init__(self, count_max: int = 64, bytes_max: int = 16 * 1024) -> None:
         """Create an empty memory for `count_max` files of up to `bytes_max` bytes."""
         self._known: OrderedDict[bytes, LogContent] = OrderedDict()
+        self._files: OrderedDict[tuple[StoreSpec, str, str], LogContent] = OrderedDict()
         self._lock = threading.Lock()
         self._count_max, self._bytes_max = count_max, bytes_max
 
@@ -127,6 +130,28 @@ class WrittenLogs:
         """Return the content of a file with these bytes; None if it is not known."""
         with self._lock:
             return self._known.get(data) if len(data) <= self._bytes_max else None
+
+    def create(self, store: Store, path: str, data: bytes) -> None:
+        """Create a log file, and note its tag if its content is known. Raises: ExistingFileError."""
+        known = self.find(data) if store.spec.is_remote else None
+        if known is None:
+            store.create(path, data)
+            return
+        created = store.replace_version(path, data, None)
+        if created is None:
+            raise ExistingFileError(store.uri(path))
+        if created.e_tag is not None:
+            with self._lock:
+                self._files[store.spec, path, created.e_tag] = known
+                while len(self._files) > self._count_max:
+                    self._files.popitem(last=False)
+
+    def find_file(self, store: Store, info: FileInfo) -> LogContent | None:
+        """Return the content of a listed file; None if it is not known."""
+        if info.tag is None:
+            return None
+        with self._lock:
+            return self._files.get((store.spec, info.path, info.tag))
 
 
 written_logs: Final = WrittenLogs()

@@ -173,7 +173,7 @@ class SliceReader:
         self._store = store
         self._version = version
         self._files = files or self._listing
-        # Object stores have times in seconds: a file of a table that was built anew may look like the old one.
+        # Times in seconds: without a tag, a file of a table that was built anew may look like the old one.
         self._scope = object() if store.spec.is_remote else None
         self._compared: set[str] = set()
 
@@ -379,7 +379,7 @@ def read_slice(
 
 
 def _parse_log(store: Store, info: FileInfo, version: TableVersion) -> LogContent:
-    return read_log(store, info.path, version=version)
+    return written_logs.find_file(store, info) or read_log(store, info.path, version=version)
 
 
 def _open_base(store: Store, info: FileInfo, version: TableVersion) -> HFileReader:
@@ -388,14 +388,14 @@ def _open_base(store: Store, info: FileInfo, version: TableVersion) -> HFileRead
 
 _Parse = Callable[[Store, FileInfo, TableVersion], Any]
 _FileKey = tuple[str, tuple[tuple[str, str], ...], str, int, int, bool, object]
-"""URI and options of a store; path, size and change time of a file; whether a log file may have torn blocks; scope."""
+"""URI and options of a store; path, size and change time of a file; may a log file have torn blocks; tag or scope."""
 
 
 def _key(store: Store, info: FileInfo, version: TableVersion, scope: object) -> _FileKey:
     # A tuple of plain values: hashing and comparing it runs no Python.
     spec = store.spec
     may_be_torn = version.validates_log_blocks
-    return spec.uri, spec.options, info.path, info.size_bytes, info.modified_ms, may_be_torn, scope
+    return spec.uri, spec.options, info.path, info.size_bytes, info.modified_ms, may_be_torn, info.tag or scope
 
 
 class _ParsedFiles:

@@ -23,6 +23,8 @@ class FileInfo(NamedTuple):
     path: str
     size_bytes: int
     modified_ms: int
+    tag: str | None = None
+    """The ETag in an object store: a file of another content has another one. None elsewhere."""
 
     @property
     def name(self) -> str:

@@ -23,6 +23,8 @@ UNORDERED: Final = "unordered "
 """Begins the kind of a request whose answer may be older than what the caller has: only `taking_unordered` takes it."""
 REQUESTS_MAX: Final = 16
 """How many requests this process sends at once, besides those of tasks."""
+_SENT_MAX: Final = 12
+"""How many files `Sending` sends at once: a record index has ten file groups by default."""
 
 
 class Answers:
@@ -261,13 +263,13 @@ class Sending:
         self._running: list[Future[Any]] = []
 
     def send(self, call: Callable[[], Any]) -> None:
-        """Run a call. It waits while `REQUESTS_MAX / 2` others run: what they send is in memory."""
+        """Run a call. It waits while `_SENT_MAX` others run: what they send is in memory."""
         if not self._is_remote:
             self.results.append(call())
             return
         self._sent.append(send(call))
         self._running = [found for found in (*self._running, self._sent[-1]) if not found.done()]
-        if len(self._running) >= REQUESTS_MAX // 2:
+        if len(self._running) >= _SENT_MAX:
             wait(self._running, return_when=FIRST_COMPLETED)
 
     def __enter__(self) -> Sending:

@@ -37,6 +37,7 @@ def data_table(view: TableView, engine_for: EngineFor = local_engine) -> DataTab
         create_last=lambda path, content: view.held_lock.create_last(path, content),
         prepare=lambda content: view.held_lock.prepare(content),
         ask_if_held=lambda content: view.held_lock.ask_if_held(content),
+        ask_next=lambda: view.held_lock.ask_next(),
         ensure_held=lambda: view.held_lock.ensure_held(),
         columns=lambda: view.schema().arrow,
         has_archived_instants=view.has_archived_instants,

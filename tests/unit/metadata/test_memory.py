@@ -11,9 +11,11 @@ import pytest
 
 import hoodie
 from hoodie.errors import CorruptFileError, MetadataPartitionMissingError, MissingFileError
+from hoodie.metadata.paths import METADATA_FOLDER
 from hoodie.metadata.slice_content import written_logs
 from hoodie.metadata.slices import log_content
-from hoodie.storage import LocalStore
+from hoodie.storage import LocalStore, MemoryStore
+from tests.support.cloud_store import CloudStore
 from tests.support.fault_store import FaultStore
 
 INDEX = ".hoodie/metadata/record_index"
@@ -76,6 +78,25 @@ def test_log_files_that_the_process_wrote_are_known_as_a_reader_would_parse_them
             assert [*found[0][0]] == [*found[1][0]]
             assert found[0][1] == found[1][1]
     assert {"files", "record_index", "column_stats"} <= compared.keys()
+
+
+def test_in_an_object_store_log_files_of_this_process_are_not_read() -> None:
+    folder = MemoryStore("logs-of-this-process")
+    hoodie.create("memory://logs-of-this-process", rows("a").schema, record_key="id")
+    store = CloudStore(folder, seed="logs", count_reads=True)
+    store.register()
+    try:
+        for name in ("a", "b", "a", "c"):
+            hoodie.Table(store, spark=False).upsert(rows(name))
+        read = [call.path for call in store.calls if call.operation == "read" and "/files/.files" in call.path]
+        # The log file that creates the file group, by the first of these handles.
+        assert [path.partition(".log.")[0][-17:] for path in read] == ["0" * 17]
+        log = [info for info in folder.list(f"{METADATA_FOLDER}/files") if ".log." in info.path][-1]
+        folder.replace(log.path, log.size_bytes * b"?")
+        with pytest.raises(CorruptFileError):
+            hoodie.Table(store, spark=False).to_arrow()
+    finally:
+        store.unregister()
 
 
 def test_files_of_another_writer_are_seen(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ class Files:
             )
         # Before the listing: a file that appears while it runs may be older than files that it returns.
         now_ms = time.time() * 1000
-        listed = store.list("", recursive=self.recursive)
+        listed = self._listed(store)
         if self.after != "leave":
             return self._taken(store, listed, place, now_ms, request)
         newer = [info for info in listed if place is None or info.modified_ms > place]
@@ -169,9 +169,13 @@ class Files:
             return batch.read()
 
         def leave() -> None:
-            removal.finish(taken, store.list("", recursive=self.recursive))
+            removal.finish(taken, self._listed(store))
 
         return replace(batch, read=read, after_commit=leave)
+
+    def _listed(self, store: Store) -> list[FileInfo]:
+        """List the folder. The files have no tags: those of a stored list have none."""
+        return [info._replace(tag=None) for info in store.list("", recursive=self.recursive)]
 
     def _wanted(self, listed: Sequence[FileInfo]) -> list[FileInfo]:
         """Return the files that are no hidden files, and have the right name, in the order of their reads."""

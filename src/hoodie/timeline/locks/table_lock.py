@@ -65,6 +65,7 @@ class TableLock:
         self._owner: Owner | None = None
         self._last: LastStep | None = None
         self._renewal: Renewal | None = None
+        self._next: Callable[[], None] | None = None
         self._seen_at = 0.0
         """When a look at the lock found it held; seconds of `time.monotonic`."""
 
@@ -183,6 +184,16 @@ class TableLock:
         """Send the request of the look at the lock that `create_last` needs, if this content of it is prepared."""
         if self._last is not None and self._last.is_prepared(content):
             self._provider.ask()
+
+    def plan_next(self, ask: Callable[[], None]) -> None:
+        """Note what `ask_next` does: it sends the requests of the next `create_last` but one."""
+        self._next = ask
+
+    def ask_next(self) -> None:
+        """Send these requests now, once; call it when those of the next `create_last` are sent."""
+        ask, self._next = self._next, None
+        if ask is not None:
+            ask()
 
     def __enter__(self) -> TableLock:
         self.acquire()
