@@ -9,6 +9,7 @@ from enum import Enum
 
 from hoodie.config import writes
 from hoodie.engine import Engine, LocalEngine, engine_beside
+from hoodie.format.table.call_options import check_call_options
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -94,7 +95,21 @@ class Call:
             return self.engine
         return engine_beside(self.state.store.spec, work_bytes)
 
+    def checked_view(self) -> TableView:
+        """Return the table as `view`, after the options of the call were checked against it.
+
+        Raises: InvalidConfigError for an option that is unknown, or that only the table's properties may have.
+        """
+        view = self.view()
+        check_call_options(self.properties, view.config)
+        return view
+
     def view(self) -> TableView:
         """Return the table as the caller has seen it, if its properties did not change since; else load it."""
         seen = self.seen
         return seen if seen is not None and seen.config is self.state.last_config() else TableView.load(self.state)
+
+
+def checked_view(state: TableState, properties: Mapping[str, str]) -> TableView:
+    """Load the table for a call with these options, and check them. Raises: as `Call.checked_view`."""
+    return Call(state=state, properties=properties).checked_view()

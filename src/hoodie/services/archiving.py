@@ -19,7 +19,7 @@ from typing import Final
 from hoodie.commit.call import Call, Occasion
 from hoodie.config import clustering, compaction, concurrency, retention
 from hoodie.format.filenames import parse_data_file
-from hoodie.format.table.call_options import check_call_options, effective_options
+from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.table_config import TableType
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.progress import PhaseTimes
@@ -286,8 +286,7 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
         InvalidConfigError: a wrong option.
     """
     times = PhaseTimes()
-    view = TableView.load(call.state)
-    check_call_options(call.properties, view.config)
+    view = call.checked_view()
     if dry_run:
         with times.phase("plan"):
             plan = plan_archiving(view, _rules(call, view))

@@ -20,7 +20,7 @@ from hoodie.engine import Engine, TaskContext
 from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import PARTITION_METADATA_NAME
-from hoodie.format.table.call_options import check_call_options, effective_options
+from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.properties import PartitionMetadata
 from hoodie.progress import PhaseTimes
 from hoodie.results import OnResult, ServiceResult
@@ -156,8 +156,7 @@ def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None
         CommitConflictError: another writer changed an expired partition while it was deleted; nothing was deleted.
     """
     times = PhaseTimes()
-    view = TableView.load(call.state)
-    check_call_options(call.properties, view.config)
+    view = call.checked_view()
     rule, now = _TtlOptions.of(effective_options(view.config, call.properties)), now or datetime.now(UTC)
     engine = call.engine_for(0)
     with times.phase("plan"):

@@ -38,7 +38,7 @@ def mend(call: Call, view: TableView, *, looks_up: bool = False) -> tuple[TableV
     for step in (*before, _emptied_partitions, _lost_index, *after):
         done = step(call, view)
         if done is not None:
-            notes, view = (*notes, *done), TableView.load(call.state)
+            notes, view = (*notes, *done), view.refreshed()
     return view, notes
 
 

@@ -331,7 +331,7 @@ def consistent_state(state: TableState) -> IndexedState:
     """
     for _ in range(_TRIES):
         found = _indexed(state)
-        again = TableView.load(state)
+        again = found.view.refreshed()
         if (
             again.timeline == found.view.timeline
             and again.config.metadata_partitions == found.view.config.metadata_partitions

@@ -109,7 +109,7 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
         CorruptFileError: another file of the slice of a log file is lost or damaged too.
     """
     times = PhaseTimes()
-    view = TableView.load(call.state)
+    view = call.view()
     check_no_exclusive_service(view)
     if stored_index(view.config) is HBASE:
         raise UnsupportedError(

@@ -55,7 +55,7 @@ class Survey:
         """
         for _ in range(_TRIES):
             found = cls._read(state)
-            again = TableView.load(state)
+            again = found.view.refreshed()
             if again.timeline == found.view.timeline and again.config == found.view.config:
                 return found
         with cls.locked(state) as found:

@@ -40,7 +40,6 @@ from hoodie.services.clustering.plan import PlanLimits, small_files
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.timeline import Action, parse_instant_time
-from hoodie.view.table_view import TableView
 
 _TRIES = 3
 _UNREADABLE = (kinds.METADATA_MISSING, kinds.METADATA_DAMAGED)
@@ -93,7 +92,7 @@ def check(call: Call, *, full: bool = False, now_ms: int | None = None) -> Check
     found = _checked(call, full=full, now_ms=now_ms)
     errors = _errors(found.problems)
     for _ in range(_TRIES - 1):
-        if not errors or not _has_changed(call, found.survey):
+        if not errors or not _has_changed(found.survey):
             break
         found = _checked(call, full=full, now_ms=now_ms)
         errors &= _errors(found.problems)
@@ -152,8 +151,8 @@ def _identity(problem: Problem) -> tuple[str, str, str | None]:
     return problem.kind.name, problem.key, problem.found
 
 
-def _has_changed(call: Call, survey: Survey) -> bool:
-    now = TableView.load(call.state)
+def _has_changed(survey: Survey) -> bool:
+    now = survey.view.refreshed()
     return now.timeline != survey.timeline or now.config != survey.view.config
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from hoodie.commit.call import checked_view
 from hoodie.commit.pending import request
 from hoodie.commit.writable import check_no_exclusive_service, check_writable
 from hoodie.config.clustering import CLUSTER_LAYOUT, CLUSTER_PARTITIONS, CLUSTER_SORT_COLUMNS
@@ -17,7 +18,7 @@ from hoodie.config.indexes import INDEX_TYPE
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
-from hoodie.format.table.call_options import check_call_options, check_texts, effective_options
+from hoodie.format.table.call_options import check_texts, effective_options
 from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import (
     PartitionFilter,
@@ -88,8 +89,7 @@ def schedule_clustering(
     """
     wish = wish or Wish()
     given = wish.options()
-    view = TableView.load(state)
-    check_call_options(given, view.config)
+    view = checked_view(state, given)
     check_clusterable(view)
     effective = effective_options(view.config, given)
     check_order(RowOrder.of(effective), view.schema().arrow)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from hoodie.commit.call import checked_view
 from hoodie.commit.pending import request
 from hoodie.commit.writable import check_no_exclusive_service, check_writable
 from hoodie.config import compaction
@@ -22,7 +23,7 @@ from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedEr
 from hoodie.files.compaction_operation import LOG_BYTES, LOG_FILES, TOTAL_MIB, operation_of
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.service_metadata import CompactionOperation, CompactionPlan
-from hoodie.format.table.call_options import check_call_options, check_texts, effective_options
+from hoodie.format.table.call_options import check_texts, effective_options
 from hoodie.format.table.table_config import TableType
 from hoodie.timeline import Action, Instant, Timeline, parse_instant_time
 from hoodie.view.columns import bootstrap_source
@@ -271,8 +272,7 @@ def schedule_compaction(
     """
     extra = dict(extra_metadata or {})
     check_texts("extra_metadata", extra)
-    view = TableView.load(state)
-    check_call_options(properties or {}, view.config)
+    view = checked_view(state, properties or {})
     check_compactable(view)
     effective = effective_options(view.config, properties or {})
     chosen = strategy_named(strategy or compaction.COMPACTION_STRATEGY.get(effective))

@@ -76,7 +76,7 @@ def switch_index(call: Call, wish: SwitchWish) -> ServiceResult:
     """
     times = PhaseTimes()
     target = index_kind(wish.name)
-    view = TableView.load(call.state)
+    view = call.view()
     current = index_of_view(view)
     _check_switchable(view, target, wish)
     notes: tuple[str, ...] = ()

@@ -44,18 +44,18 @@ def rebuild(call: Call) -> ServiceResult:
     build runs; as `build_record_index`.
     """
     times = PhaseTimes()
-    before = TableView.load(call.state)
+    before = call.view()
     had = {kind: kind.settings(data_table(before)) for kind in KINDS.built if kind.is_in(before.config)}
     with times.phase("rebuild"):
         notes = rebuild_listing(call.state)
-    view = TableView.load(call.state)
+    view = before.refreshed()
     counts = {"partitions": len(view.config.metadata_partitions)}
     bytes_written = 0
     for kind in KINDS.built:
         if kind.is_written_in(view.config.version) and (kind in had or kind.is_lost(data_table(view))):
             with times.phase(kind.subject):
                 again = build_partition(call, kind.name, columns=had.get(kind))
-            counts["partitions"] = len(TableView.load(call.state).config.metadata_partitions)
+            counts["partitions"] = len(view.refreshed().config.metadata_partitions)
             notes, bytes_written = (*notes, *again.notes), bytes_written + again.bytes_written
     # Last: it is refused if several rows share a key.
     if lost_record_index(view) is not None:
@@ -153,7 +153,7 @@ def build_lost_index(call: Call, *, bytes_max: int) -> tuple[str, ...]:
     if reason is None:
         try:
             notes = _finish_rollbacks(view)
-            reason = _reason_to_wait(TableView.load(call.state) if notes else view, bytes_max)
+            reason = _reason_to_wait(view.refreshed() if notes else view, bytes_max)
         except (LockTimeoutError, OSError) as error:
             reason = str(error)
     if reason is None:

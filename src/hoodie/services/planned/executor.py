@@ -23,7 +23,7 @@ from hoodie.files.base_file import ParquetOptions
 from hoodie.files.slice_read import SliceRead
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.format.table.call_options import check_call_options, effective_options
+from hoodie.format.table.call_options import effective_options
 from hoodie.index.api import IndexUpdate
 from hoodie.metadata.kinds.registry import collected, parquet_options
 from hoodie.progress import PhaseTimes
@@ -112,8 +112,7 @@ def has_waiting_plan(service: PlannedService[PlanT], view: TableView) -> bool:
 
 
 def _checked(service: PlannedService[PlanT], call: Call) -> TableView:
-    view = TableView.load(call.state)
-    check_call_options(call.properties, view.config)
+    view = call.checked_view()
     service.check(view)
     check_no_exclusive_service(view)
     return view

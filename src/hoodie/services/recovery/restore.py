@@ -24,7 +24,6 @@ from hoodie.commit.rollback import (
 from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RestoreMetadata, RestorePlan, RollbackPlan
-from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
 from hoodie.services.recovery.plan import commit_to_restore, plan_restore
@@ -49,8 +48,7 @@ def restore(call: Call, commit: str, *, dry_run: bool = False) -> ServiceResult:
             savepoint exists; a restore to another commit is pending; the table version.
         InvalidConfigError: a wrong option.
     """
-    view = TableView.load(call.state)
-    check_call_options(call.properties, view.config)
+    view = call.checked_view()
     if dry_run:
         begun = _begun(view, commit)
         return preview(view, OPERATION, _planned(view, commit) if begun is None else _still_there(view, begun[1]))
@@ -71,8 +69,9 @@ def finish_restores(call: Call) -> None:
 
     Raises: as `restore`; UnsupportedError too if a plan does not name the commit to restore to.
     """
-    for found in _pending(TableView.load(call.state)):
-        plan = restore_plan(TableView.load(call.state), found)
+    view = call.view()
+    for found in _pending(view):
+        plan = restore_plan(view.refreshed(), found)
         if plan is None:
             with TableView.locked(call.state, call.properties) as view:
                 if restore_plan(view, found) is None:

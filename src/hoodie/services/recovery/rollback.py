@@ -22,7 +22,6 @@ from hoodie.commit.rollback import (
 )
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, UnsupportedError
-from hoodie.format.table.call_options import check_call_options
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
@@ -120,8 +119,7 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
         UnsupportedError: the instant cannot be rolled back; the message names the cause.
         InvalidConfigError: a wrong option.
     """
-    view = TableView.load(call.state)
-    check_call_options(call.properties, view.config)
+    view = call.checked_view()
     instant = _instant(view, instant_time)
     if not instant.is_completed:
         return _roll_back_pending(call.state, instant_time, dry_run=options.dry_run)
