@@ -2,7 +2,7 @@
 
 from hoodie.engine.api import Consume, Dataset, Engine, EngineFor, Exchange, Prepare, TaskContext
 from hoodie.engine.inputs import UntypedDataset
-from hoodie.engine.local import ArrowDataset, LocalEngine, PartedDataset, engine_beside, local_engine
+from hoodie.engine.local import ArrowDataset, LocalEngine, PartedDataset, engine_beside, known_bytes_of, local_engine
 
 __all__ = [
     "ArrowDataset",
@@ -17,5 +17,6 @@ __all__ = [
     "TaskContext",
     "UntypedDataset",
     "engine_beside",
+    "known_bytes_of",
     "local_engine",
 ]

@@ -86,6 +86,11 @@ class ArrowDataset:
             row += batch.num_rows
 
 
+def known_bytes_of(data: Dataset) -> int | None:
+    """Return the bytes of rows that are a table in memory; None for other data."""
+    return data.source.nbytes if isinstance(data, ArrowDataset) and isinstance(data.source, pa.Table) else None
+
+
 @contextmanager
 def errors_of_input() -> Iterator[None]:
     """Raise errors of the caller's data, which may run any code, as errors of this package.

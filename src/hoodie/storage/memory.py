@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ class _Content:
     """Bytes and change time (epoch milliseconds) by path; all stores of one name share them."""
 
     files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -92,6 +94,14 @@ class MemoryStore:
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         return self.read(path)[start : start + length]
+
+    def keep(self, path: str, value: Any) -> None:
+        """Keep a value of this process under a path, which is no file."""
+        self._content.kept[path] = value
+
+    def kept(self, path: str) -> Any:
+        """Return the value that is kept under a path; None if there is none."""
+        return self._content.kept.get(path)
 
     def create(self, path: str, data: bytes) -> None:
         with self._content.lock:

@@ -10,11 +10,11 @@ from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.config import writes
-from hoodie.engine import ArrowDataset, Dataset, Exchange, PartedDataset
+from hoodie.engine import ArrowDataset, Dataset, Exchange, PartedDataset, known_bytes_of
 from hoodie.engine.api import Consume
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.slices import FileSlice
-from hoodie.files.staging.staged import stage_folder
+from hoodie.files.staging.staged import rows_folder, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.schema.required import Paths
 from hoodie.index import Purpose
@@ -154,7 +154,9 @@ def _write(
     context = context_of(setup, write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
     exchange, buckets = spread.exchange, 0
     if exchange is None and spread.distribution is not Distribution.NONE:
-        return _write_together(setup, write, folder, context, spread.distribution, source, watch)
+        known_bytes = None if setup.data is None else known_bytes_of(setup.data)
+        with rows_folder(folder, in_process=setup.call.is_in_process, known_bytes=known_bytes) as rows_in:
+            return _write_together(setup, write, rows_in, context, spread.distribution, source, watch)
     if exchange is not None and source is KeySource.AUTOMATIC:
         # A sort without ties: a repeated task numbers the rows as the first one did.
         exchange, buckets = replace(exchange, sort_by=(*(exchange.sort_by or exchange.range_by), ROW_NUMBER)), 1
@@ -169,7 +171,7 @@ def _write(
 def _write_together(
     setup: WriteSetup,
     write: WriteInstant,
-    folder: str,
+    rows_in: str,
     context: WriteContext,
     distribution: Distribution,
     source: KeySource,
@@ -178,7 +180,7 @@ def _write_together(
     """Stage the rows, and write the staged rows of each partition path to files of the wanted size."""
     stages_all = distribution is Distribution.PARTITION
     with watch.phase("stage"):
-        consume = StageOrWrite(context, folder, stages_all=stages_all, stages_few=not setup.call.is_in_process)
+        consume = StageOrWrite(context, rows_in, stages_all=stages_all, stages_few=not setup.call.is_in_process)
         preparation = preparation_of(setup, key_source=source)
         first, nulls = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
     runs = [run for found in first for run in found.runs]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
 from hoodie.commit.call import Call
 from hoodie.commit.conflicts import refuse_clustered
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.config import clustering, writes
-from hoodie.engine import ArrowDataset, Dataset
+from hoodie.engine import Dataset, known_bytes_of
 from hoodie.errors import RecordKeyError, UnsupportedError
-from hoodie.files.staging.staged import stage_folder
+from hoodie.files.staging.staged import rows_folder, stage_folder
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import Purpose, Tagged, index_kind
@@ -119,10 +117,13 @@ def write_rows(
     forget_answers()
     setup = for_look_up(setup) if looks_up and operation is WriteOperation.INSERT else setup
     retries = retries_of(setup)
-    known_bytes = data.source.nbytes if isinstance(data, ArrowDataset) and isinstance(data.source, pa.Table) else None
-    with stage_folder(setup.view.store, in_process=setup.call.is_in_process, known_bytes=known_bytes) as folder:
+    known_bytes, in_process = known_bytes_of(data), setup.call.is_in_process
+    with (
+        stage_folder(setup.view.store, in_process=in_process, known_bytes=known_bytes) as folder,
+        rows_folder(folder, in_process=in_process, known_bytes=known_bytes) as rows_in,
+    ):
         with watch.phase("stage"):
-            staged = _stage(setup, data, operation, source, folder, key_stage)
+            staged = _stage(setup, data, operation, source, folder, key_stage, rows_in)
         setup = setup.settled(staged.nulls)
         follow_ups = FollowUps(setup, watch)
         batch = _Batch(setup, operation, source, looks_up, staged, watch, follow_ups, one_row_per_key)
@@ -293,6 +294,7 @@ def _stage(
     source: KeySource,
     folder: str,
     key_stage: KeyStage | None,
+    rows_in: str,
 ) -> Staged:
     """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine
@@ -313,6 +315,7 @@ def _stage(
         folder,
         merger=setup.merger if meets else None,
         key_stage=key_stage,
+        rows_in=rows_in,
     )
 
 

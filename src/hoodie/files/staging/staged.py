@@ -5,15 +5,16 @@ into runs of one partition path each. Tasks that look up keys and write files re
 number of times. The folder belongs to no instant, so that bad input is found before the timeline is changed. The name
 of the folder identifies its writer, so that a later write can delete the staged files of a dead one.
 
-If all of the write runs in this process, few rows are staged in its memory, and the rows of a table in an object store
-on the local disk: in the object store each file would cost requests. The path of a staged file contains its place.
+If all of the write runs in this process, the rows of an Arrow table stay where they are, and a run is taken out of them
+when it is read. Few other bytes are staged in the memory of the process, and those of a table in an object store on the
+local disk: in the object store each file would cost requests. The path of a staged file contains its place.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -32,6 +33,8 @@ _SCRATCH: Final = "scratch:"
 _MEMORY: Final = "in-memory:"
 _MEMORY_BYTES_MAX: Final = 16 * 1024 * 1024
 """Rows of so many bytes are staged in memory: files of them would take longer to open than to read."""
+_HELD_BYTES_MAX: Final = 512 * 1024 * 1024
+"""Rows of a table of so many bytes stay in memory: computed keys and paths take as much again at most."""
 
 _FLUSH_BYTES = 32 * 1024 * 1024
 
@@ -42,8 +45,6 @@ _STAGE_AGE_MS_MAX = 24 * 60 * 60 * 1000
 
 _HASHED_BYTES_MIN = 8 * 1024 * 1024
 _HASH_SLICES = 16
-
-_PLACE = "#place"
 
 HIT_SCHEMA = pa.schema([pa.field("row", pa.int64(), False), pa.field("route", pa.int8(), False)])
 
@@ -111,11 +112,21 @@ def stage_folder(store: Store, *, in_process: bool = False, known_bytes: int | N
             store.delete_folder(folder)
 
 
+@contextlib.contextmanager
+def rows_folder(folder: str, *, in_process: bool, known_bytes: int | None) -> Iterator[str]:
+    """Yield the folder of a write's staged rows: `folder`, or one in memory. Arguments as for `stage_folder`."""
+    if folder.startswith(_MEMORY) or not in_process or known_bytes is None or known_bytes > _HELD_BYTES_MAX:
+        yield folder
+        return
+    with memory_folder() as name:
+        yield f"{_MEMORY}{name}"
+
+
 def staged_output(store: Store, path: str) -> pa.NativeFile:
     """Open a streaming writer of a new staged file."""
     if path.startswith(_MEMORY):
-        name, _, file = path.removeprefix(_MEMORY).partition("/")
-        return MemoryStore(name).open_output(file)
+        memory, file = _in_memory(path)
+        return memory.open_output(file)
     if not path.startswith(_SCRATCH):
         return store.open_output(path)
     return scratch_output(path.removeprefix(_SCRATCH))
@@ -131,11 +142,16 @@ def new_staged_file(store: Store, path: str) -> Iterator[pa.NativeFile]:
 def staged_input(store: Store, path: str) -> pa.NativeFile:
     """Open a random-access reader of a staged file."""
     if path.startswith(_MEMORY):
-        name, _, file = path.removeprefix(_MEMORY).partition("/")
-        return MemoryStore(name).open_input(file)
+        memory, file = _in_memory(path)
+        return memory.open_input(file)
     if not path.startswith(_SCRATCH):
         return store.open_input(path)
     return scratch_input(path.removeprefix(_SCRATCH))
+
+
+def _in_memory(path: str) -> tuple[MemoryStore, str]:
+    name, _, file = path.removeprefix(_MEMORY).partition("/")
+    return MemoryStore(name), file
 
 
 def is_dead_stage_folder(store: Store, folder: str, *, now_ms: int) -> bool:
@@ -165,6 +181,11 @@ def dead_stages(store: Store, *, now_ms: int) -> tuple[list[str], int]:
 class RowListener(Protocol):
     """Receives staged rows in the order in which they are written."""
 
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns that it reads."""
+        ...
+
     def add(self, batch: pa.RecordBatch, places: pa.Int64Array) -> None:
         """Receive the next rows of the file, and the position of each row in the writer's input."""
         ...
@@ -187,8 +208,9 @@ def compressed_writer(sink: pa.NativeFile, schema: pa.Schema, size_bytes: int) -
 class StageWriter:
     """Splits batches into runs by partition path and writes them to one IPC file. Memory: twice 32 MiB of rows.
 
-    `by_hash`: large runs are split by key hash; otherwise the rows of a partition path keep their order.
-    `flush_bytes`: Arrow bytes that are collected before they are split into runs.
+    In a folder in memory nothing is written: the batches stay, and 4 bytes a row are added. `by_hash`: large runs are
+    split by key hash; otherwise the rows of a partition path keep their order. `flush_bytes`: Arrow bytes that are
+    collected before they are split into runs.
     """
 
     def __init__(
@@ -205,7 +227,8 @@ class StageWriter:
         self._by_hash = by_hash
         self._flush_bytes = flush_bytes
         self._keys = keys
-        self._sink = staged_output(store, path)
+        self._held: list[RowsOf] = []
+        self._sink = None if path.startswith(_MEMORY) else staged_output(store, path)
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
         self._schema = schema
         self._buffer: list[pa.RecordBatch] = []
@@ -225,55 +248,116 @@ class StageWriter:
     def close(self) -> list[StagedRun]:
         """Finish the file and return its runs."""
         self._flush()
-        (self._writer or compressed_writer(self._sink, self._schema, 0)).close()
-        self._sink.close()
+        if self._sink is None:
+            store, file = _in_memory(self._path)
+            store.keep(file, self._held)
+        else:
+            (self._writer or compressed_writer(self._sink, self._schema, 0)).close()
+            self._sink.close()
         return self._runs
 
     def _flush(self) -> None:
         if not self._buffer:
             return
-        rows = pa.Table.from_batches(self._buffer, self._schema)
-        writer = self._writer = self._writer or compressed_writer(self._sink, self._schema, self._buffered_bytes)
+        rows, size_bytes = pa.Table.from_batches(self._buffer, self._schema), self._buffered_bytes
         self._buffer, self._buffered_bytes = [], 0
-        places = np.arange(self._rows, self._rows + rows.num_rows)
-        self._rows += rows.num_rows
-        rows = rows.append_column(_PLACE, pa.array(places))
-        for partition_path, part in split_by_partition(rows):
-            slices = _slices_by_hash(part) if self._by_hash else ((0, HASH_END, part),)
-            for hash_start, hash_end, piece in slices:
-                placed = piece.combine_chunks().to_batches()[0]
-                batch = placed.select(self._schema.names)
+        step = rows.num_rows
+        if size_bytes > 2 * _FLUSH_BYTES:  # one large batch: a reader has whole runs in memory
+            step = max(1, rows.num_rows * _FLUSH_BYTES // size_bytes)
+        for start in range(0, rows.num_rows, step):
+            self._split(rows.slice(start, step), size_bytes)
+        if self._keys is not None:
+            self._keys.flush()
+
+    def _split(self, rows: pa.Table, size_bytes: int) -> None:
+        start, self._rows = self._rows, self._rows + rows.num_rows
+        for partition_path, part in _by_partition(rows):
+            for hash_start, hash_end, piece in _slices_by_hash(part) if self._by_hash else ((0, HASH_END, part),):
+                batch = None if self._sink is None else piece.batch()
                 run = StagedRun(
                     path=self._path,
                     batch=len(self._runs),
                     partition_path=partition_path,
-                    rows=batch.num_rows,
-                    size_bytes=batch.nbytes,
+                    rows=len(piece),
+                    size_bytes=piece.size_bytes if batch is None else batch.nbytes,
                     hash_start=hash_start,
                     hash_end=hash_end,
                 )
-                writer.write_batch(batch)
                 self._runs.append(run)
+                if batch is None:
+                    self._held.append(piece)
+                else:
+                    writer = self._writer = self._writer or compressed_writer(self._sink, self._schema, size_bytes)
+                    writer.write_batch(batch)
                 if self._keys is not None:
-                    self._keys.add(batch, placed.column(_PLACE))
-        if self._keys is not None:
-            self._keys.flush()
+                    keys = piece.batch(self._keys.columns) if batch is None else batch
+                    self._keys.add(keys, pa.array(start + piece.places))
 
 
-def _slices_by_hash(rows: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
+@dataclass(frozen=True, slots=True)
+class RowsOf:
+    """Some rows of a table, which are taken out of it when they are read.
+
+    Record key and partition path often are columns of the caller's data: `sources` are the different columns, each in
+    one chunk, and `columns` the place of each column of the table among them. `order`: the rows; None: all.
+    """
+
+    sources: pa.Table
+    columns: Sequence[int]
+    schema: pa.Schema
+    row_bytes: float
+    order: npt.NDArray[np.int32] | None = None
+
+    @classmethod
+    def all_of(cls, rows: pa.Table) -> RowsOf:
+        """Return all rows of a table."""
+        sources, columns = _distinct_columns(rows)
+        return cls(sources, columns, rows.schema, rows.nbytes / max(rows.num_rows, 1))
+
+    def __len__(self) -> int:
+        return self.sources.num_rows if self.order is None else len(self.order)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the rows, about."""
+        return round(len(self) * self.row_bytes)
+
+    @property
+    def places(self) -> npt.NDArray[np.int64]:
+        """The places of the rows in the table."""
+        return np.arange(len(self)) if self.order is None else self.order.astype(np.int64)
+
+    def some(self, chosen: npt.NDArray[np.int64]) -> RowsOf:
+        """Return some of these rows, by their numbers among them."""
+        return replace(self, order=(chosen if self.order is None else self.order[chosen]).astype(np.int32))
+
+    def table(self, names: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows, or some of their columns, in memory of their own; all rows share that of the table."""
+        schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
+        wanted = [self.columns[self.schema.get_field_index(name)] for name in schema.names]
+        distinct = list(dict.fromkeys(wanted))
+        found = self.sources.select(distinct)
+        if self.order is not None:
+            found = found.take(pa.array(self.order))
+        return pa.Table.from_arrays([found.column(distinct.index(place)) for place in wanted], schema=schema)
+
+    def batch(self, names: Sequence[str] | None = None) -> pa.RecordBatch:
+        """Return the rows as `table`, in one batch; there is a row."""
+        return self.table(names).combine_chunks().to_batches()[0]
+
+
+def _slices_by_hash(rows: RowsOf) -> Iterator[tuple[int, int, RowsOf]]:
     """Split many rows by key hash, so that a reader of a hash range need not read all; each slice keeps the order."""
-    if rows.nbytes < _HASHED_BYTES_MIN:
+    if rows.size_bytes < _HASHED_BYTES_MIN:
         yield 0, HASH_END, rows
         return
-    rows = rows.combine_chunks()
-    numbers = spread(rows[RECORD_KEY].combine_chunks()) // (HASH_END // _HASH_SLICES)
+    numbers = spread(rows.table([RECORD_KEY])[RECORD_KEY].combine_chunks()) // (HASH_END // _HASH_SLICES)
     order = np.argsort(numbers, kind="stable")
     bounds = np.searchsorted(numbers[order], np.arange(_HASH_SLICES + 1))
     for number in range(_HASH_SLICES):
         if bounds[number] < bounds[number + 1]:
             start = number * (HASH_END // _HASH_SLICES)
-            piece = rows.take(pa.array(order[bounds[number] : bounds[number + 1]]))
-            yield start, start + HASH_END // _HASH_SLICES, piece
+            yield start, start + HASH_END // _HASH_SLICES, rows.some(order[bounds[number] : bounds[number + 1]])
 
 
 def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -281,26 +365,30 @@ def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
     The tables share no memory, so a small table that is kept does not keep the memory of the others.
     """
+    for partition_path, part in _by_partition(rows):
+        yield partition_path, rows if part.order is None else part.table()
+
+
+def _by_partition(rows: pa.Table) -> Iterator[tuple[str, RowsOf]]:
+    """Yield the partition paths of rows, and the rows of each in their order."""
     codes = rows[PARTITION_PATH].combine_chunks().dictionary_encode()
     names = codes.dictionary.to_pylist()
+    whole = RowsOf.all_of(rows)
     if len(names) == 1:
-        yield names[0], rows
+        yield names[0], whole
         return
     numbers = np.asarray(codes.indices)
     bounds = [0, *np.cumsum(np.bincount(numbers)).tolist()]
     # NumPy sorts small numbers by counting them.
     order = np.argsort(numbers.astype(np.uint16) if len(names) <= 1 << 16 else numbers, kind="stable")
-    sources, places = _distinct_columns(rows)
     for number, name in enumerate(names):
-        part = sources.take(pa.array(order[bounds[number] : bounds[number + 1]]))
-        yield name, pa.Table.from_arrays([part.column(place) for place in places], schema=rows.schema)
+        yield name, whole.some(order[bounds[number] : bounds[number + 1]])
 
 
 def _distinct_columns(rows: pa.Table) -> tuple[pa.Table, list[int]]:
     """Return the different columns, each in one chunk, and the place of each column of `rows` among them.
 
-    Record key and partition path often are columns of the caller's data: the same memory under two names. Rows taken
-    from a column of several chunks would join these each time.
+    Rows taken from a column of several chunks would join these each time.
     """
     places: dict[object, int] = {}
     found = [places.setdefault(_memory(column, number), len(places)) for number, column in enumerate(rows.columns)]
@@ -343,6 +431,11 @@ class StageReader:
 
     def read_batch(self, path: str, batch: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """Return one batch of a staged file; the `columns` of the first call for a file apply to all its calls."""
+        if path.startswith(_MEMORY):
+            store, file = _in_memory(path)
+            held: list[RowsOf] | None = store.kept(file)
+            if held is not None:
+                return held[batch].batch(columns)
         if path not in self._open:
             if len(self._open) >= self._open_files_max:
                 self._open.pop(next(iter(self._open)))[0].close()

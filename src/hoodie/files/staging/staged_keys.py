@@ -89,11 +89,17 @@ class KeyWriter:
         self._rows = 0
         self._written: list[StagedKeys] = []
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns of staged rows that it reads."""
+        names: list[str] = self._schema.names[:-2]
+        return names
+
     def add(self, batch: pa.RecordBatch, places: pa.Int64Array) -> None:
         """Add the keys of staged rows; see `RowListener.add`."""
         numbers = pa.array(np.arange(self._rows, self._rows + batch.num_rows))
         self._rows += batch.num_rows
-        columns = [batch.column(name) for name in self._schema.names[:-2]]
+        columns = [batch.column(name) for name in self.columns]
         self._pending.append(pa.RecordBatch.from_arrays([*columns, numbers, places], schema=self._schema))
 
     def flush(self) -> None:
