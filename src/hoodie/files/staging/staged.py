@@ -225,10 +225,12 @@ class StageWriter:
     ) -> None:
         self._path = path
         self._by_hash = by_hash
-        self._flush_bytes = flush_bytes
         self._keys = keys
         self._held: list[RowsOf] = []
-        self._sink = None if path.startswith(_MEMORY) else staged_output(store, path)
+        is_held = path.startswith(_MEMORY)
+        # Batches that stay are not joined, unless they are small.
+        self._flush_bytes = min(flush_bytes, _SMALL_BYTES) if is_held else flush_bytes
+        self._sink = None if is_held else staged_output(store, path)
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
         self._schema = schema
         self._buffer: list[pa.RecordBatch] = []
@@ -365,24 +367,40 @@ def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
     The tables share no memory, so a small table that is kept does not keep the memory of the others.
     """
-    for partition_path, part in _by_partition(rows):
-        yield partition_path, rows if part.order is None else part.table()
+    names, orders = _orders(rows)
+    if len(names) == 1:
+        yield names[0], rows
+        return
+    whole = RowsOf.all_of(rows)
+    for name, order in zip(names, orders, strict=True):
+        yield name, whole.some(order).table()
 
 
 def _by_partition(rows: pa.Table) -> Iterator[tuple[str, RowsOf]]:
     """Yield the partition paths of rows, and the rows of each in their order."""
-    codes = rows[PARTITION_PATH].combine_chunks().dictionary_encode()
-    names = codes.dictionary.to_pylist()
+    names, orders = _orders(rows)
     whole = RowsOf.all_of(rows)
     if len(names) == 1:
         yield names[0], whole
         return
+    for name, order in zip(names, orders, strict=True):
+        yield name, whole.some(order)
+
+
+def _orders(rows: pa.Table) -> tuple[list[str], Iterator[npt.NDArray[np.int64]]]:
+    """Return the partition paths of rows, and of each the numbers of its rows, ascending."""
+    codes = rows[PARTITION_PATH].combine_chunks().dictionary_encode()
+    names = codes.dictionary.to_pylist()
     numbers = np.asarray(codes.indices)
     bounds = [0, *np.cumsum(np.bincount(numbers)).tolist()]
-    # NumPy sorts small numbers by counting them.
-    order = np.argsort(numbers.astype(np.uint16) if len(names) <= 1 << 16 else numbers, kind="stable")
-    for number, name in enumerate(names):
-        yield name, whole.some(order[bounds[number] : bounds[number + 1]])
+
+    def orders() -> Iterator[npt.NDArray[np.int64]]:
+        # NumPy sorts small numbers by counting them.
+        order = np.argsort(numbers.astype(np.uint16) if len(names) <= 1 << 16 else numbers, kind="stable")
+        for number in range(len(names)):
+            yield order[bounds[number] : bounds[number + 1]]
+
+    return names, orders()
 
 
 def _distinct_columns(rows: pa.Table) -> tuple[pa.Table, list[int]]:

@@ -107,19 +107,22 @@ class _BulkFiles:
 
     def write(self, rows: pa.Table) -> None:
         """Append rows to the open files of their partition paths."""
-        if rows.num_rows == 0:
-            return
-        for partition_path, part in split_by_partition(rows):
-            if partition_path not in self._open:
-                if len(self._open) >= _OPEN_FILES_MAX:
-                    self._finish(max(self._open, key=lambda path: self._open[path].writer.rows))
-                self._open[partition_path] = self._start(partition_path)
-            current = self._open[partition_path]
-            current.write(part)
-            if self._entries is not None:
-                self._entries.put(part[RECORD_KEY], partition_path, current.file_id)
-            if current.writer.written_bytes >= self._context.sizing.max_file_bytes:
-                self._finish(partition_path)
+        if rows.num_rows:
+            for partition_path, part in split_by_partition(rows):
+                self.append(partition_path, part)
+
+    def append(self, partition_path: str, rows: pa.Table) -> None:
+        """Append rows of one partition path to its open file."""
+        if partition_path not in self._open:
+            if len(self._open) >= _OPEN_FILES_MAX:
+                self._finish(max(self._open, key=lambda path: self._open[path].writer.rows))
+            self._open[partition_path] = self._start(partition_path)
+        current = self._open[partition_path]
+        current.write(rows)
+        if self._entries is not None:
+            self._entries.put(rows[RECORD_KEY], partition_path, current.file_id)
+        if current.writer.written_bytes >= self._context.sizing.max_file_bytes:
+            self._finish(partition_path)
         held = sum(file.writer.held_bytes for file in self._open.values())
         while held > _HELD_BYTES_MAX:
             # The largest row groups: small ones may still become larger.
@@ -293,7 +296,7 @@ class WritePieces:
         ):
             for piece in pieces:
                 for rows in _rows(reader, piece):
-                    files.write(rows)
+                    files.append(piece[0].partition_path, rows)
                 files.finish()
             return files.close()
 
