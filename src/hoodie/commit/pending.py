@@ -287,9 +287,9 @@ class PendingInstant:
 
     def _ask_last(self, now: TableView, content: bytes) -> None:
         """Send the requests of the checks before the completed file."""
+        self._asked_at = time.monotonic()  # the second look may wait until the content is prepared
         ask(now.store, ("read", self._inflight_path(now)))
         now.held_lock.ask_if_held(content)
-        self._asked_at = time.monotonic()
 
     def undo(self) -> None:
         """Undo the instant unless the metadata table may have it, and end the heartbeat. Never raises an error.

@@ -107,7 +107,8 @@ class WrittenLogs:
     """The content of the small log files that this process wrote last, by their bytes and their tags. Thread-safe.
 
     What a log file holds follows from its bytes, so a reader that finds these bytes need not parse them. In an object
-    store it need not even read them: the listing has the ETag that the put returned.
+    store it need not even read them: the listing has the ETag that the put returned, and the services give two contents
+    of a path two ETags.
     """
 
     def __init__(self, count_max: int = 64, bytes_max: int = 16 * 1024) -> None:
@@ -140,9 +141,9 @@ class WrittenLogs:
         created = store.replace_version(path, data, None)
         if created is None:
             raise ExistingFileError(store.uri(path))
-        if created.e_tag is not None:
+        if created.tag is not None:
             with self._lock:
-                self._files[store.spec, path, created.e_tag] = known
+                self._files[store.spec, path, created.tag] = known
                 while len(self._files) > self._count_max:
                     self._files.popitem(last=False)
 

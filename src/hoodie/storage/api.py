@@ -81,6 +81,11 @@ class FileVersion:
     e_tag: str | None
     version: str | None = None
 
+    @property
+    def tag(self) -> str | None:
+        """The ETag without quotes, which Azure has in the answer to a put but not in a listing; None if empty."""
+        return (self.e_tag or "").strip('"') or None
+
 
 class UnsyncedError(StorageError):
     """The call did all that it had to do, but a power failure may undo it: a durable store could not sync a folder."""

@@ -424,7 +424,7 @@ def _if_unchanged(found: FileVersion) -> UpdateVersion:
 
 
 def _file_info(path: str, meta: ObjectMeta) -> FileInfo:
-    return FileInfo(path, meta["size"], int(meta["last_modified"].timestamp() * 1000), meta["e_tag"])
+    return FileInfo(path, meta["size"], int(meta["last_modified"].timestamp() * 1000), FileVersion(meta["e_tag"]).tag)
 
 
 def _is_panic(error: BaseException) -> bool:

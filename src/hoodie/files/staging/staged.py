@@ -228,8 +228,8 @@ class StageWriter:
         self._keys = keys
         self._held: list[RowsOf] = []
         is_held = path.startswith(_MEMORY)
-        # Batches that stay are not joined, unless they are small.
-        self._flush_bytes = min(flush_bytes, _SMALL_BYTES) if is_held else flush_bytes
+        # Batches that stay are not joined, unless they are small, or have to be large to be split by hash.
+        self._flush_bytes = min(flush_bytes, _SMALL_BYTES) if is_held and not by_hash else flush_bytes
         self._sink = None if is_held else staged_output(store, path)
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
         self._schema = schema
@@ -348,6 +348,15 @@ class RowsOf:
         return self.table(names).combine_chunks().to_batches()[0]
 
 
+def _held(path: str, batch: int) -> RowsOf | None:
+    """Return the rows of a run that stay in memory; None for a staged file."""
+    if not path.startswith(_MEMORY):
+        return None
+    store, file = _in_memory(path)
+    held: list[RowsOf] | None = store.kept(file)
+    return None if held is None else held[batch]
+
+
 def _slices_by_hash(rows: RowsOf) -> Iterator[tuple[int, int, RowsOf]]:
     """Split many rows by key hash, so that a reader of a hash range need not read all; each slice keeps the order."""
     if rows.size_bytes < _HASHED_BYTES_MIN:
@@ -447,13 +456,18 @@ class StageReader:
         """Return the batch of a run or of hits; of a run only the reader's columns, if it has any."""
         return self.read_batch(run.path, run.batch, self._columns if isinstance(run, StagedRun) else None)
 
+    def read_some(self, run: StagedRun, numbers: npt.NDArray[np.int64]) -> pa.Table:
+        """Return some rows of a run, by their numbers in it."""
+        held = _held(run.path, run.batch)
+        if held is not None:
+            return held.some(numbers).table(self._columns)
+        return pa.Table.from_batches([self.read(run)]).take(pa.array(numbers))
+
     def read_batch(self, path: str, batch: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """Return one batch of a staged file; the `columns` of the first call for a file apply to all its calls."""
-        if path.startswith(_MEMORY):
-            store, file = _in_memory(path)
-            held: list[RowsOf] | None = store.kept(file)
-            if held is not None:
-                return held[batch].batch(columns)
+        held = _held(path, batch)
+        if held is not None:
+            return held.batch(columns)
         if path not in self._open:
             if len(self._open) >= self._open_files_max:
                 self._open.pop(next(iter(self._open)))[0].close()
@@ -516,6 +530,5 @@ def staged_rows(
         for run in runs:
             first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
             if first < last:
-                rows = pa.Table.from_batches([reader.read(run)]).select(list(columns))
-                parts.append(rows.take(pa.array(ordinals[first:last] - run.start)))
+                parts.append(reader.read_some(run, ordinals[first:last] - run.start).select(list(columns)))
     return pa.concat_tables(parts)

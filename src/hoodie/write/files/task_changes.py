@@ -156,7 +156,7 @@ def _updates(reader: StageReader, task: FileTask, runs: Sequence[StagedRun]) -> 
         first, last = np.searchsorted(ordinals, [run.start, run.start + run.rows])
         if first == last:
             continue
-        rows = pa.Table.from_batches([reader.read(run)]).take(pa.array(ordinals[first:last] - run.start))
+        rows = reader.read_some(run, ordinals[first:last] - run.start)
         moves = routes[first:last] == Route.MOVE
         if moves.any():
             kinds = np.where(moves, np.int8(Kind.DELETE), np.asarray(rows[KIND].combine_chunks())).astype(np.int8)

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import obstore.store
 import pyarrow as pa
+import pytest
 
 from hoodie.files.markers import TEMP_FOLDER
+from hoodie.files.staging import staged
 from hoodie.files.staging.staged import (
     StageReader,
     StageWriter,
@@ -20,6 +22,7 @@ from hoodie.files.staging.staged import (
     write_hits,
 )
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
+from hoodie.records.keys.sorting import spread
 from hoodie.storage import MemoryStore, ObjectStore, StoreSpec
 from hoodie.timeline import forget_all
 from hoodie.timeline.owner import Owner
@@ -35,18 +38,57 @@ def batch(paths: str, first: int = 0) -> pa.RecordBatch:
     return pa.record_batch([[0] * count, [str(value) for value in values], list(paths), values], schema=SCHEMA)
 
 
-def test_runs_keep_the_order_of_their_partition() -> None:
+@pytest.mark.parametrize("folder", ["stage", "in-memory:runs"])
+def test_runs_keep_the_order_of_their_partition(folder: str) -> None:
     store = MemoryStore()
-    assert StageWriter(store, "nothing.arrow", SCHEMA).close() == []
-    writer = StageWriter(store, "s.arrow", SCHEMA, flush_bytes=1)
+    assert StageWriter(store, f"{folder}/nothing.arrow", SCHEMA).close() == []
+    writer = StageWriter(store, f"{folder}/s.arrow", SCHEMA, flush_bytes=1)
     for part in (batch("pqpq"), batch(""), batch("qq", 4)):
         writer.write(part)
     runs = writer.close()
     assert [(run.partition_path, run.rows, run.batch) for run in runs] == [("p", 2, 0), ("q", 2, 1), ("q", 2, 2)]
     with StageReader(store) as reader:
         assert [reader.read(run)["v"].to_pylist() for run in runs] == [[0, 2], [1, 3], [4, 5]]
+        assert reader.read_some(runs[1], np.array([1]))["v"].to_pylist() == [3]
     with StageReader(store, ["v"]) as reader:
         assert reader.read(runs[1]).schema.names == ["v"]
+    assert (store.list("", recursive=True) == []) == folder.startswith("in-memory:")
+
+
+@pytest.mark.parametrize("folder", ["stage", "in-memory:large"])
+def test_large_runs_are_split(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staged, "_FLUSH_BYTES", 4000)
+    monkeypatch.setattr(staged, "_HASHED_BYTES_MIN", 1000)
+    rows = batch("pqqq" * 250)
+    store, listener = MemoryStore(), Listener()
+    writer = StageWriter(store, f"{folder}/s.arrow", SCHEMA, listener, flush_bytes=4000)
+    writer.write(rows)
+    runs = writer.close()
+    with StageReader(store) as reader:
+        found = [reader.read(run) for run in runs]
+    assert sorted(value for part in found for value in part["v"].to_pylist()) == list(range(1000))
+    for run, part in zip(runs, found, strict=True):
+        hashes = spread(part[RECORD_KEY])
+        assert {*part[PARTITION_PATH].to_pylist()} == {run.partition_path}
+        assert run.hash_start <= hashes.min() <= hashes.max() < run.hash_end
+        assert run.size_bytes < 8000
+    assert len({run.hash_start for run in runs}) > 1
+    assert listener.seen == [(part[RECORD_KEY].to_pylist(), part["v"].to_pylist()) for part in found]
+
+
+class Listener:
+    """Notes keys and places of rows; the value of a row is its place."""
+
+    columns = (RECORD_KEY,)
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[list[str], list[int]]] = []
+
+    def add(self, batch: pa.RecordBatch, places: pa.Int64Array) -> None:
+        self.seen.append((batch.column(RECORD_KEY).to_pylist(), places.to_pylist()))
+
+    def flush(self) -> None:
+        """Do nothing."""
 
 
 def test_columns_in_one_memory_are_split_as_others() -> None:
