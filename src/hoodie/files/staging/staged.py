@@ -33,7 +33,7 @@ _SCRATCH: Final = "scratch:"
 _MEMORY: Final = "in-memory:"
 _MEMORY_BYTES_MAX: Final = 16 * 1024 * 1024
 """Rows of so many bytes are staged in memory: files of them would take longer to open than to read."""
-_HELD_BYTES_MAX: Final = 512 * 1024 * 1024
+_HELD_BYTES_MAX: Final = 256 * 1024 * 1024
 """Rows of a table of so many bytes stay in memory: computed keys and paths take as much again at most."""
 
 _FLUSH_BYTES = 32 * 1024 * 1024
