@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
 from hoodie.storage.disk import explained
 from hoodie.storage.local import LocalStore
-from hoodie.storage.memory import MemoryStore, memory_folder
+from hoodie.storage.memory import MemoryStore, kept_value, memory_folder
 from hoodie.storage.opening import open_store
 from hoodie.storage.scratch import ScratchFolder, scratch_folder, scratch_input, scratch_output, scratch_root
 from hoodie.storage.waves import (
@@ -43,6 +43,7 @@ __all__ = [
     "explained",
     "forget_answers",
     "is_asked",
+    "kept_value",
     "later",
     "memory_folder",
     "open_store",

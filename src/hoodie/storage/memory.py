@@ -99,10 +99,6 @@ class MemoryStore:
         """Keep a value of this process under a path, which is no file."""
         self._content.kept[path] = value
 
-    def kept(self, path: str) -> Any:
-        """Return the value that is kept under a path; None if there is none."""
-        return self._content.kept.get(path)
-
     def create(self, path: str, data: bytes) -> None:
         with self._content.lock:
             if checked_path(path) in self._content.files:
@@ -174,6 +170,13 @@ class MemoryStore:
         """Set the change time of the file."""
         with self._content.lock:
             self._content.files[path] = (self.read(path), modified_ms)
+
+
+def kept_value(name: str, path: str) -> Any:
+    """Return the value that the store of this name keeps under a path; None if there is none."""
+    with _CONTENTS_LOCK:
+        found = _CONTENTS.get(name)
+    return None if found is None else found.kept.get(path)
 
 
 @contextmanager

@@ -155,8 +155,8 @@ def _write(
     exchange, buckets = spread.exchange, 0
     if exchange is None and spread.distribution is not Distribution.NONE:
         known_bytes = None if setup.data is None else known_bytes_of(setup.data)
-        with rows_folder(folder, in_process=setup.call.is_in_process, known_bytes=known_bytes) as rows_in:
-            return _write_together(setup, write, rows_in, context, spread.distribution, source, watch)
+        with rows_folder(folder, in_process=setup.call.is_in_process, known_bytes=known_bytes) as memory:
+            return _write_together(setup, write, folder, memory, context, spread.distribution, source, watch)
     if exchange is not None and source is KeySource.AUTOMATIC:
         # A sort without ties: a repeated task numbers the rows as the first one did.
         exchange, buckets = replace(exchange, sort_by=(*(exchange.sort_by or exchange.range_by), ROW_NUMBER)), 1
@@ -171,7 +171,8 @@ def _write(
 def _write_together(
     setup: WriteSetup,
     write: WriteInstant,
-    rows_in: str,
+    folder: str,
+    memory: str | None,
     context: WriteContext,
     distribution: Distribution,
     source: KeySource,
@@ -180,7 +181,9 @@ def _write_together(
     """Stage the rows, and write the staged rows of each partition path to files of the wanted size."""
     stages_all = distribution is Distribution.PARTITION
     with watch.phase("stage"):
-        consume = StageOrWrite(context, rows_in, stages_all=stages_all, stages_few=not setup.call.is_in_process)
+        consume = StageOrWrite(
+            context, folder, stages_all=stages_all, stages_few=not setup.call.is_in_process, memory=memory
+        )
         preparation = preparation_of(setup, key_source=source)
         first, nulls = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
     runs = [run for found in first for run in found.runs]

@@ -120,10 +120,10 @@ def write_rows(
     known_bytes, in_process = known_bytes_of(data), setup.call.is_in_process
     with (
         stage_folder(setup.view.store, in_process=in_process, known_bytes=known_bytes) as folder,
-        rows_folder(folder, in_process=in_process, known_bytes=known_bytes) as rows_in,
+        rows_folder(folder, in_process=in_process, known_bytes=known_bytes) as memory,
     ):
         with watch.phase("stage"):
-            staged = _stage(setup, data, operation, source, folder, key_stage, rows_in)
+            staged = _stage(setup, data, operation, source, folder, key_stage, memory)
         setup = setup.settled(staged.nulls)
         follow_ups = FollowUps(setup, watch)
         batch = _Batch(setup, operation, source, looks_up, staged, watch, follow_ups, one_row_per_key)
@@ -294,7 +294,7 @@ def _stage(
     source: KeySource,
     folder: str,
     key_stage: KeyStage | None,
-    rows_in: str,
+    memory: str | None,
 ) -> Staged:
     """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine
@@ -315,7 +315,7 @@ def _stage(
         folder,
         merger=setup.merger if meets else None,
         key_stage=key_stage,
-        rows_in=rows_in,
+        memory=memory,
     )
 
 

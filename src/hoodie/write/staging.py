@@ -256,15 +256,15 @@ def stage(
     *,
     merger: RecordMerger | None = None,
     key_stage: KeyStage | None = None,
-    rows_in: str | None = None,
+    memory: str | None = None,
 ) -> Staged:
-    """Stage all rows under `folder` or `rows_in`, and their keys under `folder` if `key_stage` is given.
+    """Stage all rows under `folder`, and their keys if `key_stage` is given; `memory` as for `StageWriter`.
 
     `merger`: rows with the same key are merged first, in the hash buckets of the preparation. If keys are unique in the
     whole table, these rows may have different partition paths. Automatic keys are staged without their commit time.
     """
     exchange = Exchange(bucket_by=BUCKET, tasks=preparation.buckets) if preparation.buckets else None
-    work = _Stage(store, folder, rows_in or folder, change_schema(preparation.schema), merger, key_stage)
+    work = _Stage(store, folder, memory, change_schema(preparation.schema), merger, key_stage)
     consume = consumer_of(preparation.key_source, work)
     files, nulls = process(engine, data, preparation, consume, exchange)
     start = 0
@@ -292,7 +292,7 @@ class _Stage:
 
     store: StoreSpec
     folder: str
-    rows_in: str
+    memory: str | None
     schema: pa.Schema
     merger: RecordMerger | None
     key_stage: KeyStage | None
@@ -304,7 +304,7 @@ class _Stage:
         keys = None
         if self.key_stage is not None:
             keys = KeyWriter(store, f"{self.folder}/keys-{attempt}", self.schema, self.key_stage)
-        writer = StageWriter(store, f"{self.rows_in}/rows-{attempt}", self.schema, keys)
+        writer = StageWriter(store, f"{self.folder}/rows-{attempt}", self.schema, keys, memory=self.memory)
         duplicates = 0
         if self.merger is not None:
             gathered = list(batches)

@@ -13,6 +13,7 @@ local disk: in the object store each file would cost requests. The path of a sta
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -20,12 +21,22 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.format.filenames import name_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.sorting import HASH_END, spread
-from hoodie.storage import MemoryStore, Store, explained, memory_folder, scratch_input, scratch_output, scratch_root
+from hoodie.storage import (
+    MemoryStore,
+    Store,
+    explained,
+    kept_value,
+    memory_folder,
+    scratch_input,
+    scratch_output,
+    scratch_root,
+)
 from hoodie.timeline.owner import Owner
 
 STAGE_PREFIX: Final = "stage-"
@@ -34,7 +45,7 @@ _MEMORY: Final = "in-memory:"
 _MEMORY_BYTES_MAX: Final = 16 * 1024 * 1024
 """Rows of so many bytes are staged in memory: files of them would take longer to open than to read."""
 _HELD_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Rows of a table of so many bytes stay in memory: computed keys and paths take as much again at most."""
+"""Rows of a table of so many bytes stay in memory, while what is made of them has no more bytes."""
 
 _FLUSH_BYTES = 32 * 1024 * 1024
 
@@ -113,13 +124,15 @@ def stage_folder(store: Store, *, in_process: bool = False, known_bytes: int | N
 
 
 @contextlib.contextmanager
-def rows_folder(folder: str, *, in_process: bool, known_bytes: int | None) -> Iterator[str]:
-    """Yield the folder of a write's staged rows: `folder`, or one in memory. Arguments as for `stage_folder`."""
-    if folder.startswith(_MEMORY) or not in_process or known_bytes is None or known_bytes > _HELD_BYTES_MAX:
+def rows_folder(folder: str, *, in_process: bool, known_bytes: int | None) -> Iterator[str | None]:
+    """Yield the folder in memory where the rows of a write stay; None if they do not. Arguments as `stage_folder`."""
+    if folder.startswith(_MEMORY):
         yield folder
-        return
-    with memory_folder() as name:
-        yield f"{_MEMORY}{name}"
+    elif in_process and known_bytes is not None and known_bytes <= _HELD_BYTES_MAX:
+        with memory_folder() as name:
+            yield f"{_MEMORY}{name}"
+    else:
+        yield None
 
 
 def staged_output(store: Store, path: str) -> pa.NativeFile:
@@ -208,9 +221,9 @@ def compressed_writer(sink: pa.NativeFile, schema: pa.Schema, size_bytes: int) -
 class StageWriter:
     """Splits batches into runs by partition path and writes them to one IPC file. Memory: twice 32 MiB of rows.
 
-    In a folder in memory nothing is written: the batches stay, and 4 bytes a row are added. `by_hash`: large runs are
-    split by key hash; otherwise the rows of a partition path keep their order. `flush_bytes`: Arrow bytes that are
-    collected before they are split into runs.
+    `memory`: a folder in memory (`rows_folder`), where the batches stay as they are, up to a share of 256 MiB and 4
+    bytes a row; only those behind them are written. `by_hash`: large runs are split by key hash; otherwise the rows of
+    a partition path keep their order. `flush_bytes`: Arrow bytes that are collected before they are split into runs.
     """
 
     def __init__(
@@ -222,19 +235,24 @@ class StageWriter:
         *,
         by_hash: bool = True,
         flush_bytes: int = _FLUSH_BYTES,
+        memory: str | None = None,
     ) -> None:
+        self._store = store
         self._path = path
         self._by_hash = by_hash
+        self._flush_bytes = flush_bytes
         self._keys = keys
+        self._held_path = "" if memory is None else f"{memory}/held-{name_of(path)}"
         self._held: list[RowsOf] = []
-        is_held = path.startswith(_MEMORY)
-        # Batches that stay are not joined, unless they are small, or have to be large to be split by hash.
-        self._flush_bytes = min(flush_bytes, _SMALL_BYTES) if is_held and not by_hash else flush_bytes
-        self._sink = None if is_held else staged_output(store, path)
+        # Each task of this process has a thread, and about as many rows as the others.
+        self._held_left = 0 if memory is None else _HELD_BYTES_MAX // (os.cpu_count() or 1)
+        self._sink = staged_output(store, path) if memory is None else None
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
+        self._written = 0
         self._schema = schema
         self._buffer: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
+        self._paths = 1
         self._rows = 0
         self._runs: list[StagedRun] = []
 
@@ -244,16 +262,23 @@ class StageWriter:
             return
         self._buffer.append(batch)
         self._buffered_bytes += batch.nbytes
-        if self._buffered_bytes >= self._flush_bytes:
+        if self._buffered_bytes >= self._wanted_bytes:
             self._flush()
+
+    @property
+    def _wanted_bytes(self) -> int:
+        """The bytes that are split together. Batches that stay are not joined, unless their runs would be small."""
+        if self._held_left <= 0 or self._by_hash:
+            return self._flush_bytes
+        return min(self._flush_bytes, _SMALL_BYTES * self._paths)
 
     def close(self) -> list[StagedRun]:
         """Finish the file and return its runs."""
         self._flush()
-        if self._sink is None:
-            store, file = _in_memory(self._path)
+        if self._held:
+            store, file = _in_memory(self._held_path)
             store.keep(file, self._held)
-        else:
+        if self._sink is not None:
             (self._writer or compressed_writer(self._sink, self._schema, 0)).close()
             self._sink.close()
         return self._runs
@@ -266,19 +291,25 @@ class StageWriter:
         step = rows.num_rows
         if size_bytes > 2 * _FLUSH_BYTES:  # one large batch: a reader has whole runs in memory
             step = max(1, rows.num_rows * _FLUSH_BYTES // size_bytes)
+        is_held = size_bytes <= self._held_left
+        self._held_left = self._held_left - size_bytes if is_held else 0
+        if not is_held and self._writer is None:
+            self._sink = self._sink or staged_output(self._store, self._path)
+            self._writer = compressed_writer(self._sink, self._schema, size_bytes)
         for start in range(0, rows.num_rows, step):
-            self._split(rows.slice(start, step), size_bytes)
+            self._split(rows.slice(start, step), is_held=is_held)
         if self._keys is not None:
             self._keys.flush()
 
-    def _split(self, rows: pa.Table, size_bytes: int) -> None:
+    def _split(self, rows: pa.Table, *, is_held: bool) -> None:
         start, self._rows = self._rows, self._rows + rows.num_rows
-        for partition_path, part in _by_partition(rows):
+        parts = _by_partition(rows)
+        for partition_path, part in parts:
             for hash_start, hash_end, piece in _slices_by_hash(part) if self._by_hash else ((0, HASH_END, part),):
-                batch = None if self._sink is None else piece.batch()
+                batch = None if is_held else piece.batch()
                 run = StagedRun(
-                    path=self._path,
-                    batch=len(self._runs),
+                    path=self._held_path if batch is None else self._path,
+                    batch=len(self._held) if batch is None else self._written,
                     partition_path=partition_path,
                     rows=len(piece),
                     size_bytes=piece.size_bytes if batch is None else batch.nbytes,
@@ -289,11 +320,13 @@ class StageWriter:
                 if batch is None:
                     self._held.append(piece)
                 else:
-                    writer = self._writer = self._writer or compressed_writer(self._sink, self._schema, size_bytes)
-                    writer.write_batch(batch)
+                    assert self._writer is not None
+                    self._writer.write_batch(batch)
+                    self._written += 1
                 if self._keys is not None:
                     keys = piece.batch(self._keys.columns) if batch is None else batch
                     self._keys.add(keys, pa.array(start + piece.places))
+        self._paths = len(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,22 +340,25 @@ class RowsOf:
     sources: pa.Table
     columns: Sequence[int]
     schema: pa.Schema
-    row_bytes: float
+    row_bytes: float | npt.NDArray[np.float64]
+    """Bytes of a row on average, or of each row of the table."""
     order: npt.NDArray[np.int32] | None = None
 
     @classmethod
     def all_of(cls, rows: pa.Table) -> RowsOf:
         """Return all rows of a table."""
         sources, columns = _distinct_columns(rows)
-        return cls(sources, columns, rows.schema, rows.nbytes / max(rows.num_rows, 1))
+        return cls(sources, columns, rows.schema, _row_bytes(rows))
 
     def __len__(self) -> int:
         return self.sources.num_rows if self.order is None else len(self.order)
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the rows, about."""
-        return round(len(self) * self.row_bytes)
+        """The bytes of the rows; those of nested values on average."""
+        if isinstance(self.row_bytes, float):
+            return round(len(self) * self.row_bytes)
+        return int((self.row_bytes if self.order is None else self.row_bytes[self.order]).sum())
 
     @property
     def places(self) -> npt.NDArray[np.int64]:
@@ -334,7 +370,7 @@ class RowsOf:
         return replace(self, order=(chosen if self.order is None else self.order[chosen]).astype(np.int32))
 
     def table(self, names: Sequence[str] | None = None) -> pa.Table:
-        """Return the rows, or some of their columns, in memory of their own; all rows share that of the table."""
+        """Return the rows, or some of their columns, in new memory; all rows are in the memory of the table."""
         schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
         wanted = [self.columns[self.schema.get_field_index(name)] for name in schema.names]
         distinct = list(dict.fromkeys(wanted))
@@ -348,12 +384,24 @@ class RowsOf:
         return self.table(names).combine_chunks().to_batches()[0]
 
 
+def _row_bytes(rows: pa.Table) -> float | npt.NDArray[np.float64]:
+    """Return the bytes of a row: of each row if the rows have texts, and are not few."""
+    texts = [column for column in rows.columns if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
+    size_bytes: int = rows.nbytes
+    if size_bytes < _SMALL_BYTES or not texts:
+        return float(size_bytes / max(rows.num_rows, 1))
+    lengths = [np.asarray(pc.fill_null(pc.binary_length(column), 0)) for column in texts]
+    found: npt.NDArray[np.float64] = np.sum(lengths, axis=0, dtype=np.float64)
+    others = float(size_bytes - found.sum()) / rows.num_rows
+    return found + np.float64(others)
+
+
 def _held(path: str, batch: int) -> RowsOf | None:
     """Return the rows of a run that stay in memory; None for a staged file."""
     if not path.startswith(_MEMORY):
         return None
-    store, file = _in_memory(path)
-    held: list[RowsOf] | None = store.kept(file)
+    name, _, file = path.removeprefix(_MEMORY).partition("/")
+    held: list[RowsOf] | None = kept_value(name, file)
     return None if held is None else held[batch]
 
 
@@ -385,15 +433,13 @@ def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         yield name, whole.some(order).table()
 
 
-def _by_partition(rows: pa.Table) -> Iterator[tuple[str, RowsOf]]:
-    """Yield the partition paths of rows, and the rows of each in their order."""
+def _by_partition(rows: pa.Table) -> list[tuple[str, RowsOf]]:
+    """Return the partition paths of rows, and the rows of each in their order."""
     names, orders = _orders(rows)
     whole = RowsOf.all_of(rows)
     if len(names) == 1:
-        yield names[0], whole
-        return
-    for name, order in zip(names, orders, strict=True):
-        yield name, whole.some(order)
+        return [(names[0], whole)]
+    return [(name, whole.some(order)) for name, order in zip(names, orders, strict=True)]
 
 
 def _orders(rows: pa.Table) -> tuple[list[str], Iterator[npt.NDArray[np.int64]]]:

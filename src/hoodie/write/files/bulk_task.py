@@ -243,6 +243,8 @@ class StageOrWrite:
     folder: str
     stages_all: bool
     stages_few: bool
+    memory: str | None = None
+    """As for `StageWriter`."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[StagedOrWritten]:
         """Stage or write all rows; deletes are skipped, because there are no stored rows to delete."""
@@ -266,7 +268,7 @@ class StageOrWrite:
             rows = without_deletes(batch.select(schema.names))
             counts.ignored += batch.num_rows - rows.num_rows
             with explained(store.uri(self.folder)):
-                writer = writer or StageWriter(store, path, schema, by_hash=False)
+                writer = writer or StageWriter(store, path, schema, by_hash=False, memory=self.memory)
                 writer.write(rows)
         if writer is not None:
             with explained(store.uri(self.folder)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,11 +39,11 @@ def batch(paths: str, first: int = 0) -> pa.RecordBatch:
     return pa.record_batch([[0] * count, [str(value) for value in values], list(paths), values], schema=SCHEMA)
 
 
-@pytest.mark.parametrize("folder", ["stage", "in-memory:runs"])
-def test_runs_keep_the_order_of_their_partition(folder: str) -> None:
+@pytest.mark.parametrize("memory", [None, "in-memory:runs"])
+def test_runs_keep_the_order_of_their_partition(memory: str | None) -> None:
     store = MemoryStore()
-    assert StageWriter(store, f"{folder}/nothing.arrow", SCHEMA).close() == []
-    writer = StageWriter(store, f"{folder}/s.arrow", SCHEMA, flush_bytes=1)
+    assert StageWriter(store, "nothing.arrow", SCHEMA, memory=memory).close() == []
+    writer = StageWriter(store, "s.arrow", SCHEMA, flush_bytes=1, memory=memory)
     for part in (batch("pqpq"), batch(""), batch("qq", 4)):
         writer.write(part)
     runs = writer.close()
@@ -52,16 +53,16 @@ def test_runs_keep_the_order_of_their_partition(folder: str) -> None:
         assert reader.read_some(runs[1], np.array([1]))["v"].to_pylist() == [3]
     with StageReader(store, ["v"]) as reader:
         assert reader.read(runs[1]).schema.names == ["v"]
-    assert (store.list("", recursive=True) == []) == folder.startswith("in-memory:")
+    assert (store.list("", recursive=True) == []) == (memory is not None)
 
 
-@pytest.mark.parametrize("folder", ["stage", "in-memory:large"])
-def test_large_runs_are_split(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("memory", [None, "in-memory:large"])
+def test_large_runs_are_split(memory: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged, "_FLUSH_BYTES", 4000)
     monkeypatch.setattr(staged, "_HASHED_BYTES_MIN", 1000)
     rows = batch("pqqq" * 250)
     store, listener = MemoryStore(), Listener()
-    writer = StageWriter(store, f"{folder}/s.arrow", SCHEMA, listener, flush_bytes=4000)
+    writer = StageWriter(store, "s.arrow", SCHEMA, listener, flush_bytes=4000, memory=memory)
     writer.write(rows)
     runs = writer.close()
     with StageReader(store) as reader:
@@ -74,6 +75,32 @@ def test_large_runs_are_split(folder: str, monkeypatch: pytest.MonkeyPatch) -> N
         assert run.size_bytes < 8000
     assert len({run.hash_start for run in runs}) > 1
     assert listener.seen == [(part[RECORD_KEY].to_pylist(), part["v"].to_pylist()) for part in found]
+
+
+def test_rows_that_do_not_fit_in_memory_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(staged, "_HELD_BYTES_MAX", 3 * batch("p" * 10, 10).nbytes)
+    store, listener = MemoryStore(), Listener()
+    writer = StageWriter(store, "s.arrow", SCHEMA, listener, flush_bytes=1, memory="in-memory:some")
+    for start in range(0, 60, 10):
+        writer.write(batch("pq" * 5, start))
+    runs = writer.close()
+    assert [run.path for run in runs] == ["in-memory:some/held-s.arrow"] * 6 + ["s.arrow"] * 6
+    with StageReader(store) as reader:
+        found = [reader.read(run)["v"].to_pylist() for run in runs]
+    assert found == [[*range(start + half, start + 10, 2)] for start in range(0, 60, 10) for half in (0, 1)]
+    assert [values for _, values in listener.seen] == found
+
+
+def test_sizes_are_those_of_the_rows_of_a_partition() -> None:
+    schema = change_schema(pa.schema([("v", pa.string())]))
+    values, paths = ["x" * 100_000] * 20 + ["y"] * 20, ["p"] * 20 + ["q"] * 20
+    rows = pa.record_batch([[0] * 40, [f"{number:02}" for number in range(40)], paths, values], schema=schema)
+    writer = StageWriter(MemoryStore(), "s.arrow", schema, by_hash=False, memory="in-memory:wide")
+    writer.write(rows)
+    large, small = writer.close()
+    assert large.size_bytes > 2_000_000
+    assert small.size_bytes < 2_000
 
 
 class Listener:
