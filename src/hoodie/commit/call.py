@@ -95,19 +95,23 @@ class Call:
             return self.engine
         return engine_beside(self.state.store.spec, work_bytes)
 
-    def checked_view(self) -> TableView:
-        """Return the table as `view`, after the options of the call were checked against it.
-
-        Raises: InvalidConfigError for an option that is unknown, or that only the table's properties may have.
-        """
-        view = self.view()
-        check_call_options(self.properties, view.config)
-        return view
-
     def view(self) -> TableView:
         """Return the table as the caller has seen it, if its properties did not change since; else load it."""
         seen = self.seen
-        return seen if seen is not None and seen.config is self.state.last_config() else TableView.load(self.state)
+        return seen if seen is not None and seen.config is self.state.last_config() else self.load()
+
+    def load(self) -> TableView:
+        """Load the table as it is now. Raises: as `TableView.load`."""
+        return TableView.load(self.state)
+
+    def checked_view(self) -> TableView:
+        """Load the table, and check the options of the call against it.
+
+        Raises: InvalidConfigError for an option that is unknown, or that only the table's properties may have.
+        """
+        view = self.load()
+        check_call_options(self.properties, view.config)
+        return view
 
 
 def checked_view(state: TableState, properties: Mapping[str, str]) -> TableView:

@@ -12,7 +12,10 @@ from hoodie.errors import CorruptFileError, MissingFileError, StorageError
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.storage import Store
 
-_REMEDY = "restore the file from a copy, or roll back or restore the table to an instant before it"
+_REMEDY = (
+    "restore the file from a copy, or roll back or restore the table to an instant before it; `hoodie verify` names "
+    "all such files, and the command that gives up their rows"
+)
 
 
 def damaged_file(store: Store, path: str, problem: str) -> CorruptFileError:

@@ -89,7 +89,7 @@ def run_after_write(
             if not service.is_on(effective_options(call.state.last_config(), call.properties)):
                 continue
             if view is None:
-                view = call.view()
+                view = call.load()
             if not service.is_due(call, view):
                 continue
             seen, view = view, None

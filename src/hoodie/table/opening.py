@@ -252,7 +252,9 @@ def adopt(
     from hoodie.write.create import CreateOptions
 
     if (path is None) == (files is None):
-        raise InvalidConfigError("expected a folder, or files=[…] of Parquet files: pass one of the two")
+        raise InvalidConfigError(
+            "expected a folder, or files=[…] of Parquet files with target= for the new table: pass one of the two"
+        )
     if path is not None and partition_values is not None:
         raise InvalidConfigError("partition_values requires files=[…]: the values of a folder's files are in its names")
     options = storage_options if source_storage_options is None else source_storage_options

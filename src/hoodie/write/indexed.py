@@ -294,7 +294,7 @@ def _stage(
     source: KeySource,
     folder: str,
     key_stage: KeyStage | None,
-    memory: str | None,
+    memory: str | None = None,
 ) -> Staged:
     """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine

@@ -135,7 +135,7 @@ def check_write(call: Call, data: Dataset | None, *, changed: tuple[str, ...] | 
 
     Raises: UnsupportedError, InvalidConfigError, SchemaMismatchError.
     """
-    view = call.view()
+    view = call.load()
     ask_for_columns(view)
     check_writable(view, reads_skeletons=True)
     check_texts("extra_metadata", call.extra_metadata)

@@ -52,7 +52,7 @@ def write_batch(call: Call, data: Any, operation: str, batch: SinkCheckpoint) ->
     rule = _Once(batch)
     call = replace(call, extra_metadata={**call.extra_metadata, **batch.entries()}, guard=rule.refuse_written)
     try:
-        view = call.view()
+        view = call.load()
         rule.refuse_written(view)
         if rule.gap is not None:
             _warn_of_gap(view, batch, *rule.gap)

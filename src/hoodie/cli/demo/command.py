@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
 import tempfile
 import threading
@@ -181,4 +183,6 @@ def _print_summary(console: Console, table_path: Path, done: list[Step], seconds
     size = size_text(sum(files["size_bytes"].to_pylist()))
     console.print(f"Table, {files.num_rows} data files, {size}: {table_path}", soft_wrap=True)
     console.print(f"Input files: {table_path.parent / 'landing'}", soft_wrap=True)
-    console.print(f"Next command: hoodie timeline {table_path}", soft_wrap=True)
+    # `make demo` runs a command of an environment that is not active.
+    command = "hoodie" if shutil.which("hoodie") else shlex.quote(sys.argv[0])
+    console.print(f"Next command: {command} timeline {table_path}", soft_wrap=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -174,8 +175,14 @@ class Files:
         return replace(batch, read=read, after_commit=leave)
 
     def _listed(self, store: Store) -> list[FileInfo]:
-        """List the folder. The files have no tags: those of a stored list have none."""
-        return [info._replace(tag=None) for info in store.list("", recursive=self.recursive)]
+        """List the folder. The files have no tags: those of a stored list have none.
+
+        Raises: SourceError if there is no such folder on a local disk; an object store has no folders without files.
+        """
+        listed = [info._replace(tag=None) for info in store.list("", recursive=self.recursive)]
+        if not listed and "://" not in store.spec.uri and not Path(store.spec.uri).is_dir():
+            raise SourceError(f"path: expected a folder, found none at {store.spec.uri}: create it, or correct path")
+        return listed
 
     def _wanted(self, listed: Sequence[FileInfo]) -> list[FileInfo]:
         """Return the files that are no hidden files, and have the right name, in the order of their reads."""

@@ -8,6 +8,7 @@ lost files until a clean: reads as of an earlier instant fail, instead of readin
 from __future__ import annotations
 
 import json
+import shlex
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 from hoodie.commit.call import Call
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.commit.write_instant import WriteInstant, write_instant
-from hoodie.display import counted
+from hoodie.display import command_text, counted
 from hoodie.engine import TaskContext
 from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import open_base_file
@@ -109,7 +110,7 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
         CorruptFileError: another file of the slice of a log file is lost or damaged too.
     """
     times = PhaseTimes()
-    view = call.view()
+    view = call.load()
     check_no_exclusive_service(view)
     if stored_index(view.config) is HBASE:
         raise UnsupportedError(
@@ -138,6 +139,9 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
     plans = sorted({loss.plan for loss in losses if loss.plan is not None})
     if dry_run:
         notes += tuple(f"would execute the pending compaction {plan} without these file groups" for plan in plans)
+        given = " ".join(f"--accept-loss {shlex.quote(path)}" for path in files)
+        command = command_text(f"hoodie repair TABLE {given} --execute", call.state.store.uri(""))
+        notes += (f"`{command}` (t.repair(dry_run=False, accept_loss=…)) does it",)
         return ServiceResult(operation=OPERATION, counts=counts, seconds=times.seconds(), dry_run=True, notes=notes)
     with times.phase("history"):
         history.give_up(call)

@@ -191,10 +191,12 @@ def _listing_problems(survey: Survey, known: KnownFiles, listing: Listing, orpha
             if path not in known.needed and path not in known.leaving:
                 yield Problem(kinds.LISTING_STALE, path, "a file", "none")
         elif size_bytes and not _is_listed_length(survey, found, size_bytes):
-            is_right = survey.recorded.get(path) == found[1].size_bytes
-            kind = kinds.LISTING_LENGTH if is_right or path not in survey.recorded else None
-            if kind is not None:
-                yield Problem(kind, path, f"{size_bytes} bytes", f"{found[1].size_bytes} bytes")
+            found_bytes, recorded = found[1].size_bytes, survey.recorded.get(path)
+            if recorded and recorded != found_bytes:
+                continue  # `file_problems` reports the file
+            # Without a record the listing was right when it was written, so a file that is shorter was cut.
+            kind = kinds.LISTING_LENGTH if recorded or found_bytes > size_bytes else kinds.FILE_LENGTH
+            yield Problem(kind, path, f"{size_bytes} bytes", f"{found_bytes} bytes")
     for path in sorted(survey.data_files.keys() - listed.keys() - orphans):
         _, _, parsed = survey.data_files[path]
         instant = survey.timeline.get(parsed.instant_time)

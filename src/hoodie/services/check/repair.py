@@ -167,9 +167,18 @@ _OF_FULL_CHECKS: Final = frozenset({kinds.INDEX_DIFFERS, kinds.STATISTICS_DIFFER
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RepairResult(ServiceResult):
-    """The outcome of a repair. `counts` has the findings of each step, `failed` those of the steps that failed."""
+    """The outcome of a repair. `counts` has the findings of each step, `failed` those of the steps that failed.
+
+    `left`: kinds of errors that no repair mends.
+    """
 
     failed: int = 0
+    left: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether no error is left, as far as the check found it; a dry run leaves all."""
+        return self.dry_run or not (self.failed or self.left)
 
     def _amounts(self) -> Mapping[str, int]:
         """Count findings: the names of the steps say nothing without their notes."""
@@ -196,13 +205,16 @@ def repair(
     would = "would " if dry_run else ""
     notes = [f"{would}{step}: {_named(keys)}" for step, keys in plan.steps.items()]
     if plan.kept:
-        notes.append(f"kept, as they are younger than {min_age_seconds:.0f} s or in use: {_named(plan.kept)}")
-    notes += _not_mended(checked)
+        younger = f"kept, as they are younger than {min_age_seconds:.0f} s (min_age_seconds=, --min-age) or in use"
+        notes.append(f"{younger}: {_named(plan.kept)}")
+    not_mended = _not_mended(checked)
+    notes += not_mended
     failed: set[Step] = set()
     if not dry_run and plan.steps:
         with times.phase("repair"):
             done = _execute(call, checked, plan)
-        notes += [note for texts in done.values() for note in texts]
+        said = [note for texts in done.values() for note in texts]
+        notes += sorted(said, key=lambda note: not note.startswith(_FAILED))
         failed = {step for step, texts in done.items() if any(note.startswith(_FAILED) for note in texts)}
     elif plan.steps:
         command = command_text(kinds.REPAIR, call.state.store.uri(""))
@@ -212,6 +224,7 @@ def repair(
         operation="repair",
         counts={step.name.lower(): len(keys) for step, keys in plan.steps.items()},
         failed=sum(len(plan.steps[step]) for step in failed),
+        left=len(not_mended),
         seconds=times.seconds(),
         dry_run=dry_run,
         notes=(*notes, *checked.notes),

@@ -101,8 +101,15 @@ class Survey:
 
     @cached_property
     def recorded(self) -> Mapping[str, int]:
-        """The files that completed writes of the active timeline recorded, with their sizes (0: not known)."""
-        return {path: size for found in self.commits.values() for path, size in files_of_commit(found)}
+        """The files that completed writes of the active timeline recorded, with their sizes (0: not known).
+
+        Later commits name the log files of a slice again, without sizes.
+        """
+        recorded: dict[str, int] = {}
+        for found in self.commits.values():
+            for path, size in files_of_commit(found):
+                recorded[path] = max(size, recorded.get(path, 0))
+        return recorded
 
     @cached_property
     def bases(self) -> frozenset[str]:

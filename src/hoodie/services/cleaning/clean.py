@@ -28,6 +28,7 @@ from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFound
 from hoodie.files.staging.staged import dead_stages
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
+from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
 from hoodie.results import OnResult, ServiceResult
 from hoodie.services.cleaning.execution import CleanCompletion, delete_files, files_to_delete
@@ -194,7 +195,7 @@ _PLAN_BYTES_PER_FILE: Final = 300
 
 def _disk_full(call: Call, error: OSError) -> StorageError:
     """Return the error of a clean that cannot begin: it deletes nothing before its plan is stored."""
-    view = call.view()
+    view = call.load()
     planned = _planned(view, CleanOptions.of(view.config.raw, call.properties))
     needed = size_text(_ROOM_BYTES + _PLAN_BYTES_PER_FILE * planned.files)
     said = str(error).partition("; ")[0]
@@ -209,7 +210,8 @@ def _disk_full(call: Call, error: OSError) -> StorageError:
 def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
     """Clean, as `clean`, on a disk that has space for it."""
     times = PhaseTimes()
-    view = call.checked_view()
+    view = call.view()
+    check_call_options(call.properties, view.config)
     options = CleanOptions.of(view.config.raw, call.properties)
     if dry_run:
         with times.phase("plan"):

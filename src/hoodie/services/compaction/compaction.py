@@ -143,7 +143,7 @@ def compact_once(
     Raises: as `schedule_compaction` and `execute_waiting`.
     """
     if schedule:
-        trigger = Trigger.of(effective_options(call.view().config, call.properties))
+        trigger = Trigger.of(effective_options(call.load().config, call.properties))
         schedule_compaction(call.state, properties=call.properties, trigger=trigger)
     return execute_waiting(COMPACTION, call, coordinator=coordinator, report=report, stopped=stopped)
 
@@ -183,7 +183,7 @@ def _compact_inline(call: Call, view: TableView | None, options: Mapping[str, st
         return None
     try:
         trigger = Trigger.of(options)
-        view = view or call.view()
+        view = view or call.load()
         is_due = trigger.is_due(view)
         is_left = runs and has_waiting_plan(COMPACTION, view)
         if not is_due and not is_left:
@@ -203,7 +203,7 @@ def _fold_inline(call: Call, view: TableView | None, options: Mapping[str, str])
     if not compaction.LOG_COMPACTION_INLINE.get(options):
         return None
     try:
-        view = view or call.view()
+        view = view or call.load()
         blocks_min = compaction.LOG_COMPACTION_BLOCKS.get(options)
         if not _is_fold_due(view, blocks_min):
             return None

@@ -76,7 +76,7 @@ def switch_index(call: Call, wish: SwitchWish) -> ServiceResult:
     """
     times = PhaseTimes()
     target = index_kind(wish.name)
-    view = call.view()
+    view = call.load()
     current = index_of_view(view)
     _check_switchable(view, target, wish)
     notes: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ def build_partition(call: Call, name: str, *, columns: Sequence[str] | None = No
     times, kind = PhaseTimes(), _builder(name)
     with ExitStack() as held:
         with times.phase("plan"):
-            view = call.view()
+            view = call.load()
             table = data_table(view)
             _check_version(view, name)
             _check_files(view, kind.subject)
@@ -146,7 +146,7 @@ class _FileBuilding:
 
     def read(self) -> None:
         """Read the files of the newest slices."""
-        self.catch_up(self.call.view())
+        self.catch_up(self.call.load())
 
     def catch_up(self, view: TableView) -> int:
         """Read the files that are new since the last call; return how many."""
@@ -154,7 +154,7 @@ class _FileBuilding:
 
     def prepare(self) -> None:
         """Write what the kind can write before the lock is acquired."""
-        self.files.prepare(data_table(self.call.view()), self.build.build_time)
+        self.files.prepare(data_table(self.call.load()), self.build.build_time)
 
     def completion(self, now: TableView) -> _FileBuilding:
         """Return the build: its own methods complete it."""

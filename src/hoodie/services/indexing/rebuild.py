@@ -44,7 +44,7 @@ def rebuild(call: Call) -> ServiceResult:
     build runs; as `build_record_index`.
     """
     times = PhaseTimes()
-    before = call.view()
+    before = call.load()
     had = {kind: kind.settings(data_table(before)) for kind in KINDS.built if kind.is_in(before.config)}
     with times.phase("rebuild"):
         notes = rebuild_listing(call.state)

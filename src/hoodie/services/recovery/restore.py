@@ -69,7 +69,7 @@ def finish_restores(call: Call) -> None:
 
     Raises: as `restore`; UnsupportedError too if a plan does not name the commit to restore to.
     """
-    view = call.view()
+    view = call.load()
     for found in _pending(view):
         plan = restore_plan(view.refreshed(), found)
         if plan is None:

@@ -34,7 +34,7 @@ def drop_old_timeline(call: Call, *, dry_run: bool) -> ServiceResult:
     """
     times = PhaseTimes()
     if dry_run:
-        return _old_timeline(call.view(), times, dry_run=True)
+        return _old_timeline(call.load(), times, dry_run=True)
     with TableView.locked(call.state, call.properties) as view, times.phase("delete"):
         result = _old_timeline(view, times)
         if (old := _kept(view)) is not None:

@@ -126,7 +126,7 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
     """
     times = PhaseTimes()
     new = TableVersion.of(to, path=f"{operation}(to={to})")
-    view = call.view()
+    view = call.load()
     # The plan looks at the types of partition fields, and names what is wrong with them.
     others = {key: value for key, value in call.properties.items() if key != keys.PARTITION_FIELDS}
     check_call_options(others, view.config)

@@ -70,7 +70,8 @@ def test_a_lost_base_file_is_given_up_in_one_commit(table_type: str, index: str,
     before = table.timeline.instants
     told = table.repair(accept_loss=path)
     assert str(told).splitlines()[0] == "accept loss: would lose 1 file and 2 rows"
-    assert told.notes == (f"{path} had 2 rows",)
+    assert told.notes[:-1] == (f"{path} had 2 rows",)
+    assert f"--accept-loss {path} --execute` (t.repair(" in told.notes[-1]
     assert table.timeline.instants == before
     done = table.repair(dry_run=False, accept_loss=[path])
     assert {**done.counts} == {**told.counts} == {"files_lost": 1, "rows_lost": 2}
@@ -118,7 +119,7 @@ def test_whole_paths_and_logs_of_the_slice() -> None:
     table = logged()
     path = lose(table)
     told = table.repair(accept_loss=table.view().store.uri(path))
-    assert told.notes == (f"{path} had 2 rows; the changes in 1 log file of the file slice are given up too",)
+    assert told.notes[:-1] == (f"{path} had 2 rows; the changes in 1 log file of the file slice are given up too",)
     table.repair(dry_run=False, accept_loss=table.view().store.uri(path))
     assert table.verify(full=True).problems == {}
     assert values_of(table) == [C]
@@ -141,7 +142,7 @@ def test_a_lost_log_file_is_given_up_and_the_other_rows_stay(index: str, version
     assert table.verify().problems == {"file-missing": 1}
     told = table.repair(accept_loss=path)
     assert told.counts == {"files_lost": 1, "changes_lost": 1}
-    assert told.notes == (f"{path} had 1 change of rows",)
+    assert told.notes[:-1] == (f"{path} had 1 change of rows",)
     count = len(table.timeline.instants)
     table.repair(dry_run=False, accept_loss=path)
     assert len(table.timeline.instants) == count + 1
@@ -254,7 +255,7 @@ def test_a_pending_compaction_of_the_file_group_is_executed_without_the_file(
     damage(table, path, how)
     assert not table.verify(full=True).ok
     told = table.repair(accept_loss=path)
-    assert told.notes[-1] == f"would execute the pending compaction {plan} without these file groups"
+    assert told.notes[-2] == f"would execute the pending compaction {plan} without these file groups"
     done = table.repair(dry_run=False, accept_loss=path)
     assert done.counts == told.counts
     assert done.notes[-1] == f"the pending compaction {plan} was executed without these file groups"

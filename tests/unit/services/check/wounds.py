@@ -438,6 +438,8 @@ WOUNDS = [
     _unseen("a base file older than the timeline", _orphan_before_the_timeline, kinds.FILE_ORPHANED),
     _told("a missing base file", _lose(_newest_data), kinds.FILE_MISSING),
     _told("a base file that was cut", _cut(_newest_data, 20), kinds.FILE_LENGTH),
+    _told("a log file that was cut", _cut(_DATA_LOG, 20), kinds.FILE_LENGTH, kind="merge_on_read"),
+    _told("an empty log file", _rewrite(_DATA_LOG, _empty), kinds.FILE_LENGTH, kind="merge_on_read"),
     _unseen(
         "a missing base file of an old version",
         _lose(_first_of_sf),
