@@ -45,7 +45,7 @@ class ServiceResult(Result):
 
     @property
     def ok(self) -> bool:
-        """Whether the service left nothing undone that the caller asked for: a repair may leave errors."""
+        """Whether all of it was done; False for a repair that left errors."""
         return True
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 import hoodie
-from hoodie.cli.ui import FOUND
+from hoodie.cli.options import FOUND
 from tests.support.command_line import Run
 
 MARKUP = "</script><script>alert('x')</script><!--"

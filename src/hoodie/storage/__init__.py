@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
 from hoodie.storage.disk import explained
-from hoodie.storage.local import LocalStore
+from hoodie.storage.local import LocalStore, has_folder
 from hoodie.storage.memory import MemoryStore, kept_value, memory_folder
 from hoodie.storage.opening import open_store
 from hoodie.storage.scratch import ScratchFolder, scratch_folder, scratch_input, scratch_output, scratch_root
@@ -42,6 +42,7 @@ __all__ = [
     "asks_ahead",
     "explained",
     "forget_answers",
+    "has_folder",
     "is_asked",
     "kept_value",
     "later",

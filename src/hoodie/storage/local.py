@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 
 from hoodie.errors import StorageError, UnsupportedError
-from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec, UnsyncedError
+from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
 from hoodie.storage.disk import Disk, SystemDisk, explanation, is_unsupported
 from hoodie.storage.links import LinkGuard
 from hoodie.storage.paths import (
@@ -480,3 +480,8 @@ def _file_info(path: str, stat: Callable[[], os.stat_result]) -> FileInfo | None
     except (FileNotFoundError, NotADirectoryError):
         return None
     return FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def has_folder(store: Store) -> bool:
+    """Return whether the folder of a store exists; True for stores that have no folders without files."""
+    return "://" in store.spec.uri or os.path.isdir(store.spec.uri)

@@ -65,8 +65,12 @@ def test_a_lost_file_is_given_up(path: Path, run: Run) -> None:
     lost.unlink()
     done = run("verify", path)
     assert (done.code, f"hoodie repair {path} --accept-loss {lost.name}" in done.out) == (FOUND, True)
+    done = run("repair", path, "--execute")
+    assert (done.code, "file-missing is not repaired" in done.out) == (FOUND, True)
+    assert run("repair", path).code == 0
     out = run.text("repair", path, "--accept-loss", lost)
     assert out.splitlines()[0] == "accept loss: would lose 1 file and 2 rows"
+    assert f"note: `hoodie repair {path} --accept-loss {lost} --execute` does it" in out
     counts = run.json("repair", path, "--accept-loss", lost.name, "--execute")["counts"]
     assert counts == {"files_lost": 1, "rows_lost": 2}
     run.text("verify", path, "--full")

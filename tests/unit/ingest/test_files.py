@@ -91,6 +91,12 @@ def test_a_batch_has_at_most_the_given_bytes(folder: str) -> None:
     assert run(Files(path=folder, bytes_max=1))[0] == [[0], [1], [2], [3], [4]]
 
 
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"expected a folder, found none at .*nowhere"):
+        Files(path=str(tmp_path / "nowhere")).plan(Request())
+    assert Files(path=str(tmp_path)).plan(Request()) is None
+
+
 def test_young_files_are_left(folder: str) -> None:
     now = time.time_ns() // 1_000_000
     put(folder, "old.json", lines(1))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from hoodie.ingest.rows.many_files import read_files
 from hoodie.ingest.rows.spark_files import SparkRead
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.taken_files import FileList, Removal, is_hidden, lists_in, write_list
-from hoodie.storage import FileInfo, Store, open_store
+from hoodie.storage import FileInfo, Store, has_folder, open_store
 
 _ENDINGS: Final = {
     ".parquet": "parquet",
@@ -180,7 +179,7 @@ class Files:
         Raises: SourceError if there is no such folder on a local disk; an object store has no folders without files.
         """
         listed = [info._replace(tag=None) for info in store.list("", recursive=self.recursive)]
-        if not listed and "://" not in store.spec.uri and not Path(store.spec.uri).is_dir():
+        if not listed and not has_folder(store):
             raise SourceError(f"path: expected a folder, found none at {store.spec.uri}: create it, or correct path")
         return listed
 

@@ -177,7 +177,7 @@ class RepairResult(ServiceResult):
 
     @property
     def ok(self) -> bool:
-        """Whether no error is left, as far as the check found it; a dry run leaves all."""
+        """Whether no error that the check found is left; True for a dry run."""
         return self.dry_run or not (self.failed or self.left)
 
     def _amounts(self) -> Mapping[str, int]:
