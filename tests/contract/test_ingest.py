@@ -30,6 +30,9 @@ class FilesFeed:
     format: str
     time_ns: int = field(default_factory=lambda: time.time_ns() - 10**13)
 
+    def __post_init__(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+
     def add(self, rows: pa.Table) -> None:
         file = self._next()
         if self.format == "parquet":

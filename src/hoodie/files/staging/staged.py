@@ -373,11 +373,11 @@ class RowsOf:
         """Return the rows, or some of their columns, in new memory; all rows are in the memory of the table."""
         schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
         wanted = [self.columns[self.schema.get_field_index(name)] for name in schema.names]
-        distinct = list(dict.fromkeys(wanted))
-        found = self.sources.select(distinct)
+        distinct = {place: number for number, place in enumerate(dict.fromkeys(wanted))}
+        found = self.sources.select([*distinct])
         if self.order is not None:
             found = found.take(pa.array(self.order))
-        return pa.Table.from_arrays([found.column(distinct.index(place)) for place in wanted], schema=schema)
+        return pa.Table.from_arrays([found.column(distinct[place]) for place in wanted], schema=schema)
 
     def batch(self, names: Sequence[str] | None = None) -> pa.RecordBatch:
         """Return the rows as `table`, in one batch; there is a row."""
@@ -464,8 +464,12 @@ def _distinct_columns(rows: pa.Table) -> tuple[pa.Table, list[int]]:
     Rows taken from a column of several chunks would join these each time.
     """
     places: dict[object, int] = {}
-    found = [places.setdefault(_memory(column, number), len(places)) for number, column in enumerate(rows.columns)]
-    firsts = [found.index(place) for place in range(len(places))]
+    found: list[int] = []
+    firsts: list[int] = []
+    for number, column in enumerate(rows.columns):
+        found.append(places.setdefault(_memory(column, number), len(places)))
+        if found[-1] == len(firsts):
+            firsts.append(number)
     names = [str(place) for place in range(len(places))]
     return pa.Table.from_arrays([rows.column(first) for first in firsts], names=names).combine_chunks(), found
 
