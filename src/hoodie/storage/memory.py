@@ -6,7 +6,6 @@ import hashlib
 import threading
 import time
 import uuid
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from hoodie.storage.paths import checked_deletable, checked_folder, checked_path
 SCHEME = "memory://"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class _Content:
     """Bytes and change time (epoch milliseconds) by path; all stores of one name share them."""
 
@@ -30,8 +29,6 @@ class _Content:
 
 
 _CONTENTS: dict[str, _Content] = {}
-_UNNAMED: weakref.WeakValueDictionary[str, _Content] = weakref.WeakValueDictionary()
-"""Contents of stores without a given name: they end with the last of these stores."""
 _CONTENTS_LOCK = threading.Lock()
 
 
@@ -42,14 +39,11 @@ class MemoryStore:
     """
 
     def __init__(self, name: str | None = None, *, now_ms: Callable[[], int] | None = None) -> None:
-        """Open the folder called `name`; without a name, a new folder with a unique name, kept while a store has it."""
+        """Open the folder called `name`; without a name, a new folder with a unique name."""
         self._name = name if name is not None else uuid.uuid4().hex
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         with _CONTENTS_LOCK:
-            content = _UNNAMED.get(self._name)
-            if content is None and name is None:
-                content = _UNNAMED[self._name] = _Content()
-            self._content = _CONTENTS.setdefault(self._name, _Content()) if content is None else content
+            self._content = _CONTENTS.setdefault(self._name, _Content())
 
     def __repr__(self) -> str:
         return f"MemoryStore({self._name!r})"
