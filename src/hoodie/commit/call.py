@@ -112,8 +112,3 @@ class Call:
         view = self.load()
         check_call_options(self.properties, view.config)
         return view
-
-
-def checked_view(state: TableState, properties: Mapping[str, str]) -> TableView:
-    """Load the table for a call with these options, and check them. Raises: as `Call.checked_view`."""
-    return Call(state=state, properties=properties).checked_view()

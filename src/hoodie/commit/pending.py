@@ -262,8 +262,7 @@ class PendingInstant:
         completion.check(now)
         reached(Step.CHECKED)
         content, lock = completion.content(now), now.held_lock
-        if time.monotonic() - self._asked_at > _FRESH_SECONDS:
-            forget_answers()
+        self._forget_old_answers()
         lock.ensure_held()
         self._ensure_pending(now)
         lock.prepare(content)
@@ -271,8 +270,7 @@ class PendingInstant:
         lock.plan_next(partial(self._ask_last, now, content))
         completion.update_metadata_table(now)
         reached(Step.RECORDED)
-        if time.monotonic() - self._asked_at > _FRESH_SECONDS:
-            forget_answers()
+        self._forget_old_answers()
         lock.ask_next()
         self._ensure_pending(now)
         return create_completed(
@@ -284,6 +282,10 @@ class PendingInstant:
             completion_time=now.clock.next_time(now.timeline),
             create=lock.create_last,
         )
+
+    def _forget_old_answers(self) -> None:
+        if time.monotonic() - self._asked_at > _FRESH_SECONDS:
+            forget_answers()
 
     def _ask_last(self, now: TableView, content: bytes) -> None:
         """Send the requests of the checks before the completed file."""

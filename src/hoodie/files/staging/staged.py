@@ -386,10 +386,13 @@ class RowsOf:
 
 def _row_bytes(rows: pa.Table) -> float | npt.NDArray[np.float64]:
     """Return the bytes of a row: of each row if the rows have texts, and are not few."""
-    texts = [column for column in rows.columns if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
     size_bytes: int = rows.nbytes
-    if size_bytes < _SMALL_BYTES or not texts:
-        return float(size_bytes / max(rows.num_rows, 1))
+    average = float(size_bytes / max(rows.num_rows, 1))
+    if size_bytes < _SMALL_BYTES:
+        return average
+    texts = [column for column in rows.columns if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
+    if not texts:
+        return average
     lengths = [np.asarray(pc.fill_null(pc.binary_length(column), 0)) for column in texts]
     found: npt.NDArray[np.float64] = np.sum(lengths, axis=0, dtype=np.float64)
     others = float(size_bytes - found.sum()) / rows.num_rows

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from hoodie.commit.call import checked_view
+from hoodie.commit.call import Call
 from hoodie.commit.pending import request
 from hoodie.commit.writable import check_no_exclusive_service, check_writable
 from hoodie.config.clustering import CLUSTER_LAYOUT, CLUSTER_PARTITIONS, CLUSTER_SORT_COLUMNS
@@ -89,7 +89,7 @@ def schedule_clustering(
     """
     wish = wish or Wish()
     given = wish.options()
-    view = checked_view(state, given)
+    view = Call(state=state, properties=given).checked_view()
     check_clusterable(view)
     effective = effective_options(view.config, given)
     check_order(RowOrder.of(effective), view.schema().arrow)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from hoodie.commit.call import checked_view
+from hoodie.commit.call import Call
 from hoodie.commit.pending import request
 from hoodie.commit.writable import check_no_exclusive_service, check_writable
 from hoodie.config import compaction
@@ -272,7 +272,7 @@ def schedule_compaction(
     """
     extra = dict(extra_metadata or {})
     check_texts("extra_metadata", extra)
-    view = checked_view(state, properties or {})
+    view = Call(state=state, properties=properties or {}).checked_view()
     check_compactable(view)
     effective = effective_options(view.config, properties or {})
     chosen = strategy_named(strategy or compaction.COMPACTION_STRATEGY.get(effective))

@@ -69,9 +69,8 @@ def finish_restores(call: Call) -> None:
 
     Raises: as `restore`; UnsupportedError too if a plan does not name the commit to restore to.
     """
-    view = call.load()
-    for found in _pending(view):
-        plan = restore_plan(view.refreshed(), found)
+    for found in _pending(call.load()):
+        plan = restore_plan(call.load(), found)
         if plan is None:
             with TableView.locked(call.state, call.properties) as view:
                 if restore_plan(view, found) is None:
