@@ -81,12 +81,12 @@ def view_as_of(view: TableView, as_of: When) -> tuple[TableView, str | None]:
         requested = [instant.requested_time for instant in commits]
         if not warn_of_midnight(view, "as_of", when, requested) and requested and instant_time < min(requested):
             known = any(instant.requested_time <= instant_time for instant in view.archived_writes())
-            _warn_of_beginning(view, as_of, min(requested), known)
+            _warn_of_beginning(view, when, min(requested), known)
         return view, instant_time
     order_time = completion_of(view, when)
     completed = [view.order_time(instant) for instant in commits]
     if not warn_of_midnight(view, "as_of", when, completed) and completed and order_time < min(completed):
-        _warn_of_beginning(view, as_of, commits[0].requested_time, bool(view.archived_writes(until=order_time)))
+        _warn_of_beginning(view, when, commits[0].requested_time, bool(view.archived_writes(until=order_time)))
     return view.as_completed_by(order_time), None
 
 
@@ -111,10 +111,10 @@ def completion_of(view: TableView, when: When) -> str:
     return text
 
 
-def _warn_of_beginning(view: TableView, as_of: When, first: str, has_older: bool) -> None:
+def _warn_of_beginning(view: TableView, when: When, first: str, has_older: bool) -> None:
     if not has_older:
         view.state.warn(
-            f"as_of={str(as_of)!r}{_said(view, as_of)} is before {first}, the first commit of {view.store.uri('')}, so "
+            f"as_of={str(when)!r}{_said(view, when)} is before {first}, the first commit of {view.store.uri('')}, so "
             "that no rows are found"
         )
 
@@ -139,9 +139,8 @@ def warn_of_midnight(view: TableView, name: str, when: When, instant_times: list
     return left_out > 0
 
 
-def _said(view: TableView, as_of: When) -> str:
+def _said(view: TableView, when: When) -> str:
     """Return what a message adds to a time without a zone: the zone that it has, and the instant time that it means."""
-    when = as_of
     if isinstance(when, str):
         text = when.strip()
         if wall_clock_time(text) == text:
