@@ -264,6 +264,7 @@ def test_json_lines_that_do_not_parse_or_fit_are_bad_rows(folder: str) -> None:
     ]
     assert "row 4: expected a JSON object" in found[1]["reason"]
     assert "column 'id', row 5" in found[2]["reason"]
+    assert not any(name in row["reason"] for row in found)  # the position has it
     assert (bad.count(), bad.rows(1).num_rows) == (3, 1)
 
 

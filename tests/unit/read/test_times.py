@@ -62,6 +62,8 @@ def test_a_time_before_the_first_commit(table: hoodie.Table, read: Callable[[hoo
         hoodie.HoodieWarning, match=rf"as_of='2001-02-03' in local time \(.*\) is before {first}, the first commit"
     ):
         read(table, "2001-02-03")
+    with pytest.warns(hoodie.HoodieWarning, match=rf"as_of='20010203000000000' is before {first}, the first commit"):
+        read(table, "requested:20010203000000000")
 
 
 def test_changes_until_a_date(table: hoodie.Table) -> None:

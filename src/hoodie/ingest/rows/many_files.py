@@ -111,7 +111,7 @@ class _Reading:
     def _open(self, file: RowFile, types: pa.Schema, *, reports: bool) -> Rows:
         def report(row: int, reason: str, value: str) -> None:
             if reports:
-                self.bad.found.append((f"{file.name}: {reason}", f"{file.name}:{row}", value))
+                self.bad.found.append((reason, f"{file.name}:{row}", value))
 
         with _named(file):
             return read_rows(file, replace(self.options, types=types), report)
