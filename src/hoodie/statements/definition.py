@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from hoodie.engine import ArrowDataset
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import table_exists, update_table_config
 from hoodie.format.avro.schema import DOC
@@ -19,16 +19,14 @@ from hoodie.format.table.table_config import TableType
 from hoodie.records.sql.parse import parse_statement, to_sql
 from hoodie.records.sql.quoting import quoted
 from hoodie.statements.insert import columns_of
-from hoodie.statements.named_partition import partition_of
+from hoodie.statements.named_partition import NamedPartition
 from hoodie.statements.names import Names, name_of
 from hoodie.storage import open_store
 from hoodie.table import Table
 from hoodie.table.context import Text
 from hoodie.timeline import HOODIE_FOLDER
-from hoodie.view.listing import list_files
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
-from hoodie.write.delete_partitions import partitions_of
 from hoodie.write.drop_table import drop_table
 from hoodie.write.result import WriteResult
 
@@ -60,12 +58,19 @@ def run_drop(tree: exp.Drop, names: Names) -> None:
 
 def run_truncate(tree: exp.TruncateTable, names: Names, properties: Text | None) -> WriteResult | None:
     """Delete all rows, or those of PARTITION (…), in one commit. Time travel still reads them."""
-    (node,) = tree.expressions
+    node = _only(tree)
     partition = tree.args.get("partition")
     table, _ = names.target(exp.Table(**{**node.args, "partition": None}))
     if partition is not None:
-        return _delete_partition(table, exp.Table(this=node.this, partition=partition), properties)
+        return _delete_partitions(table, [partition], names, properties)
     return table.insert_overwrite_table(table.schema.empty_table(), properties=properties)
+
+
+def _only(tree: exp.TruncateTable) -> exp.Expression:
+    if len(tree.expressions) != 1:
+        raise UnsupportedError(f"expected the name of one table, found {', '.join(map(to_sql, tree.expressions))}")
+    node: exp.Expression = tree.expressions[0]
+    return node
 
 
 def run_describe(tree: exp.Describe, names: Names) -> Any:
@@ -98,20 +103,19 @@ def run_show(text: str, names: Names) -> Any:
     assert found is not None
     target = parse_statement(f"TRUNCATE TABLE {found['rest']}")
     assert isinstance(target, exp.TruncateTable)
-    (node,) = target.expressions
+    node = _only(target)
     table, _ = names.target(exp.Table(**{**node.args, "partition": None}))
-    config = table.view().config
+    view = table.view()
+    config = view.config
     if found["what"].lower().startswith("create"):
         return names.rows(pa.table({"createtab_stmt": [_statement(table, name_of(node), names)]}))
     if found["what"].lower() == "tblproperties":
         rows = [{"key": key, "value": config.raw[key]} for key in sorted(config.raw)]
         return names.rows(pa.Table.from_pylist(rows, schema=_PROPERTIES))
-    paths = sorted({found.partition_path for found in list_slices(table.view())} - {""})
+    paths = sorted({found.partition_path for found in list_slices(view)} - {""})
     if (partition := target.args.get("partition")) is not None:
-        fixed, _ = partition_of(exp.Table(this=node.this, partition=partition))
-        wanted = {name.lower(): value.name for name, value in fixed.items()}
-        fields = [name.lower() for name in config.partition_fields]
-        paths = [path for path in paths if _has(path, fields, wanted)]
+        parts = NamedPartition.without_exists(partition, config).parts(view, names)
+        paths = [path for path in paths if parts.items() <= dict(enumerate(path.split("/"))).items()]
     return names.rows(pa.table({"partition": paths}, schema=_PARTITIONS))
 
 
@@ -135,19 +139,13 @@ def _statement(table: Table, name: str, names: Names) -> str:
     )
 
 
-def _has(path: str, fields: list[str], wanted: dict[str, str]) -> bool:
-    values = dict(zip(fields, (part.rpartition("=")[2] for part in path.split("/")), strict=False))
-    return all(values.get(name) == text for name, text in wanted.items())
-
-
 def run_alter(text: str, tree: exp.Alter, names: Names, properties: Text | None) -> WriteResult | None:
     """Drop partitions, or rename the table in the catalog. Raises: UnsupportedError for other changes."""
     actions = tree.args.get("actions") or []
     node = tree.this
     if len(actions) == 1 and isinstance(actions[0], exp.DropPartition):
         table, _ = names.target(node)
-        (partition,) = actions[0].expressions
-        return _delete_partition(table, exp.Table(this=node.this, partition=partition), properties)
+        return _delete_partitions(table, actions[0].expressions, names, properties)
     if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
         names.catalog.query(text, {})
         _rename(names.table(actions[0].this), actions[0].this.name)
@@ -167,17 +165,16 @@ def _rename(table: Table, name: str) -> None:
         update_table_config(state.store, {keys.NAME: name, keys.CHECKSUM: checksum})
 
 
-def _delete_partition(table: Table, named: exp.Table, properties: Text | None) -> WriteResult | None:
-    """Delete the partition of PARTITION (…); None if the table does not have it, as in JVM Hudi."""
-    fixed, dynamic = partition_of(named)
+def _delete_partitions(
+    table: Table, named: Sequence[exp.Expression], names: Names, properties: Text | None
+) -> WriteResult | None:
+    """Delete the partitions that PARTITION (…) names, in one commit; None if the table has none, as in JVM Hudi."""
     view = table.view()
-    fields = view.config.partition_fields
-    if dynamic or sorted(name.lower() for name in fixed) != sorted(name.lower() for name in fields):
-        raise InvalidConfigError(f"PARTITION: expected a value of each of {', '.join(fields)}")
-    values = {name.lower(): value.name for name, value in fixed.items()}
-    row = pa.table(
-        {name: pa.array([values[name.lower()]]).cast(view.schema().arrow.field(name).type) for name in fields}
-    )
-    wanted = partitions_of(view, ArrowDataset(row), properties)
-    found = [path for path in wanted if path in list_files(view)]
+    paths: set[str] = set()
+    for each in named:
+        partition = NamedPartition.without_exists(each, view.config)
+        if not partition.is_one:
+            raise InvalidConfigError(f"PARTITION: expected a value of each of {', '.join(view.config.partition_fields)}")
+        paths.update(partition.paths(view, names, properties or {}))
+    found = sorted({one.partition_path for one in list_slices(view, paths)})
     return table.delete_partitions(found, properties=properties) if found else None

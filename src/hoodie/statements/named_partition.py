@@ -16,27 +16,23 @@ from hoodie.view.table_view import TableView
 from hoodie.write.delete_partitions import partitions_of
 
 
-def partition_of(named: exp.Table) -> tuple[dict[str, exp.Expression], list[str]]:
+def _parts(partition: exp.Expression | None) -> tuple[dict[str, exp.Expression], list[str]]:
     """Return the values of PARTITION by column, and its columns without a value.
 
-    Raises: UnsupportedError for something else in it, and for IF NOT EXISTS behind it.
+    Raises: UnsupportedError for anything but columns and values; InvalidConfigError for a column that is there twice.
     """
-    partition = named.args.get("partition")
-    if partition is not None and partition.args.get("exists"):
-        raise UnsupportedError("PARTITION … IF NOT EXISTS: expected in INSERT OVERWRITE only")
-    return _parts(partition)
-
-
-def _parts(partition: exp.Expression | None) -> tuple[dict[str, exp.Expression], list[str]]:
     fixed: dict[str, exp.Expression] = {}
     dynamic: list[str] = []
     for part in () if partition is None else partition.expressions:
-        if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column):
-            fixed[part.this.name] = part.expression
-        elif isinstance(part, exp.Column):
-            dynamic.append(part.name)
-        else:
+        column = part.this if isinstance(part, exp.EQ) else part
+        if not isinstance(column, exp.Column):
             raise UnsupportedError(f"PARTITION: expected columns and values, found {to_sql(part)!r}")
+        if column.name.lower() in (name.lower() for name in (*fixed, *dynamic)):
+            raise InvalidConfigError(f"PARTITION: expected each column once, found {column.name} twice")
+        if isinstance(part, exp.EQ):
+            fixed[column.name] = part.expression
+        else:
+            dynamic.append(column.name)
     return fixed, dynamic
 
 
@@ -56,9 +52,20 @@ class NamedPartition:
     def of(cls, named: exp.Table, config: TableConfig) -> NamedPartition:
         """Return the PARTITION behind a table's name.
 
-        Raises: InvalidConfigError for a column that is not of the partition path; as `partition_of`.
+        Raises: InvalidConfigError for a column that is not of the partition path, or is there twice; UnsupportedError
+            for anything but columns and values.
         """
-        partition = named.args.get("partition")
+        return cls._of(named.args.get("partition"), config)
+
+    @classmethod
+    def without_exists(cls, partition: exp.Expression, config: TableConfig) -> NamedPartition:
+        """Return the PARTITION of a statement without IF NOT EXISTS. Raises: as `of`; UnsupportedError with it."""
+        if partition.args.get("exists"):
+            raise UnsupportedError("PARTITION … IF NOT EXISTS: expected in INSERT OVERWRITE only")
+        return cls._of(partition, config)
+
+    @classmethod
+    def _of(cls, partition: exp.Expression | None, config: TableConfig) -> NamedPartition:
         values, dynamic = _parts(partition)
         columns = tuple(dict.fromkeys(name.partition(".")[0].lower() for name in config.partition_fields))
         if other := [name for name in (*values, *dynamic) if name.lower() not in columns]:
@@ -101,8 +108,19 @@ class NamedPartition:
 
         `properties`: the options of the write. Raises: as `Names.constants` and `partitions_of`.
         """
-        if not self.is_one:
-            return ()
-        by_lower = {name.lower(): name for name in view.schema().arrow.names}
-        texts = {by_lower[name.lower()]: to_sql(value) for name, value in self.values.items()}
-        return tuple(partitions_of(view, ArrowDataset(names.constants(view.schema().arrow, texts)), properties))
+        return (self._path(view, names, properties),) if self.is_one else ()
+
+    def parts(self, view: TableView, names: Names) -> dict[int, str]:
+        """Return the parts of a partition path that have a value here, by place. Raises: as `paths`."""
+        named = {name.lower() for name in self.values}
+        parts = enumerate(self._path(view, names, {}).split("/"))
+        return {place: part for place, part in parts if self.columns[place : place + 1] and self.columns[place] in named}
+
+    def _path(self, view: TableView, names: Names, properties: Mapping[str, str]) -> str:
+        """Return the partition path of the values; columns without a value are null."""
+        schema = view.schema().arrow
+        by_lower = {name.lower(): name for name in schema.names}
+        texts = {by_lower[name]: "NULL" for name in self.columns}
+        texts |= {by_lower[name.lower()]: to_sql(value) for name, value in self.values.items()}
+        (path,) = partitions_of(view, ArrowDataset(names.constants(schema, texts)), properties)
+        return path

@@ -13,8 +13,10 @@ from hoodie.config.translation import translated
 from hoodie.engine.inputs import table_in_memory
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.table_schema import conform, normalise
+from hoodie.records.expression import assigned_values
 from hoodie.records.sql.parse import other_clauses, to_sql
 from hoodie.records.sql.quoting import quoted
+from hoodie.records.sql.translate import Translator
 from hoodie.statements.settings import INTO_OPERATION, is_option, options_of
 from hoodie.table import Table
 from hoodie.table import open as open_table
@@ -153,7 +155,14 @@ class Names:
         return spark_room().in_types(rows, texts, table.schema, "INSERT", constant)
 
     def constants(self, schema: pa.Schema, texts: Mapping[str, str]) -> pa.Table:
-        """Return one row with the values of SQL literals, in the types of their columns. Raises: as `in_types`."""
+        """Return one row with the values of SQL literals, in the types of their columns.
+
+        Raises: as `in_types`; in process as `assigned_values`.
+        """
+        if self.session is None:
+            types = {name: schema.field(name).type for name in texts}
+            one = pa.table({"_": pa.array([0], pa.int32())})
+            return assigned_values(texts, Translator(one.schema), types, one)
         row = spark_room().in_types(self.rows(pa.table({"_": [0]})), texts, schema, "PARTITION", texts)
         return spark_room().to_arrow(row)
 
