@@ -98,7 +98,8 @@ def leaf(chooser: random.Random) -> str:
         f"CAST({name} AS STRING) = {value}",
     ]
     if name in ("s", "o.w"):
-        forms += [f"{name} LIKE '{chooser.choice(['a%', 'ab_', 'x%', '%', 'q', 'z%', 'é%'])}'"] * 3
+        pattern = chooser.choice(["a%", "ab_", "x%", "%", "q", "z%", "é%"])
+        forms += [f"{name} LIKE '{pattern}'", f"{name} LIKE '{pattern}'", f"{name} NOT LIKE '{pattern}'"]
     return chooser.choice(forms)
 
 

@@ -1,29 +1,36 @@
-"""Translate an expression of pyarrow to a condition in SQL, by its text: pyarrow shows it in no other way."""
+"""Translate an expression of pyarrow to a condition in SQL, which prunes partitions, file groups and row groups."""
 
 from __future__ import annotations
 
-import re
+import math
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
+from datetime import datetime, timedelta
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import UnsupportedError
+from hoodie.read.arrow_tree import Call, Field, Node, fields_of, tree_of
 from hoodie.records.sql.quoting import literal_of, quoted
 
-_TOKEN: Final = re.compile(r'\s*("(?:[^"\\]|\\.)*"|==|!=|<=|>=|[<>(){}\[\],=]|[^\s"(){}\[\],=<>!]+)')
-_WORD: Final = re.compile(r"[A-Za-z_]\w*")
-_INTEGER: Final = re.compile(r"-?\d+")
-_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"'}
-_TIME: Final = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6})?Z?")
-_COMPARED: Final = {"==": "=", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
-_OTHER_WORDS: Final = frozenset({"and", "or", "true", "false", "null", "nan", "inf", "invert", "if_else"})
+_COMPARED: Final = {
+    "equal": "=",
+    "not_equal": "<>",
+    "less": "<",
+    "greater": ">",
+    "less_equal": "<=",
+    "greater_equal": ">=",
+}
+_MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_JOINED: Final = {"and_kleene": "AND", "or_kleene": "OR"}
+_EXACT_MAX: Final = 1 << 53
+"""Integers up to here are doubles without a change."""
+_EPOCH: Final = datetime(1970, 1, 1)
+_LIST_MAX: Final = 10_000
+"""Values of an IN: the text of more of them takes longer to parse than the pruning saves."""
+_CONDITIONS_MAX: Final = 1000
+"""Conditions of an expression, for the same reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,32 @@ class Translated:
     is_complete: bool
 
 
-_NOTHING: Final = Translated(None, False)
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A translated part. `texts`: its conditions, joined by `joined`, none if it cannot be translated.
+
+    `may_be_negated`: SQL and pyarrow agree on which rows do not match, too.
+    """
+
+    texts: list[str]
+    joined: str = "AND"
+    is_complete: bool = True
+    may_be_negated: bool = True
+
+    @property
+    def where(self) -> str | None:
+        """The condition."""
+        if not self.texts:
+            return None
+        return self.texts[0] if len(self.texts) == 1 else f"({f' {self.joined} '.join(self.texts)})"
+
+    def operands(self, word: str) -> list[str]:
+        """Return the conditions that a chain of `word` has for this part."""
+        return self.texts if self.joined == word or self.where is None else [self.where]
+
+
+class _UnknownError(Exception):
+    """A part that has no translation."""
 
 
 def translated(expression: pc.Expression, schema: pa.Schema) -> Translated:
@@ -44,18 +76,12 @@ def translated(expression: pc.Expression, schema: pa.Schema) -> Translated:
 
     >>> schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
     >>> translated((pc.field("id") == "a") & (pc.field("n") > pc.field("n")), schema)
-    Translated(where="((`id` = 'a'))", is_complete=False)
+    Translated(where="(`id` = 'a')", is_complete=False)
     """
-    text = str(expression)
-    # A name of other characters could look like a part of the expression.
-    if any(name in text for name in schema.names if name in _OTHER_WORDS or not _WORD.fullmatch(name)):
-        return _NOTHING
-    parser = _Parser(text, schema)
-    try:
-        found = parser.operand()
-    except _UnknownError:
-        return _NOTHING
-    return found if parser.is_at_end else _NOTHING
+    tree = tree_of(expression)
+    is_long = tree is None or sum(1 for _ in fields_of(tree)) > _CONDITIONS_MAX
+    found = _nothing() if tree is None or is_long else _translated(tree, schema)
+    return Translated(found.where, found.is_complete)
 
 
 def sql_of(expression: pc.Expression, schema: pa.Schema) -> str:
@@ -69,189 +95,174 @@ def sql_of(expression: pc.Expression, schema: pa.Schema) -> str:
     found = translated(expression, schema)
     if found.where is None or not found.is_complete:
         raise UnsupportedError(
-            f"where={expression}: expected comparisons of columns with values, is_in, is_null, is_valid, &, | and ~; "
-            "write other conditions in SQL, or filter the rows that are read"
+            f"where={shown(expression)}: expected comparisons of columns with values, is_in, is_null, is_valid, &, | "
+            "and ~; write other conditions in SQL, or filter the rows that are read"
         )
     return found.where
 
 
 def columns_of(expression: pc.Expression, schema: pa.Schema) -> list[str]:
     """Return at least the columns that an expression reads, in the order of the schema."""
-    text = str(expression)
-    if "FieldPath" in text:
+    tree = tree_of(expression)
+    if tree is None:
         return list(schema.names)
-    words = set(re.findall(r"\w+", text))
-    return [name for name in schema.names if name in words or (not _WORD.fullmatch(name) and name in text)]
+    named = {found.path[0] for found in fields_of(tree)}
+    return [name for name in schema.names if name in named]
 
 
-class _UnknownError(Exception):
-    """A part of the text that has no translation."""
+def shown(expression: pc.Expression) -> str:
+    """Return the text of an expression for a message: pyarrow cuts long values, also inside a character."""
+    try:
+        return str(expression)
+    except UnicodeDecodeError:
+        return "<expression>"
 
 
-class _Parser:
-    """Reads an expression from its tokens. `operand` passes over the parts that have no translation."""
+def _nothing() -> _Part:
+    return _Part([], is_complete=False)
 
-    def __init__(self, text: str, schema: pa.Schema) -> None:
-        self._tokens = _TOKEN.findall(text)
-        self._schema, self._place, self._inverted = schema, 0, 0
 
-    @property
-    def is_at_end(self) -> bool:
-        """Whether all tokens were read."""
-        return self._place == len(self._tokens)
+def _translated(tree: Node, schema: pa.Schema) -> _Part:
+    """Translate a tree, its leaves first; a stack instead of recursion, as in `tree_of`."""
+    done: list[_Part] = []
+    pending: list[tuple[Node, bool]] = [(tree, False)]
+    while pending:
+        node, is_ready = pending.pop()
+        if not isinstance(node, Call) or not (node.name in _JOINED or node.name == "invert"):
+            done.append(_leaf(node, schema))
+        elif not is_ready:
+            pending.append((node, True))
+            pending += [(argument, False) for argument in reversed(node.arguments)]
+        elif node.name == "invert":
+            done.append(_negated(done.pop()))
+        else:
+            right, left = done.pop(), done.pop()
+            done.append(_joined(left, right, _JOINED[node.name]))
+    (found,) = done
+    return found
 
-    def operand(self) -> Translated:
-        """Read a condition, and return its translation. Raises: _UnknownError if the text ends in it."""
-        start, inverted = self._place, self._inverted
-        try:
-            return self._known()
-        except _UnknownError:
-            self._place, self._inverted = self._behind(start), inverted
-            return _NOTHING
 
-    def _known(self) -> Translated:
-        word = self._next()
-        match word:
-            case "(":
-                return self._comparison() if self._peek(1) in _COMPARED else self._joined()
-            case "invert":
-                return self._not()
-            case "is_null":
-                self._expect("(")
-                name = self._column()
-                self._expect(",", "{", "nan_is_null", "=", "false", "}", ")")
-                return Translated(f"({quoted(name)} IS NULL)", True)
-            case "is_valid":
-                self._expect("(")
-                name = self._column()
-                self._expect(")")
-                return Translated(f"({quoted(name)} IS NOT NULL)", True)
-            case "is_in":
-                return self._is_in()
-            case "if_else":  # DuckDB's IN, which is null for null
-                self._expect("(", "is_valid", "(")
-                name = self._column()
-                self._expect(")", ",", "is_in")
-                found = self._is_in()
-                self._expect(",", "null", "[", "bool", "]", ")")
-                return found if self._inverted == 0 else _NOTHING
-        self._place -= 1
-        name = self._column()
-        if not pa.types.is_boolean(self._schema.field(name).type):
-            raise _UnknownError
-        return Translated(f"({quoted(name)} = true)", True)
+def _joined(left: _Part, right: _Part, word: str) -> _Part:
+    is_complete = left.is_complete and right.is_complete
+    if word == "OR" and not (left.texts and right.texts):
+        return _nothing()
+    # One list for a chain of one word: SQL that nests as deep as the chain is long cannot be parsed.
+    texts = left.operands(word)
+    texts += right.operands(word)
+    return _Part(texts, word, is_complete, left.may_be_negated and right.may_be_negated)
 
-    def _comparison(self) -> Translated:
-        name = self._column()
-        word = self._next()
-        kind = self._schema.field(name).type
-        # In SQL a NaN is greater than all numbers.
-        if self._inverted and pa.types.is_floating(kind):
-            raise _UnknownError
-        value = self._value(kind)
-        self._expect(")")
-        return Translated(f"({quoted(name)} {_COMPARED[word]} {value})", True)
 
-    def _joined(self) -> Translated:
-        left = self.operand()
-        word = self._next()
-        right = self.operand()
-        self._expect(")")
-        known = [found.where for found in (left, right) if found.where is not None]
-        is_complete = left.is_complete and right.is_complete
-        if word == "and" and known and (is_complete or not self._inverted):
-            return Translated(f"({' AND '.join(known)})", is_complete)
-        if word == "or" and len(known) == 2 and (is_complete or not self._inverted):
-            return Translated(f"({' OR '.join(known)})", is_complete)
-        return _NOTHING
+def _negated(part: _Part) -> _Part:
+    if not (part.is_complete and part.may_be_negated):
+        return _nothing()
+    return _Part([f"(NOT {part.where})"])
 
-    def _not(self) -> Translated:
-        self._expect("(")
-        self._inverted += 1
-        found = self.operand()
-        self._inverted -= 1
-        self._expect(")")
-        return Translated(f"(NOT {found.where})", True) if found.is_complete else _NOTHING
 
-    def _is_in(self) -> Translated:
-        self._expect("(")
-        name = self._column()
-        self._expect(",", "{", "value_set", "=")
-        self._next()
-        self._expect("[")
-        kind = self._schema.field(name).type
-        values: list[str] = []
-        while not values or self._next_is(","):
-            values.append(self._value(kind))
-        self._expect("]", ",", "null_matching_behavior", "=", "MATCH", "}", ")")
-        # For a null, pyarrow returns false; SQL returns null.
-        return Translated(f"({quoted(name)} IS NOT NULL AND {quoted(name)} IN ({', '.join(values)}))", True)
+def _leaf(node: Node, schema: pa.Schema) -> _Part:
+    try:
+        return _known(node, schema)
+    except _UnknownError:
+        return _nothing()
 
-    def _column(self) -> str:
-        name = self._next()
-        if name not in self._schema.names:
-            raise _UnknownError
-        return name
 
-    def _value(self, kind: pa.DataType) -> str:
-        """Return a value of this type as a literal of SQL."""
-        text = self._next()
-        if pa.types.is_string(kind) and text.startswith('"'):
-            return literal_of(_unescaped(text[1:-1]))
-        if pa.types.is_boolean(kind) and text in ("true", "false"):
-            return text
-        if pa.types.is_integer(kind) and _INTEGER.fullmatch(text):
-            return literal_of(int(text))
-        if pa.types.is_float64(kind) and _NUMBER.fullmatch(text):
-            return literal_of(float(text))
-        if pa.types.is_decimal(kind) and _NUMBER.fullmatch(text):
-            return literal_of(Decimal(text))
-        if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us") and _DATE.fullmatch(text):
-            return _timestamp(f"{text} {self._next()}", kind)
-        if pa.types.is_date32(kind) and _DATE.fullmatch(text):
-            return literal_of(date.fromisoformat(text))
-        raise _UnknownError
-
-    def _next(self) -> str:
-        if self.is_at_end:
-            raise _UnknownError
-        self._place += 1
-        return str(self._tokens[self._place - 1])
-
-    def _next_is(self, token: str) -> bool:
-        is_there = self._peek(0) == token
-        self._place += is_there
-        return is_there
-
-    def _peek(self, distance: int) -> str:
-        return next(iter(self._tokens[self._place + distance :]), "")
-
-    def _expect(self, *tokens: str) -> None:
-        for token in tokens:
-            if self._next() != token:
+def _known(node: Node, schema: pa.Schema) -> _Part:
+    match node:
+        case Field():
+            if not pa.types.is_boolean(_column(node, schema).type):
                 raise _UnknownError
+            return _Part([f"({quoted(node.path[0])} = true)"])
+        case Call(name="is_null", arguments=[argument]) if not _option(node, "nan_is_null"):
+            return _Part([f"({quoted(_column(argument, schema).name)} IS NULL)"])
+        case Call(name="is_valid", arguments=[argument]):
+            return _Part([f"({quoted(_column(argument, schema).name)} IS NOT NULL)"])
+        case Call(name="is_in", arguments=[argument]):
+            # For a null, pyarrow returns false; SQL returns null.
+            name = quoted(_column(argument, schema).name)
+            return _Part([f"({name} IS NOT NULL AND {_in(node, schema)})"])
+        case Call(name="if_else", arguments=[Call(name="is_valid") as given, Call(name="is_in") as among, other]):
+            # DuckDB's IN, which is null for null.
+            if given.arguments != among.arguments or not isinstance(other, pa.Scalar) or other.is_valid:
+                raise _UnknownError
+            return _Part([f"({_in(among, schema)})"])
+        case Call(arguments=[left, right]) if node.name in _COMPARED:
+            return _comparison(left, _COMPARED[node.name], right, schema)
+    raise _UnknownError
 
-    def _behind(self, start: int) -> int:
-        """Return the place behind an operand: a word, a part in parentheses, or a call."""
-        depth = 0
-        for place in range(start, len(self._tokens)):
-            token = self._tokens[place]
-            depth += (token == "(") - (token == ")")
-            if depth == 0 and not (place == start and self._tokens[start + 1 : start + 2] == ["("]):
-                return place + 1
+
+def _option(call: Call, name: str) -> object:
+    if call.options is None:
         raise _UnknownError
+    return call.options[name].as_py()
 
 
-def _timestamp(text: str, kind: pa.TimestampType) -> str:
-    if not _TIME.fullmatch(text[11:]) or text.endswith("Z") != (kind.tz is not None):
+def _column(node: Node, schema: pa.Schema) -> pa.Field:
+    if not isinstance(node, Field) or len(node.path) > 1 or schema.names.count(node.path[0]) != 1:
         raise _UnknownError
-    return f"TIMESTAMP{'' if kind.tz else '_NTZ'}'{text}'"
+    return schema.field(node.path[0])
 
 
-def _unescaped(text: str) -> str:
-    def plain(found: re.Match[str]) -> str:
-        if found[1] not in _ESCAPED:
-            raise _UnknownError
-        return _ESCAPED[found[1]]
+def _comparison(left: object, word: str, right: object, schema: pa.Schema) -> _Part:
+    if isinstance(left, pa.Scalar):
+        left, word, right = right, _MIRRORED.get(word, word), left
+    if not isinstance(left, Field) or not isinstance(right, pa.Scalar):
+        raise _UnknownError
+    column = _column(left, schema)
+    text = f"({quoted(column.name)} {word} {_value(right, column.type)})"
+    # In SQL a NaN is greater than all numbers.
+    return _Part([text], may_be_negated=not pa.types.is_floating(column.type))
 
-    return _ESCAPE.sub(plain, text)
+
+def _in(call: Call, schema: pa.Schema) -> str:
+    column = _column(call.arguments[0], schema)
+    values = None if call.options is None else call.options["value_set"]
+    if not isinstance(values, pa.ListScalar) or _option(call, "null_matching_behavior"):
+        raise _UnknownError
+    if not 0 < len(values.values) <= _LIST_MAX:
+        raise _UnknownError
+    return f"{quoted(column.name)} IN ({', '.join(_value(value, column.type) for value in values.values)})"
+
+
+def _value(value: pa.Scalar, kind: pa.DataType) -> str:
+    """Return a value as a literal of SQL that compares with a column as pyarrow compares it."""
+    given = value.type
+    if not value.is_valid:
+        raise _UnknownError
+    if _is_text(kind) and _is_text(given):
+        return literal_of(value.as_py())
+    if pa.types.is_boolean(kind) and pa.types.is_boolean(given):
+        return literal_of(value.as_py())
+    if pa.types.is_integer(given) and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        return literal_of(value.as_py())
+    if pa.types.is_float64(kind) and (pa.types.is_floating(given) or pa.types.is_integer(given)):
+        return literal_of(_double(value.as_py()))
+    if pa.types.is_decimal(kind) and pa.types.is_decimal(given):
+        return literal_of(value.as_py())
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(given) and kind.unit in ("ms", "us"):
+        return _timestamp(value, kind)
+    if pa.types.is_date32(kind) and pa.types.is_date32(given):
+        try:
+            return literal_of(value.as_py())
+        except (OverflowError, ValueError):
+            raise _UnknownError from None
+    raise _UnknownError
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _double(number: float) -> float:
+    if not math.isfinite(number) or (isinstance(number, int) and abs(number) > _EXACT_MAX):
+        raise _UnknownError
+    return float(number)
+
+
+def _timestamp(value: pa.Scalar, kind: pa.TimestampType) -> str:
+    if (value.type.tz is None) != (kind.tz is None):
+        raise _UnknownError
+    try:
+        ticks = value.cast(pa.timestamp("us", value.type.tz)).value
+        text = (_EPOCH + timedelta(microseconds=ticks)).isoformat(sep=" ")
+    except (pa.ArrowInvalid, OverflowError):
+        raise _UnknownError from None
+    return f"TIMESTAMP'{text}Z'" if kind.tz else f"TIMESTAMP_NTZ'{text}'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -12,9 +13,9 @@ from pyarrow.compute import Expression
 
 from hoodie.arguments import check_methods
 from hoodie.engine.ahead import reader_of
-from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.slices import BaseFile
-from hoodie.read.arrow_filter import columns_of, translated
+from hoodie.read.arrow_filter import columns_of, shown, translated
 from hoodie.read.batches import read_batches
 from hoodie.read.chosen_columns import checked_columns
 from hoodie.read.local import SliceScan, count_rows, first_of
@@ -97,12 +98,14 @@ class Snapshot:
                 self.schema.empty_table().filter(filter)
             except (pa.ArrowException, ValueError, TypeError) as error:
                 expected = f"expected an expression over {self.schema.names}"
-                raise SchemaMismatchError(f"filter={filter}: {expected} ({error})") from error
+                raise SchemaMismatchError(f"filter={shown(filter)}: {expected} ({error})") from error
             from hoodie.records.condition import Condition
 
             columns = list(dict.fromkeys([*(columns or self.schema.names), *columns_of(filter, self.schema)]))
             text = translated(filter, self.schema).where
-            where = None if text is None else Condition.parse(text)
+            # SQL has limits that pyarrow has not, such as the depth of a condition: then nothing is pruned.
+            with suppress(InvalidConfigError):
+                where = None if text is None else Condition.parse(text)
         plan = plan_scan(self.view, columns=columns, where=where, as_of=self.as_of, kind=self.kind)
         if not self.left_out:
             return plan

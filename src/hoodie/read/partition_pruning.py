@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionPruning:
-    """The partitions in which a condition can be true. `fields` are the partition columns that the schema has."""
+    """The partitions in which a condition can be true.
+
+    `fields` are the partition columns that the schema has. `is_bootstrapped`: folders have the names of the source's,
+    so that a number may have several texts (`month=07`).
+    """
 
     where: Condition
     schema: pa.Schema
     key_generator: KeyGenerator
     fields: tuple[str, ...]
+    is_bootstrapped: bool
 
     @classmethod
     def of(cls, view: TableView, where: Condition, schema: pa.Schema) -> PartitionPruning | None:
@@ -53,7 +58,8 @@ class PartitionPruning:
         except (UnsupportedError, SchemaMismatchError):
             return None
         try:
-            return cls(where, schema, table_key_generator(view.config), fields)
+            is_bootstrapped = view.config.bootstrap_base_path is not None
+            return cls(where, schema, table_key_generator(view.config), fields, is_bootstrapped)
         except (UnsupportedError, InvalidConfigError):
             return None
 
@@ -64,8 +70,10 @@ class PartitionPruning:
         have one text each: `p = 'a'`, `p IN (1, 2)`.
         """
         only = self.key_generator
-        if len(only.partition_fields) == 1 and only.time_formats == (None,) and not only.slash_separated_dates:
+        if len(only.partition_fields) == 1 and only.fields_of_paths():
             name = only.partition_fields[0]
+            if self.is_bootstrapped and not pa.types.is_string(self.schema.field(name).type):
+                return self.keep
 
             def paths_of(values: pa.Array) -> pa.StringArray:
                 return only.partition_paths(pa.RecordBatch.from_arrays([values], names=[name]))

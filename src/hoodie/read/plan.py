@@ -31,6 +31,7 @@ from hoodie.read.key_holders import FILTERED_KEYS_MAX, BucketHolders, KeyHolders
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
+from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
 from hoodie.timeline import Action
 from hoodie.view.ahead import ask_for_columns
@@ -227,7 +228,8 @@ class ScanPlan:
         if partition_follows_columns(config) and not any(
             DEFAULT_PARTITION in found.partition_path for found in self.merged
         ):
-            same.update(config.partition_fields)
+            with suppress(UnsupportedError, InvalidConfigError):
+                same.update(table_key_generator(config).fields_of_paths())
         if self.where.columns(self.schema) <= same:
             return coarse if on_keys is None else coarse & on_keys, True
         return (coarse, False) if on_keys is None else (on_keys, True)

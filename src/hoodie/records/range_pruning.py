@@ -207,7 +207,8 @@ def _in(self: _Leaves, node: exp.In) -> Mask | None:
 
 def _like(self: _Leaves, node: exp.Like) -> Mask | None:
     pattern = without_parens(node.expression)
-    if not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.name:
+    # The parser reads NOT LIKE as a LIKE with a flag.
+    if node.args.get("negate") or not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.name:
         return None
     prefix = pattern.name.split("%")[0].split("_")[0]
     return _starts(self, node.this, prefix)

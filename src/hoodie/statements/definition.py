@@ -66,11 +66,11 @@ def run_truncate(tree: exp.TruncateTable, names: Names, properties: Text | None)
     return table.insert_overwrite_table(table.schema.empty_table(), properties=properties)
 
 
-def _only(tree: exp.TruncateTable) -> exp.Expression:
-    if len(tree.expressions) != 1:
+def _only(tree: exp.TruncateTable) -> exp.Table:
+    first, *others = tree.expressions
+    if others or not isinstance(first, exp.Table):
         raise UnsupportedError(f"expected the name of one table, found {', '.join(map(to_sql, tree.expressions))}")
-    node: exp.Expression = tree.expressions[0]
-    return node
+    return first
 
 
 def run_describe(tree: exp.Describe, names: Names) -> Any:
@@ -174,7 +174,9 @@ def _delete_partitions(
     for each in named:
         partition = NamedPartition.without_exists(each, view.config)
         if not partition.is_one:
-            raise InvalidConfigError(f"PARTITION: expected a value of each of {', '.join(view.config.partition_fields)}")
+            raise InvalidConfigError(
+                f"PARTITION: expected a value of each of {', '.join(view.config.partition_fields)}"
+            )
         paths.update(partition.paths(view, names, properties or {}))
     found = sorted({one.partition_path for one in list_slices(view, paths)})
     return table.delete_partitions(found, properties=properties) if found else None

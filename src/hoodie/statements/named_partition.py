@@ -114,7 +114,9 @@ class NamedPartition:
         """Return the parts of a partition path that have a value here, by place. Raises: as `paths`."""
         named = {name.lower() for name in self.values}
         parts = enumerate(self._path(view, names, {}).split("/"))
-        return {place: part for place, part in parts if self.columns[place : place + 1] and self.columns[place] in named}
+        return {
+            place: part for place, part in parts if self.columns[place : place + 1] and self.columns[place] in named
+        }
 
     def _path(self, view: TableView, names: Names, properties: Mapping[str, str]) -> str:
         """Return the partition path of the values; columns without a value are null."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+import uuid
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import hoodie
 from hoodie.read.arrow_filter import Translated, columns_of, translated
 
 SCHEMA = pa.schema(
@@ -44,24 +48,34 @@ WHOLE = [
     (key.isin(["a, b", "]"]), "(`id` IS NOT NULL AND `id` IN ('a, b', ']'))"),
     ((n > 1) & (n < 3) | (key == "x"), "(((`n` > 1) AND (`n` < 3)) OR (`id` = 'x'))"),
     (~((n > 1) | (key == "x")), "(NOT ((`n` > 1) OR (`id` = 'x')))"),
-    (pc.if_else(pc.is_valid(n), n.isin([1]), pa.scalar(None, pa.bool_())), "(`n` IS NOT NULL AND `n` IN (1))"),
+    (pc.if_else(pc.is_valid(n), n.isin([1]), pa.scalar(None, pa.bool_())), "(`n` IN (1))"),
+    (n.isin(list(range(100))), f"(`n` IS NOT NULL AND `n` IN ({', '.join(map(str, range(100)))}))"),
+    (pc.scalar(5) < n, "(`n` > 5)"),
+    (key.isin(['a", "b']), "(`id` IS NOT NULL AND `id` IN ('a\", \"b'))"),
+    (key.isin([r"C:\new"]), r"(`id` IS NOT NULL AND `id` IN ('C:\\new'))"),
+    (key.isin(["ü" * 200]), f"(`id` IS NOT NULL AND `id` IN ('{'ü' * 200}'))"),
+    ((n == 1) | (n == 2) | (n == 3), "((`n` = 1) OR (`n` = 2) OR (`n` = 3))"),
+    (t > datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=UTC), "(`t` > TIMESTAMP'2026-01-01 00:00:00.000001Z')"),
+    (x == 3, "(`x` = 3.0D)"),
 ]
 LEFT_OUT = [
     (OPAQUE, None),
-    (OPAQUE & (n == 1), "((`n` = 1))"),
-    ((key == "a") & (t > datetime(2026, 1, 1)) & (n == 1), "(((`id` = 'a')) AND (`n` = 1))"),
+    (OPAQUE & (n == 1), "(`n` = 1)"),
+    ((key == "a") & (t > datetime(2026, 1, 1)) & (n == 1), "((`id` = 'a') AND (`n` = 1))"),
     (OPAQUE | (n == 1), None),
     (~(OPAQUE & (n == 1)), None),
     (~(x > 1.0), None),  # a NaN matches it in pyarrow, not in SQL
     (f == 0.1, None),  # 0.1 is another number in 32 bits
     (n == pa.scalar(None, pa.int64()), None),
     (x == float("nan"), None),
-    (n.isin(list(range(100))), None),  # pyarrow shows the first and the last
     (n.isin([1, None]), None),
     (pc.field("s", "y") == 1, None),
     (n.cast("string") == "1", None),
-    (pc.scalar(5) < n, None),
-    (pc.starts_with(key, "a") & (n == 1), "((`n` = 1))"),
+    (n.isin(list(range(100_000))), None),
+    (x == 2**60 + 1, None),
+    (pc.is_in(n, pa.array([1]), skip_nulls=True), None),
+    (n.is_null(nan_is_null=True), None),
+    (pc.starts_with(key, "a") & (n == 1), "(`n` = 1)"),
     (pc.field(1) == 1, None),
 ]
 
@@ -76,13 +90,43 @@ def test_other_parts_are_left_out(expression: pc.Expression, where: str | None) 
     assert translated(expression, SCHEMA) == Translated(where, False)
 
 
-def test_names_that_look_like_expressions_are_not_read() -> None:
-    schema = pa.schema([("n", pa.int64()), ("n == 1) and (n", pa.int64()), ("and", pa.int64())])
-    assert translated((pc.field("n") > 0) & (pc.field("n == 1) and (n") == 2), schema) == Translated(None, False)
-    assert translated(pc.field("and") == 1, schema) == Translated(None, False)
-    assert translated(pc.field("n") == 1, schema) == Translated("(`n` = 1)", True)
+def test_names_that_look_like_expressions() -> None:
+    schema = pa.schema([("n", pa.int64()), ("n == 1) and (n", pa.int64()), ("and", pa.int64()), ("n", pa.int64())])
+    found = translated((pc.field("and") > 0) & (pc.field("n == 1) and (n") == 2), schema)
+    assert found == Translated("((`and` > 0) AND (`n == 1) and (n` = 2))", True)
+    assert translated(pc.field("n") == 1, schema) == Translated(None, False)  # two columns have the name
+
+
+def test_a_long_chain_is_one_list() -> None:
+    terms = [(n == number) & (key == str(number)) for number in range(400)]
+    found = translated(reduce(or_, terms), SCHEMA)
+    assert found.is_complete
+    assert found.where is not None
+    assert found.where.count(" OR ") == 399
+    assert found.where.startswith("(((`n` = 0) AND (`id` = '0')) OR ((`n` = 1)")
+    assert translated(reduce(or_, terms * 10), SCHEMA) == Translated(None, False)
 
 
 def test_the_columns_of_an_expression_are_at_least_those_it_reads() -> None:
     assert columns_of((key == "a") & (pc.field("s", "y") == 1), SCHEMA) == ["id", "s"]
     assert columns_of(pc.field(1) == 1, SCHEMA) == SCHEMA.names
+
+
+@pytest.mark.parametrize("value", ["u" * 120, r"C:\new", 'a", "b', "ü" * 98, "line\nend"])
+def test_texts_of_any_form_are_found(value: str) -> None:
+    rows = pa.table({"id": [value, "other"]})
+    table = hoodie.create(f"memory://texts-{uuid.uuid4()}", rows.schema, record_key="id", spark=False)
+    table.upsert(rows)
+    for wanted in (key.isin([value]), key == value, ~(key != value)):
+        assert table.count(wanted) == 1
+        assert table.to_dataset().to_table(filter=wanted, columns=["id"]).to_pylist() == [{"id": value}]
+
+
+def test_a_filter_that_sql_cannot_hold_filters_rows() -> None:
+    rows = pa.table({"n": pa.array([1, 2, 3], pa.int64()), "id": ["a", "b", "c"]})
+    table = hoodie.create(f"memory://deep-{uuid.uuid4()}", rows.schema, record_key="id", spark=False)
+    table.upsert(rows)
+    deep = n == 1
+    for number in range(300):
+        deep = (deep & (n < 100 + number)) | (n == 2)
+    assert sorted(table.to_dataset().to_table(filter=deep, columns=["id"])["id"].to_pylist()) == ["a", "b"]

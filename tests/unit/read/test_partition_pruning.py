@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -76,3 +78,43 @@ def test_numbers_name_their_partitions_and_other_types_choose_among_all() -> Non
     assert wanted(two, "n = 1") is None
     assert two.to_arrow(where="n = 1")["id"].to_pylist() == ["a"]
     assert two.explain("n = 1").skipped.by_partition_path == 1  # what n is in the default partition is unknown
+
+
+def test_a_day_is_the_path_of_many_times() -> None:
+    """A late log row must not hide the stored row, though the condition reads the partition column only."""
+    day = 86_400_000 * 20_000
+    formatted = {
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+    }
+    first = pa.table({"id": ["a", "b"], "at": pa.array([day + 1000, day + 2000], pa.int64()), "v": [5, 5]})
+    table = new_table(
+        first.schema,
+        type="merge_on_read",
+        partition_by="at",
+        key_generator="timestamp",
+        ordering="v",
+        index="simple",
+        properties=formatted,
+    )
+    table.upsert(first)
+    # The row of `a` is late; the row of `b` makes the write log both.
+    table.upsert(pa.table({"id": ["a", "b"], "at": pa.array([day + 9000, day + 2000], pa.int64()), "v": [3, 6]}))
+    assert table.to_arrow(["id", "at", "v"]).sort_by("id").to_pylist() == [
+        {"id": "a", "at": day + 1000, "v": 5},
+        {"id": "b", "at": day + 2000, "v": 6},
+    ]
+    assert table.count(f"at >= {day + 5000}") == 0
+    assert table.count(f"at < {day + 5000}") == 2
+
+
+def test_folders_of_a_bootstrap_may_have_several_texts_for_a_number() -> None:
+    rows = pa.table({"id": ["1", "2"], "month": pa.array([7, 11], pa.int32())})
+    table = table_of(rows, "month", LIKE_HIVE)
+    view, schema = table.view(), with_meta_fields(rows.schema)
+    pruning = PartitionPruning.of(view, Condition.parse("month = 7"), schema)
+    assert pruning is not None
+    assert not callable(pruning.to_list())
+    chosen = replace(pruning, is_bootstrapped=True).to_list()
+    assert callable(chosen)
+    assert chosen(["month=07", "month=7", "month=11"]) == {"month=07", "month=7"}

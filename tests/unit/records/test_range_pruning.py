@@ -78,6 +78,8 @@ S = bounds("s", ("apple", "banana"), ("bz", "cherry"), ("é", "é"), None)
         ("s LIKE '%a'", "1111"),
         ("s LIKE 'ban_na'", "1..1"),
         ("s LIKE 'é%'", "..11"),
+        ("s NOT LIKE 'b%'", "1111"),
+        ("s NOT LIKE 'b%' ESCAPE '!'", "1111"),
         ("startswith(s, 'ch')", ".1.1"),
         ("s > 'cherry'", "..11"),
         ("s = 5", "1111"),

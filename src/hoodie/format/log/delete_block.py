@@ -195,7 +195,13 @@ def _ordering_of(values: pa.Array) -> tuple[pa.Array, tuple[int, Layout]]:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return values, _TAGGED["BytesWrapper"]
     if pa.types.is_decimal(kind):
-        return values.cast(_DECIMAL), _TAGGED["DecimalWrapper"]
+        try:
+            return values.cast(_DECIMAL), _TAGGED["DecimalWrapper"]
+        except pa.ArrowInvalid as error:
+            raise SchemaMismatchError(
+                f"an ordering value does not fit {_DECIMAL}, the type that deletes have in a delete block ({error}); "
+                "round it, or use another ordering column"
+            ) from error
     if pa.types.is_time64(kind):
         return values.cast(pa.time64("us")), _TAGGED["TimeMicrosWrapper"]
     if pa.types.is_date32(kind):

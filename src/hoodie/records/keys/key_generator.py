@@ -122,6 +122,17 @@ class KeyGenerator:
         check_paths(distinct.dictionary, limits=self.path_limits, url_encode=self.url_encode)
         return pc.take(distinct.dictionary, distinct.indices)
 
+    def fields_of_paths(self) -> frozenset[str]:
+        """Return the partition fields of which all rows of a path have one value, unless it is null or empty text.
+
+        Formatted times are left out: a day is the path of many times. So are the fields of a slash-separated path, in
+        which a text and a date have one form.
+        """
+        if self.time_formats is None or self.slash_separated_dates:
+            return frozenset()
+        written = zip(self.partition_fields, self.time_formats, strict=True)
+        return frozenset(name for name, time_format in written if time_format is None)
+
     def partition_values(self, path: str) -> dict[str, str | None] | None:
         """Return the text of each partition column in a partition path, for pruning.
 

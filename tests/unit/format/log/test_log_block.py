@@ -198,6 +198,13 @@ def test_what_a_delete_block_cannot_hold_is_refused() -> None:
             DeleteRecords.parse(content, path="log")
 
 
+@pytest.mark.parametrize("value", ["1.0000000000000001", "1" * 16])
+def test_a_decimal_that_a_delete_block_cannot_hold_is_refused(value: str) -> None:
+    ordering = pa.array([Decimal(value)], pa.decimal128(38, 16))
+    with pytest.raises(SchemaMismatchError, match=r"does not fit decimal128\(30, 15\)"):
+        deletes(ordering).to_bytes()
+
+
 def test_the_block_behind_a_large_torn_one_is_found() -> None:
     for length in range(40):
         source = CountingSource(b"#HUDI#" + b"x" * length + SECOND)
