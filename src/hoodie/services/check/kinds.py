@@ -127,7 +127,7 @@ SAVEPOINT_FILE_MISSING: Final = _error(
     "a file that a savepoint names does not exist: no restore goes back to the savepoint",
     "restore the file from a copy; a savepoint without a copy is given up: hoodie savepoint delete TABLE INSTANT",
 )
-FILE_LENGTH: Final = _error("file-length", "a data file has not the length that its commit recorded", _OR_LOSS)
+FILE_LENGTH: Final = _error("file-length", "a data file does not have the length that its commit recorded", _OR_LOSS)
 FILE_ORPHANED: Final = _error(
     "file-orphaned", "no completed instant names the data file; readers that list folders may count its rows", REPAIR
 )
@@ -153,7 +153,7 @@ LISTING_LENGTH: Final = _error(
     "listing-length", "the metadata table lists another length than the file and its commit have", REPAIR
 )
 INDEX_MISSING: Final = _warning(
-    "index-missing", "the properties ask for a record index and there is none; keys are looked up in the data", REPAIR
+    "index-missing", "the properties enable a record index, but it is missing; keys are looked up in the data", REPAIR
 )
 INDEX_DIFFERS: Final = _error(
     "index-differs", "the record index, or the bloom filters in the metadata table, differ from the data", _REPAIR_FULL
@@ -165,7 +165,7 @@ HBASE_DIFFERS: Final = _error(
 )
 STATISTICS_MISSING: Final = _warning(
     "statistics-missing",
-    "the properties ask for column statistics, or for bloom filters in the metadata table, and there are none",
+    "the properties enable column statistics, or bloom filters in the metadata table, but they are missing",
     REPAIR,
 )
 STATISTICS_DIFFER: Final = _error(
@@ -178,7 +178,7 @@ INDEX_BUILD_ABANDONED: Final = _warning(
 )
 
 FILE_DAMAGED: Final = _error(
-    "file-damaged", "a base or log file cannot be read, or has not the rows that its commit recorded", _OR_LOSS
+    "file-damaged", "a base or log file cannot be read, or does not have the rows that its commit recorded", _OR_LOSS
 )
 KEY_DOUBLED: Final = _error(
     "key-doubled", "several rows have a key that is unique by the index", "delete and upsert the keys, see the page"
