@@ -31,7 +31,7 @@ from hoodie.metadata.kinds.bloom_filters import filter_options
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.merging.merge import table_merger
-from hoodie.records.merging.mergers import MergeFunction, register_merger
+from hoodie.records.merging.mergers import MergeFunction, check_merger, register_merger
 from hoodie.storage import Store
 from hoodie.write.options import check_moves_merge, check_no_duplicates
 
@@ -88,6 +88,11 @@ class CreateOptions:
     key_generator: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def merge_function(self) -> MergeFunction | None:
+        """The Python merger, if the merge mode is one."""
+        return self.merge_mode if callable(self.merge_mode) else None
+
 
 def create_table(store: Store, schema: pa.Schema, wanted: CreateOptions) -> TableConfig:
     """Create the table's properties in the store; nothing else is written before the first commit.
@@ -97,7 +102,14 @@ def create_table(store: Store, schema: pa.Schema, wanted: CreateOptions) -> Tabl
     """
     config = table_config(schema, wanted, default_name=default_name(store))
     create_table_config(store, config)
+    register_merging(wanted)
     return config
+
+
+def register_merging(wanted: CreateOptions) -> None:
+    """Register the merge function of a table that was created or compared; a call that failed registers nothing."""
+    if wanted.merge_function is not None:
+        register_merger(getattr(wanted.merge_function, "__name__", ""), wanted.merge_function)
 
 
 def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str) -> TableConfig:
@@ -165,7 +177,7 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             f"partition_by={list(_names(wanted.partition_by))}: types of partition columns require "
             f"key_generator='custom', found {config.key_generator.lower()!r}; pass it, or omit the types"
         )
-    check_moves_merge(kind, {**properties, **index}, table_merger(config))
+    check_moves_merge(kind, {**properties, **index}, table_merger(config, wanted.merge_function))
     check_features(config, name, "write")
     generator = table_key_generator(config)
     generator.expect_known_encoding()
@@ -214,6 +226,7 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
             raise InvalidConfigError(
                 f"the table exists with {option}={found}, but the call has {given}; use the value of the table"
             )
+    register_merging(wanted)
 
 
 def _version(wanted: CreateOptions) -> TableVersion:
@@ -316,7 +329,7 @@ def _merging(wanted: CreateOptions, ordering: tuple[str, ...]) -> tuple[MergeMod
         return _MERGE_MODES["event_time" if ordering else "commit_time"], {}
     if callable(mode):
         name = getattr(mode, "__name__", "")
-        register_merger(name, mode)
+        check_merger(name, mode)
         strategy = str(uuid.uuid5(_MERGER_NAMESPACE, name))
         return MergeMode.CUSTOM, {writes.PYTHON_MERGER_KEY: name, keys.MERGE_STRATEGY_ID: strategy}
     if mode not in _MERGE_MODES:

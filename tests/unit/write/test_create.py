@@ -83,6 +83,51 @@ def test_the_merge_function_of_an_existing_table_is_registered(monkeypatch: pyte
         hoodie.create(path, SCHEMA, merge_mode=other, exist_ok=True)
 
 
+def _merger_of(value: float, name: str) -> Any:
+    """A Python merger that stores this fare: a function of its own for each call."""
+
+    def merge(_: pa.Table, newer: pa.Table) -> pa.Table:
+        return newer.set_column(2, "fare", pa.array([value] * newer.num_rows))
+
+    merge.__name__ = name
+    return merge
+
+
+def test_two_merge_functions_of_one_name_do_not_replace_each_other() -> None:
+    first, second = _merger_of(1.5, "of_one_name"), _merger_of(2.5, "of_one_name")
+    options: dict[str, Any] = {"record_key": "id", "index": "simple"}
+    table = hoodie.create(MemoryStore().uri(""), SCHEMA, **options, merge_mode=first, spark=False)
+    table.upsert(ONE)
+    store = MemoryStore()
+    for path, exist_ok in ((store.uri(""), False), (table.path, False), (table.path, True)):
+        with untouched(table, "'of_one_name' is another function", InvalidConfigError):
+            hoodie.create(path, SCHEMA, **options, merge_mode=second, exist_ok=exist_ok)
+    assert not hoodie.exists(store.uri(""))
+    table.upsert(ONE)
+    assert table.to_arrow()["fare"].to_pylist() == [1.5]
+    hoodie.register_merger("of_one_name", second)
+    table.upsert(ONE)
+    assert table.to_arrow()["fare"].to_pylist() == [2.5]
+
+
+def test_a_refused_call_registers_no_merge_function() -> None:
+    table = new_table(ONE, ordering=None)
+    options: dict[str, Any] = {**NAMED, "ordering": None, "merge_mode": _merger_of(1.5, "of_refused_calls")}
+    for wrong in ({}, {"exist_ok": True}, {"exist_ok": True, "record_key": "ts"}, {"record_key": "no_such"}):
+        with untouched(table, None, hoodie.HoodieError):
+            hoodie.create(table.path, SCHEMA, **{**options, "index": "simple", **wrong})
+    hoodie.create(MemoryStore().uri(""), SCHEMA, record_key="id", merge_mode=_merger_of(2.5, "of_refused_calls"))
+
+
+def test_a_merge_function_may_be_defined_again() -> None:
+    for _ in range(2):
+
+        def of_a_cell(_: pa.Table, newer: pa.Table) -> pa.Table:
+            return newer
+
+        assert hoodie.create(MemoryStore().uri(""), SCHEMA, record_key="id", merge_mode=of_a_cell).count() == 0
+
+
 def test_file_sizes_of_table_and_write_must_agree() -> None:
     table = new_table(properties={"hoodie.parquet.small.file.limit": "90000000"})
     with untouched(table, "full and small", InvalidConfigError):

@@ -380,8 +380,8 @@ def _mask(values: pa.ChunkedArray) -> Mask:
     return np.asarray(pc.fill_null(values, False))
 
 
-def table_merger(config: TableConfig) -> RecordMerger:
-    """Return the table's merge rule; a custom rule uses the function that this program registered.
+def table_merger(config: TableConfig, function: MergeFunction | None = None) -> RecordMerger:
+    """Return the table's merge rule; a custom rule uses `function`, by default the registered function.
 
     Raises: UnsupportedError for a JVM merger, and for ordering fields inside structs; InvalidConfigError if the Python
     merger is not registered.
@@ -408,7 +408,7 @@ def table_merger(config: TableConfig) -> RecordMerger:
             f"table {config.name!r} merges with {config.merge_rule.merger or config.payload_class!r}, which exists "
             "only in JVM Hudi; write to the table with JVM Hudi, or create a table with a Python merger"
         )
-    return RecordMerger(mode, config.ordering_fields, registered_merger(name))
+    return RecordMerger(mode, config.ordering_fields, function or registered_merger(name))
 
 
 def overlay_of(config: TableConfig) -> Overlay | None:

@@ -7,6 +7,7 @@ table with a custom merger.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 from hoodie.arguments import check_arguments
@@ -42,9 +43,45 @@ def register_merger(name: str, function: MergeFunction) -> None:
     >>> [t.upsert({"id": ["a"], "n": [1]}).updated for _ in range(3)], t.to_arrow(["n"]).to_pylist()
     ([0, 1, 1], [{'n': 3}])
     """
+    _check_name(name)
+    _REGISTERED[name] = function
+
+
+def check_merger(name: str, function: MergeFunction) -> None:
+    """Check that a table can store the name for the function: no other function is registered under the name.
+
+    A function that is defined again by the same code is the same function, such as a cell that runs again.
+
+    Raises: InvalidConfigError.
+    """
+    _check_name(name)
+    found = _REGISTERED.get(name)
+    if found is not None and not _are_same(found, function):
+        raise InvalidConfigError(
+            f"the Python merger {name!r} is another function in this program, from module {_module(found)!r}, and its "
+            f"tables would merge by the function from {_module(function)!r}: rename one of the functions, or replace "
+            f"the registered function for all tables by hoodie.register_merger({name!r}, function)"
+        )
+
+
+def _check_name(name: str) -> None:
     if not name or not name.isidentifier():
         raise InvalidConfigError(f"a merger's name must be an identifier such as 'sum_counts', got {name!r}")
-    _REGISTERED[name] = function
+
+
+def _module(function: MergeFunction) -> str:
+    return str(getattr(function, "__module__", None))
+
+
+def _are_same(one: MergeFunction, other: MergeFunction) -> bool:
+    """Return whether two functions are one, or have the same code and nothing else that decides their result."""
+    if one == other:
+        return True
+    if not (isinstance(one, FunctionType) and isinstance(other, FunctionType)):
+        return False
+    holds_values = any(found.__closure__ or found.__defaults__ or found.__kwdefaults__ for found in (one, other))
+    is_same_place = (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
+    return is_same_place and one.__code__ == other.__code__ and not holds_values
 
 
 def registered_merger(name: str) -> MergeFunction:

@@ -40,7 +40,7 @@ from hoodie.write.adopting.skeletons import (
 from hoodie.write.adopting.source_files import Found, SourceFile, read_footers
 from hoodie.write.adopting.source_rows import SourceRows, unified
 from hoodie.write.bulk_insert import bulk_insert
-from hoodie.write.create import CreateOptions, check_same_table, default_name, table_config
+from hoodie.write.create import CreateOptions, check_same_table, default_name, register_merging, table_config
 from hoodie.write.indexed import upsert
 from hoodie.write.result import WriteResult
 
@@ -164,6 +164,7 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
     assert target is not None
     if not table_exists(target):
         create_table_config(target, config)
+        register_merging(wanted)
     left = {mode: replace(rows, files=own) for mode, own in parts.items() if texts[mode] not in done}
     written = [_write(mode, own, found, target, plan, {SOURCE_KEY: texts[mode]}) for mode, own in left.items()]
     return replace(plan, write=_together(written))
