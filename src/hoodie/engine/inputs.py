@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -22,7 +22,7 @@ from hoodie.engine.api import Dataset
 from hoodie.engine.local import ArrowDataset, PartedDataset, errors_of_input
 from hoodie.errors import HoodieWarning, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.fit import fit_array, infer
-from hoodie.format.schema.fit_nested import fit_values
+from hoodie.format.schema.fit_nested import fit_values, given_type
 
 _NUMPY_DEFAULTS: Final = frozenset("lqdb?OUSM")
 """Characters of the NumPy types that Python values get by default: int64, float64, bool, object, texts, times."""
@@ -49,10 +49,10 @@ class UntypedDataset:
         """Arrow schema of the batches, if no table's schema is known."""
         return self.inferred().schema
 
-    def typed(self, table_schema: pa.Schema, key_fields: Collection[str] = ()) -> ArrowDataset:
+    def typed(self, table_schema: pa.Schema) -> ArrowDataset:
         """Return the data with the types of the table's columns; unknown columns get inferred types.
 
-        Structs lack those `key_fields`, dotted names, that no value has, so that the write can name them.
+        Structs lack the fields that no dict has, so that the write can name them.
 
         Raises: SchemaMismatchError: a value does not fit its column; the message names column, row, value and type.
         """
@@ -65,7 +65,6 @@ class UntypedDataset:
             if child is None or place in self.own_types:
                 array, is_nullable = self._inferred(place), True
             else:
-                child = _with_own_keys(child, values, key_fields)
                 array = _fitted(values, child, from_pandas=place in self.of_pandas)
                 is_nullable = child.nullable
             arrays.append(array)
@@ -245,33 +244,9 @@ def _is_known(frame: Any) -> bool:
     return True
 
 
-def _with_own_keys(child: pa.Field, values: _Column, key_fields: Collection[str]) -> pa.Field:
-    """Return the column without the key fields inside its struct that no value has; these would be filled with null."""
-    for name in key_fields:
-        column, _, below = name.partition(".")
-        if below and column == child.name and not isinstance(values, _ARROW) and not _has(values, below.split(".")):
-            child = child.with_type(_without(child.type, below.split(".")))
-    return child
-
-
-def _has(values: Sequence[Any], path: list[str]) -> bool:
-    """Return whether a value has the field: a dict with it, a null above it, or an object that is no dict."""
-    for step in path:
-        if any(not isinstance(value, Mapping) for value in values):
-            return True
-        values = [value[step] for value in values if step in value]
-    return bool(values)
-
-
-def _without(kind: pa.StructType, path: list[str]) -> pa.StructType:
-    first, *rest = path
-    kept = [one for one in kind.fields if rest or one.name != first]
-    return pa.struct([one.with_type(_without(one.type, rest)) if one.name == first else one for one in kept])
-
-
 def _fitted(values: _Column, child: pa.Field, *, from_pandas: bool) -> pa.Array | pa.ChunkedArray:
     if not isinstance(values, _ARROW):
-        return fit_values(values, child.type, child.name, from_pandas=from_pandas)
+        return fit_values(values, given_type(values, child.type), child.name, from_pandas=from_pandas)
     # Nested Arrow arrays are converted by the write, field by field.
     return values if pa.types.is_nested(values.type) else fit_array(values, child.type, child.name)
 

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import RecordKeyError, SchemaMismatchError, UnsupportedError
-from hoodie.format.schema.arrow_types import blanks, type_at
+from hoodie.format.schema.arrow_types import blanks
 from hoodie.format.schema.conform import conform
+from hoodie.format.schema.evolution import missing_paths
 from hoodie.merge_into.clauses import Clause, Group
 from hoodie.merge_into.matching import Equality
 from hoodie.merge_into.plan import MergePlan
@@ -202,7 +203,7 @@ def _projected(
     Values are cast as an assignment to a column casts them; of a column, no value is changed.
 
     Raises: SchemaMismatchError for a column with a value that the type does not hold, and for a struct that lacks a
-        field of the record key or the partition path, which would become null.
+        field of the column, which would become null.
     """
     kind = Kind.DELETE if clause.deletes else Kind.ROW
     texts = plan.projection(clause)
@@ -221,7 +222,7 @@ def _projected(
             arrays.append(blanks(data_type, rows.num_rows, is_null=True))
         elif column is not None:
             own = column.partition(".")[2]
-            _check_key_fields(plan, name, own, rows.schema.field(column).type)
+            _check_has_fields(plan.schema.field(name), own, rows.schema.field(column).type)
             arrays.append(_conformed(rows[column], own, data_type))
         else:
             assert values is not None
@@ -240,14 +241,13 @@ def _column(text: str, plain: Mapping[str, str], rows: pa.Table) -> str | None:
     return name if rows.schema.get_field_index(name) >= 0 else None
 
 
-def _check_key_fields(plan: MergePlan, name: str, column: str, values: pa.DataType) -> None:
-    """Refuse a struct for the column `name` without its fields of the record key and the partition path."""
-    given = pa.schema([pa.field(name, values)])
-    lacking = [key for key in plan.key_fields_in(name) if type_at(given, key) is None]
+def _check_has_fields(field: pa.Field, column: str, values: pa.DataType) -> None:
+    """Refuse structs without fields of the table's column: their stored values would become null."""
+    lacking = missing_paths([field], [field.with_type(values)])
     if lacking:
         raise SchemaMismatchError(
-            f"merge: the source column {column!r} of type {values} lacks {lacking}, of the record key or the partition "
-            "path; add them"
+            f"merge: the source column {column!r} of type {values} lacks {lacking}, which would become null in stored "
+            "rows: add the fields, because a column is set as a whole"
         )
 
 

@@ -72,12 +72,6 @@ class MergePlan:
         """The columns that name a record."""
         return list(_naming_columns(self.view, by_path=self.by_path))
 
-    def key_fields_in(self, column: str) -> list[str]:
-        """Return the fields of the record key and the partition path that are inside a struct column."""
-        config = self.view.config
-        fields = (*config.record_key_fields, *config.partition_fields)
-        return [name for name in fields if name.startswith(f"{column}.")]
-
     def projection(self, clause: Clause) -> dict[str, str | None]:
         """Return the SQL expression of every column of the changed rows; None for null."""
         target, source = quoted(self.merge.target), quoted(self.merge.source)

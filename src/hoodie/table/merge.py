@@ -148,7 +148,5 @@ def _arrow_source(context: TableContext, source: Any) -> pa.Table:
 
     dataset = dataset_of(source)
     if isinstance(dataset, UntypedDataset):
-        view = context.view()
-        key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
-        dataset = dataset.typed(view.schema().arrow, key_fields)
+        dataset = dataset.typed(context.view().schema().arrow)
     return dataset.table()  # type: ignore[attr-defined]  # no Spark data here

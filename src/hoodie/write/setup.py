@@ -146,8 +146,7 @@ def check_write(call: Call, data: Dataset | None, *, changed: tuple[str, ...] | 
         check_moves_merge(index_kind(index.name), options, merger)
     check_concurrency(view, index, options)
     if isinstance(data, UntypedDataset):
-        key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
-        data = data.typed(view.schema().arrow, key_fields)
+        data = data.typed(view.schema().arrow)
     schema, loose = (view.schema(), frozenset()) if data is None else evolved_schema(view, data, options)
     check_columns_have_ids(view, schema.arrow)
     key_generator = view_key_generator(view, call.properties)

@@ -104,6 +104,24 @@ def test_values_that_do_not_fit_are_refused() -> None:
             table.merge(data, "t.id = s.id").when_matched_update({name: f"s.{name}"}, "t.n = 1").execute()
 
 
+def test_a_struct_without_some_fields_is_refused() -> None:
+    """A column is set as a whole, so that the stored values of the missing fields would become null."""
+    table = tables.new_table(TYPED)
+    table.upsert([{"id": "a", "a": {"x": "X", "y": "Y"}}], partial=True)
+    rows = [{"id": "a", "a": {"x": "new"}}]
+    for data in (rows, pa.Table.from_pylist(rows)):
+        merge = table.merge(data, "t.id = s.id")
+        for call in (
+            lambda data=data: table.upsert(data, partial=True),
+            merge.when_matched_update({"a": "s.a"}).execute,
+            merge.when_not_matched_insert({"id": "s.id", "a": "s.a"}).execute,
+        ):
+            with untouched(table, r"'a' .*lacks \['a\.y'\]", SchemaMismatchError):
+                call()
+    table.upsert([{"id": "a", "a": None}, {"id": "b", "a": {"x": "new", "y": None}}], partial=True)
+    assert values_of(table, "id", "a") == [("a", None), ("b", {"x": "new", "y": None})]
+
+
 def test_fields_of_structs_are_matched_by_name() -> None:
     table = tables.new_table(TYPED)
     table.upsert([{"id": "a", "n": 1}], partial=True)

@@ -61,7 +61,7 @@ BOTH = pa.struct([("id", TEXT), ("p", TEXT)])
 DEEP = pa.struct([("in", pa.struct([("p", TEXT), ("id", TEXT)])), ("other", TEXT)])
 SHAPES = {
     "one struct": Shape("m.id", "m.p", {"m": BOTH}),
-    "deep": Shape("m.in.id", "m.in.p", {"m": DEEP}),
+    "deep": Shape("m.in.id", "m.in.p", {"m": DEEP}, {"m.other": "1"}),
     "nested partition": Shape("id", "m.p", {"id": TEXT, "m": pa.struct([("o", TEXT), ("p", TEXT)])}, {"m.o": "1"}),
     "nested key": Shape("m.id", "p", {"m": pa.struct([("id", TEXT)]), "p": TEXT}),
     "two key fields": Shape(["m.id", "n"], "m.p", {"m": BOTH, "n": pa.int64()}, {"n": 7}),

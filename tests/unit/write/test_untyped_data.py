@@ -30,6 +30,7 @@ SCHEMA = pa.schema(
 )
 NULLS = {"x": None, "d": None, "tags": None, "s": None}
 OPTION = "hoodie.python.schema.evolution"
+FILL = "hoodie.write.set.null.for.missing.columns"
 
 
 def refused(table: Table, data: object, match: str) -> None:
@@ -128,12 +129,31 @@ def test_no_data_evolves_a_table_that_forbids_it() -> None:
 
 def test_the_error_of_a_missing_column_names_the_option_that_fills_it() -> None:
     table = new_table(SCHEMA)
-    fill = "hoodie.write.set.null.for.missing.columns"
-    refused(table, [{"id": "a"}], rf"'q' \(int32\) is missing in the data: add .*partial=True.*{fill}=true")
+    refused(table, [{"id": "a"}], rf"'q' \(int32\) is missing in the data: add .*partial=True.*{FILL}=true")
     refused(table, [{"q": 1, **NULLS}], r"'id' .* is missing in the data.*part of the record key")
-    done = table.upsert([{"id": "a"}], properties={fill: "true"})
+    done = table.upsert([{"id": "a"}], properties={FILL: "true"})
     assert "the data lacks ['q', " in done.notes[0]
     assert table.to_arrow(["id", "q"]).to_pylist() == [{"id": "a", "q": None}]
+
+
+PAIR = pa.struct([("x", pa.int32()), ("y", pa.int32())])
+PAIRS = {"struct": PAIR, "list": pa.list_(PAIR), "map": pa.map_(pa.string(), PAIR)}
+WRAPPED: dict[str, Any] = {"struct": lambda one: one, "list": lambda one: [one], "map": lambda one: [("k", one)]}
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_a_field_that_no_dict_has_is_missing_as_a_column_is(kind: str) -> None:
+    wrap = WRAPPED[kind]
+    table = new_table(pa.schema([("id", pa.string()), ("s", PAIRS[kind])]))
+    table.upsert([{"id": "a", "s": wrap({"x": 1, "y": 2})}])
+    rows = [{"id": "a", "s": wrap({"x": 3})}, {"id": "b", "s": None}]
+    for data in (rows, pd.DataFrame(rows)):
+        refused(table, data, rf"'s.*\.y' \(int32\) is missing in the data: add the column to the data\. {FILL}=true")
+    table.upsert([*rows, {"id": "c", "s": wrap({"x": 1, "y": None})}])
+    table.upsert([{"id": "d", "s": wrap({"x": 4})}, {"id": "e", "s": wrap({})}], properties={FILL: "true"})
+    expected = {"a": 3, "b": None, "c": 1, "d": 4, "e": None}
+    found = dict(values_of(table, "id", "s"))
+    assert found == {key: None if key == "b" else wrap({"x": x, "y": None}) for key, x in expected.items()}
 
 
 def test_columns_of_nulls_take_the_type_of_the_table() -> None:

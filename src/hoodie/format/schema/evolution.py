@@ -6,7 +6,7 @@ hoodie allow less (docs/decisions/0006-lossless-evolution.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -74,10 +74,32 @@ def _field_changes(before: pa.Field, after: pa.Field, path: str) -> list[str]:
     return changes
 
 
+def missing_paths(table: Iterable[pa.Field], found: Iterable[pa.Field], prefix: str = "") -> list[str]:
+    """Return the dotted names of columns and nested fields of a table that data lacks, but no field below these.
+
+    Types of one kind are compared; all values of a column without a type are null, so it lacks no field.
+
+    >>> table = [pa.field("q", pa.int32()), pa.field("s", pa.struct([("x", pa.int32()), ("y", pa.int32())]))]
+    >>> missing_paths(table, [pa.field("s", pa.struct([("x", pa.int32())]))])
+    ['q', 's.y']
+    """
+    given = {child.name: child.type for child in found}
+    missing: list[str] = []
+    for child in table:
+        path = f"{prefix}{child.name}"
+        if child.name not in given:
+            missing.append(path)
+        elif pa.types.is_nested(child.type) and child.type.id == given[child.name].id:
+            missing += missing_paths(_children(child.type), _children(given[child.name]), f"{path}.")
+    return missing
+
+
 def _children(data_type: pa.DataType) -> list[pa.Field]:
     if pa.types.is_struct(data_type):
         return list(data_type.fields)
-    return [data_type.item_field if pa.types.is_map(data_type) else data_type.value_field]
+    if pa.types.is_map(data_type):
+        return [data_type.item_field.with_name("value")]
+    return [data_type.value_field.with_name(LIST_ITEM)]
 
 
 def _with_types(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
@@ -136,9 +158,11 @@ class _Merger:
             return "; it allows no null"
         if path in self._key_fields:
             return "; it is part of the record key or the partition path"
+        # A partial upsert keeps whole columns.
+        partial = "" if "." in path else ", or upsert with partial=True, which keeps the stored values"
         return (
-            f", or upsert with partial=True, which keeps the stored values. {FILL_MISSING.key}=true in the properties "
-            "of the call, or of the table (t.alter.set_property), sets missing columns to null"
+            f"{partial}. {FILL_MISSING.key}=true in the properties of the call, or of the table "
+            "(t.alter.set_property), sets missing columns to null"
         )
 
     def _type(self, table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:

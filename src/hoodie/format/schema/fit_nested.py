@@ -22,6 +22,7 @@ from hoodie.format.schema.fit import RowOf, Values, fit_chunk, fit_scalars, misf
 
 _CHUNK_ROWS: Final = 1 << 16
 """Rows of nested columns that are converted together."""
+_LISTS: Final = (list, tuple, np.ndarray)
 FitScalars = Callable[[Values, pa.DataType, str, RowOf], pa.Array | pa.ChunkedArray]
 
 
@@ -52,6 +53,32 @@ def fit_values(
         for part in fitter.chunks(values[at : at + _CHUNK_ROWS], wanted, path, shifted(row_of, at))
     ]
     return pa.chunked_array(parts, wanted)
+
+
+def given_type(values: Values, wanted: pa.DataType) -> pa.DataType:
+    """Return the type of a table's column without the fields of its structs that no dict has.
+
+    A struct keeps all fields if its values are null or empty dicts, or if a dict has a field that the table lacks.
+
+    >>> given_type([{"x": 1}, None], pa.struct([("x", pa.int32()), ("y", pa.int32())]))
+    StructType(struct<x: int32>)
+    """
+    if pa.types.is_struct(wanted):
+        rows = [value for value in values if isinstance(value, Mapping)]
+        names = set(itertools.chain.from_iterable(rows))
+        if not names or not names <= {child.name for child in wanted.fields}:
+            return wanted
+        children = [(child, [row[child.name] for row in rows if child.name in row]) for child in wanted.fields]
+        return pa.struct([child.with_type(given_type(own, child.type)) for child, own in children if own])
+    if pa.types.is_map(wanted) and pa.types.is_nested(wanted.item_type):
+        items = [value.values() for value in values if isinstance(value, Mapping)]
+        pairs = [pair for value in values if isinstance(value, _LISTS) for pair in _items(value) or ()]
+        below = [*itertools.chain.from_iterable(items), *(pair[-1] for pair in pairs if isinstance(pair, _LISTS))]
+        return pa.map_(wanted.key_field, wanted.item_field.with_type(given_type(below, wanted.item_type)))
+    if pa.types.is_list(wanted) and pa.types.is_nested(wanted.value_type):
+        below = [item for value in values if isinstance(value, _LISTS) for item in _items(value) or ()]
+        return pa.list_(wanted.value_field.with_type(given_type(below, wanted.value_type)))
+    return wanted
 
 
 @dataclass(frozen=True, slots=True)
