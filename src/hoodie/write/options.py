@@ -15,7 +15,7 @@ from hoodie.errors import (
     UnsupportedError,
 )
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.format.schema.evolution import evolve, schema_changes
+from hoodie.format.schema.evolution import evolve, missing_paths, schema_changes
 from hoodie.format.schema.required import Paths, loosened, paths_with_null, with_required
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro
 from hoodie.format.table.call_options import check_call_options, config_of_call, effective_options
@@ -153,9 +153,9 @@ def evolved_schema(view: TableView, data: Dataset, properties: Mapping[str, str]
 
 
 def filled_columns(table: pa.Schema, data: pa.Schema) -> tuple[str, ...]:
-    """Return a note of the columns that the data lacks, and that the write sets to null."""
-    known = {*data.names, *META_FIELDS, OPERATION_FIELD}
-    missing = [name for name in table.names if name not in known]
+    """Return a note of the columns and fields of structs that the data lacks, and that the write sets to null."""
+    own = (field for field in table if field.name not in (*META_FIELDS, OPERATION_FIELD))
+    missing = missing_paths(own, data)
     return (f"the data lacks {missing}: null in the written rows ({writes.FILL_MISSING.key})",) if missing else ()
 
 

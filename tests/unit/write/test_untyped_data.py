@@ -141,6 +141,12 @@ PAIRS = {"struct": PAIR, "list": pa.list_(PAIR), "map": pa.map_(pa.string(), PAI
 WRAPPED: dict[str, Any] = {"struct": lambda one: one, "list": lambda one: [one], "map": lambda one: [("k", one)]}
 
 
+def _without_y(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_map(kind):
+        return pa.map_(pa.string(), pa.struct([PAIR.field(0)]))
+    return pa.struct([PAIR.field(0)]) if pa.types.is_struct(kind) else pa.list_(pa.struct([PAIR.field(0)]))
+
+
 @pytest.mark.parametrize("kind", PAIRS)
 def test_a_field_that_no_dict_has_is_missing_as_a_column_is(kind: str) -> None:
     wrap = WRAPPED[kind]
@@ -150,7 +156,12 @@ def test_a_field_that_no_dict_has_is_missing_as_a_column_is(kind: str) -> None:
     for data in (rows, pd.DataFrame(rows)):
         refused(table, data, rf"'s.*\.y' \(int32\) is missing in the data: add the column to the data\. {FILL}=true")
     table.upsert([*rows, {"id": "c", "s": wrap({"x": 1, "y": None})}])
-    table.upsert([{"id": "d", "s": wrap({"x": 4})}, {"id": "e", "s": wrap({})}], properties={FILL: "true"})
+    filled = [{"id": "d", "s": wrap({"x": 4})}, {"id": "e", "s": wrap({})}]
+    typed = pa.Table.from_pylist(filled, pa.schema([("id", pa.string()), ("s", _without_y(PAIRS[kind]))]))
+    for data in (filled, typed):
+        done = table.upsert(data, properties={FILL: "true"})
+        place = {"struct": "s.y", "list": "s.element.y", "map": "s.value.y"}[kind]
+        assert done.notes == (f"the data lacks ['{place}']: null in the written rows ({FILL})",)
     expected = {"a": 3, "b": None, "c": 1, "d": 4, "e": None}
     found = dict(values_of(table, "id", "s"))
     assert found == {key: None if key == "b" else wrap({"x": x, "y": None}) for key, x in expected.items()}
