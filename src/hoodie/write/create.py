@@ -20,7 +20,7 @@ from hoodie.format.log.cdc_block import CdcMode
 from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import new_table_avro, normalise, without_columns, without_meta_fields
 from hoodie.format.table import table_keys as keys
-from hoodie.format.table.call_options import MERGE_RULE, check_texts, is_merge_rule
+from hoodie.format.table.call_options import MERGE_RULE, check_has_times, check_texts, is_merge_rule, time_options
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.merge_config import MergeMode, MergeRule, rule_of_payload
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
@@ -172,17 +172,23 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
             extra={**extra, **index, **merging},
         )
     )
-    if partition_types and config.key_generator is not KeyGeneratorType.CUSTOM:
+    check_moves_merge(kind, {**properties, **index}, table_merger(config, wanted.merge_function))
+    check_features(config, name, "write")
+    _check_key_generator(config, wanted)
+    return config
+
+
+def _check_key_generator(config: TableConfig, wanted: CreateOptions) -> None:
+    """Refuse types and time formats of partition columns that the key generator does not use, and unknown ones."""
+    if config.partition_field_types and config.key_generator is not KeyGeneratorType.CUSTOM:
         raise InvalidConfigError(
             f"partition_by={list(_names(wanted.partition_by))}: types of partition columns require "
             f"key_generator='custom', found {config.key_generator.lower()!r}; pass it, or omit the types"
         )
-    check_moves_merge(kind, {**properties, **index}, table_merger(config, wanted.merge_function))
-    check_features(config, name, "write")
+    check_has_times(config, wanted.properties)
     generator = table_key_generator(config)
     generator.expect_known_encoding()
     generator.expect_known_paths()
-    return config
 
 
 def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
@@ -382,10 +388,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
     fixed = set(properties) & _SET_BY_ARGUMENTS
     if fixed:
         raise InvalidConfigError(f"{sorted(fixed)}: use the arguments index= and merge_mode= instead")
-    timebased = {key for key in properties if key.startswith(keys.TIMEBASED_PREFIX)}
-    options.check_options(
-        {key: value for key, value in properties.items() if key not in timebased}, also_known=_CREATION_KEYS
-    )
+    options.check_options(properties, also_known=(*_CREATION_KEYS, *time_options(properties)))
     options.check_sizes(properties)
     mode = concurrency.CONCURRENCY_MODE
     if mode.get(properties) == concurrency.NON_BLOCKING:

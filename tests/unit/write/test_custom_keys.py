@@ -9,8 +9,10 @@ import pytest
 
 import hoodie
 from hoodie.engine import ArrowDataset
+from hoodie.errors import InvalidConfigError
 from hoodie.files.table_properties import update_table_config
 from hoodie.records.change import PARTITION_PATH
+from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.table.save import Save
 from hoodie.write.create_by_options import JVM_DEFAULTS
@@ -54,6 +56,36 @@ def table_of_the_jvm(table_type: str = "copy_on_write") -> Table:
 
 def paths_of(table: Table) -> list[str]:
     return [path for (path,) in values_of(table, PARTITION_PATH)]
+
+
+def test_misspelt_time_formats_are_refused_wherever_options_are() -> None:
+    wrong = {**DAYS, TIME + "output.timezon": "Europe/Berlin"}
+    match = f"unknown option '{TIME}output.timezon'; did you mean '{TIME}output.timezone'"
+    table, store = own_table(ROWS), MemoryStore()
+    with untouched(store, match, InvalidConfigError):
+        hoodie.create(
+            store.uri(""), SCHEMA, record_key="id", partition_by="at", key_generator="timestamp", properties=wrong
+        )
+    for call in (
+        lambda: table.upsert(ROWS, properties=wrong),
+        lambda: table.alter.set_property(TIME + "output.timezon", "UTC"),
+        lambda: Save.of({**NAMED_TYPES, **wrong}, overwrites=False).checked(
+            table.view().store, SCHEMA, ArrowDataset(ROWS.slice(0, 0))
+        ),
+    ):
+        with untouched(table, "output.timezon", InvalidConfigError):
+            call()
+
+
+@pytest.mark.parametrize("named", [{}, {"key_generator": "custom", "partition_by": ["city:SIMPLE"]}], ids=str)
+def test_time_formats_without_a_time_are_refused(named: dict[str, Any]) -> None:
+    named = {"record_key": "id", "partition_by": "city", **named}
+    store = MemoryStore()
+    with untouched(store, "timestamp.type has no effect: no partition field", InvalidConfigError):
+        hoodie.create(store.uri(""), SCHEMA, **named, properties=DAYS)
+    table = new_table(SCHEMA, ROWS, **named)
+    with untouched(table, "timestamp.type has no effect: no partition field", InvalidConfigError):
+        table.upsert(ROWS, properties=DAYS)
 
 
 @pytest.mark.parametrize("table_type", TYPES)

@@ -40,11 +40,33 @@ def check_call_options(properties: Mapping[str, str], config: TableConfig | None
     Raises: InvalidConfigError.
     """
     check_texts("properties", properties)
-    times = [key for key in properties if key.startswith(table_keys.TIMEBASED_PREFIX)]
     if config is not None:
         partition_types(config, properties)
-        _check_stored(properties, config, times)
-    check_options(properties, also_known=(*_TABLE_KEYS, *times))
+        _check_stored(properties, config, [key for key in properties if key.startswith(table_keys.TIMEBASED_PREFIX)])
+        check_has_times(config, properties)
+    check_options(properties, also_known=(*_TABLE_KEYS, *time_options(properties)))
+
+
+def time_options(properties: Mapping[str, str]) -> list[str]:
+    """Return the options of time formats among properties; misspelt names are not among them."""
+    given = [key for key in properties if key.startswith(table_keys.TIMEBASED_PREFIX)]
+    return [key for key in given if key in hudi_options()]
+
+
+def check_has_times(config: TableConfig, properties: Mapping[str, str]) -> None:
+    """Refuse options of time formats that nothing uses: no partition field of the table is a time.
+
+    Raises: InvalidConfigError.
+    """
+    is_custom = config.key_generator is KeyGeneratorType.CUSTOM
+    types = partition_types(config, properties) if is_custom else ()
+    if config.key_generator is KeyGeneratorType.TIMESTAMP or "TIMESTAMP" in types or (is_custom and not types):
+        return
+    if given := time_options(properties):
+        raise InvalidConfigError(
+            f"{given[0]} has no effect: no partition field of table {config.name!r} is a time, which requires "
+            "key_generator='timestamp', or 'custom' with partition_by='column:timestamp'; omit the option"
+        )
 
 
 def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dict[str, str]:
