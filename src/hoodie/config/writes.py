@@ -45,7 +45,7 @@ COMBINE_BEFORE_INSERT: Final = Option(
     False,
     flag,
     "0.4",
-    "insert merges rows with the same key in its batch; bulk writes never merge rows.",
+    "insert and the overwrites merge rows with the same key in their data; bulk_insert never merges rows.",
 )
 INSERT_DUP_POLICY: Final = Option(
     "hoodie.datasource.insert.dup.policy",

@@ -166,7 +166,6 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
             writer.rows_of(messages),
             batchId,
             operation=writer.save.operation,
-            identifier=writes.STREAM_IDENTIFIER.get(writer.save.properties),
             query=_query_id(self._checkpoint),
             properties=writer.save.all_properties,
         )

@@ -94,7 +94,8 @@ def start_stream(
     check_operation(operation)
     place = checkpoint or _default_checkpoint(frame.sparkSession, name)
     _check_write(context, frame, operation, properties)
-    state, stream = context.state, identifier or writes.STREAM_IDENTIFIER.get(properties)
+    state = context.state
+    stream = identifier or writes.STREAM_IDENTIFIER.get(properties, state.read_config().raw)
     sink = BatchSink(state.store.spec, state.lock_options, operation, stream, place, properties)
     writer = frame.writeStream.foreachBatch(sink).outputMode(output_mode).option("checkpointLocation", place)
     writer = writer if name is None else writer.queryName(name)

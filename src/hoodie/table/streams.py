@@ -95,7 +95,7 @@ class TableStreams:
             batch_id: number of the batch, from 0; later batches have greater numbers.
             operation: as for `stream`.
             identifier: name of the stream in the commits; default: the option
-                `hoodie.datasource.write.streaming.checkpoint.identifier`.
+                `hoodie.datasource.write.streaming.checkpoint.identifier` of the call or of the table.
             query: id of what numbers the batches. With it, a stream that begins its numbers anew is an error: without
                 it, its batches count as written.
             schema: as for `upsert`, for the operations that write rows.
@@ -116,19 +116,16 @@ class TableStreams:
         >>> t.write_batch(rows, 0) is None
         True
         """
-        from hoodie.config import writes
         from hoodie.engine.inputs import with_types
         from hoodie.errors import InvalidConfigError
-        from hoodie.format.instants.sink_checkpoint import SinkCheckpoint
         from hoodie.write.stream_batch import check_operation, write_batch
 
         check_operation(operation)
         if isinstance(batch_id, bool) or not isinstance(batch_id, int) or batch_id < 0:
             raise InvalidConfigError(f"batch_id={batch_id!r}: expected a whole number from 0")
-        name = identifier or writes.STREAM_IDENTIFIER.get(properties or {})
         is_delete = operation == "delete"
         call, dataset = self._context.write_call(
             self._context.keys(data) if is_delete else data, extra_metadata, properties, schema
         )
-        batch = SinkCheckpoint(identifier=name, batch=batch_id, query=query)
-        return write_batch(call, with_types(dataset) if is_delete else dataset, operation, batch)
+        rows = with_types(dataset) if is_delete else dataset
+        return write_batch(call, rows, operation, batch_id, identifier=identifier, query=query)

@@ -64,12 +64,7 @@ def bulk_insert(
     Raises: SchemaMismatchError, RecordKeyError, PartitionPathError, InvalidConfigError; nothing is committed then.
     """
     operation = WriteOperation.BULK_INSERT
-    setup = set_up(call, operation, data)
-    if writes.COMBINE_BEFORE_INSERT.get(call.properties):
-        raise InvalidConfigError(
-            f"{writes.COMBINE_BEFORE_INSERT.key}=true: bulk_insert does not merge duplicates; use upsert, or omit the "
-            "option"
-        )
+    setup = _obeyed(set_up(call, operation, data), operation)
     _check_placed(setup, sort, distribution)
     if setup.places_rows:
         return write_rows(setup, operation)
@@ -115,7 +110,7 @@ def _write_anew(
         stage_folder(setup.view.store, in_process=setup.call.is_in_process) as folder,
         begin(setup, operation, LOGGED if operation is WriteOperation.BULK_INSERT else ()) as write,
     ):
-        if setup.places_rows or _combines(setup):
+        if setup.places_rows or _combines(setup, operation):
             written = _write_in_place(setup, write, folder, watch)
         else:
             written = _write(setup, write, folder, spread, source, watch)
@@ -209,7 +204,7 @@ def _process(
 def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: PhaseTimes) -> Written:
     """Write all rows to new file groups that the index chooses, or that keep the rows of a key together."""
     assert setup.data is not None
-    combines = _combines(setup)
+    combines = _combines(setup, write.operation)
     # Rows of a key can be of several partitions; one of them stays if keys are unique in the whole table.
     meets = combines and setup.index.is_global
     with watch.phase("stage"):
@@ -235,9 +230,28 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
     return replace(written, nulls=staged.nulls)
 
 
-def _combines(setup: WriteSetup) -> bool:
+def _combines(setup: WriteSetup, operation: WriteOperation) -> bool:
     """Return whether rows of the data with one key become one row."""
-    return not setup.has_automatic_keys and writes.COMBINE_BEFORE_INSERT.get(setup.call.properties)
+    if operation is WriteOperation.BULK_INSERT or setup.has_automatic_keys:
+        return False
+    return writes.COMBINE_BEFORE_INSERT.get(setup.options)
+
+
+def _obeyed(setup: WriteSetup, operation: WriteOperation) -> WriteSetup:
+    """Refuse options of the call that the operation does not obey; note those that the table stores.
+
+    Raises: InvalidConfigError.
+    """
+    ignored: dict[str, str] = {}
+    combine = writes.COMBINE_BEFORE_INSERT
+    merges = setup.places_rows and setup.is_merge_on_read  # when the rows are read
+    if operation is WriteOperation.BULK_INSERT and combine.get(setup.options) and not merges:
+        ignored[combine.key] = "bulk_insert does not merge duplicates; use upsert"
+    for key, reason in ignored.items():
+        if key in setup.call.properties:
+            raise InvalidConfigError(f"{key}={setup.options[key]}: {reason}, or omit the option")
+    notes = (f"{key} of the table has no effect: {reason}" for key, reason in ignored.items())
+    return replace(setup, notes=(*setup.notes, *notes))
 
 
 def _check_placed(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: str) -> None:

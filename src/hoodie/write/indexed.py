@@ -322,7 +322,8 @@ def _stage(
 def _write_files(
     setup: WriteSetup, write: WriteInstant, tasks: list[FileTask], rows: TaggedRows, folder: str, *, is_indexed: bool
 ) -> Written:
-    combine = is_indexed or writes.COMBINE_BEFORE_INSERT.get(setup.options)
+    is_insert = write.operation is WriteOperation.INSERT
+    combine = is_indexed or (is_insert and writes.COMBINE_BEFORE_INSERT.get(setup.options))
     entries = write.index.entry_stage(folder)
     context = context_of(setup, write, combine=combine, merge_stored=is_indexed, entries=entries)
     row_bytes = sum(run.size_bytes for run in rows.runs)

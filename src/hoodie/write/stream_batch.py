@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from hoodie.commit.call import Call
+from hoodie.config.writes import STREAM_IDENTIFIER
 from hoodie.errors import BatchWrittenError, HoodieWarning, InvalidConfigError, StreamCheckpointError
 from hoodie.format.instants.sink_checkpoint import SinkCheckpoint
 from hoodie.read.changes import last_undo
@@ -41,18 +42,24 @@ def check_operation(operation: str) -> None:
         raise InvalidConfigError(f"operation={operation!r}: a stream takes one of {', '.join(OPERATIONS)}")
 
 
-def write_batch(call: Call, data: Any, operation: str, batch: SinkCheckpoint) -> WriteResult | None:
+def write_batch(
+    call: Call, data: Any, operation: str, batch_id: int, *, identifier: str | None = None, query: str | None = None
+) -> WriteResult | None:
     """Write a batch of a stream, unless a commit has it; then return None.
+
+    `identifier`: name of the stream; None: the option of the call or of the table. `query`: id of the query.
 
     Warns: HoodieWarning if a batch is left out that a commit of an unknown query has, and if a restore or a rollback
     took back batches before this one. Raises: as the operation; InvalidConfigError; StreamCheckpointError if the
     commits are of another query, which numbers its batches anew.
     """
     check_operation(operation)
+    view = call.load()
+    name = identifier or STREAM_IDENTIFIER.get(call.properties, view.config.raw)
+    batch = SinkCheckpoint(identifier=name, batch=batch_id, query=query)
     rule = _Once(batch)
     call = replace(call, extra_metadata={**call.extra_metadata, **batch.entries()}, guard=rule.refuse_written)
     try:
-        view = call.load()
         rule.refuse_written(view)
         if rule.gap is not None:
             _warn_of_gap(view, batch, *rule.gap)

@@ -56,6 +56,17 @@ def test_a_batch_is_written_once_and_its_commit_names_it_as_the_jvm_does(store: 
     assert len(shown(store)) == 5
 
 
+def test_the_name_of_a_stream_may_be_stored(store: MemoryStore) -> None:
+    table = Table(store)
+    assert table.write_batch(rows("a"), 0) is not None
+    for key, name in OTHER.items():
+        table.alter.set_property(key, name)
+    for handle in (table, Table(store)):
+        handle.write_batch(rows("b"), 0)
+        assert extra(store)[CHECKPOINT_KEY] == '{"other":"0"}'
+    assert table.write_batch(rows("c"), 0, identifier="third") is not None
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_of_a_stream_writes_once(store: MemoryStore, operation: str) -> None:
     table = Table(store)

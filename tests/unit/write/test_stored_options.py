@@ -1,0 +1,38 @@
+"""Options that a table stores: the calls that obey them, the calls that name them as ignored, and refused ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.errors import InvalidConfigError
+from tests.support.tables import TYPES
+from tests.unit.write.tables import FIRST, new_table, trips, untouched
+
+COMBINE = "hoodie.combine.before.insert"
+TWICE = trips(("n", 1, 1.0, "sf"), ("n", 2, 2.0, "sf"))
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("index", ["record", "simple", "bucket"])
+def test_a_stored_merge_of_duplicates_holds_for_all_inserts_but_bulk_insert(index: str, table_type: str) -> None:
+    table = new_table(FIRST, index=index, type=table_type)
+    table.alter.set_property(COMBINE, True)
+    for write in (table.insert_overwrite, table.insert_overwrite_table):
+        assert write(TWICE).duplicates == 1
+        assert table.to_arrow(["id", "ts"], "id = 'n'").to_pylist() == [{"id": "n", "ts": 2}]
+    table.delete_where("true")
+    assert table.insert(TWICE).duplicates == 1
+    table.delete_where("true")
+    done = table.bulk_insert(TWICE)
+    merges = index == "bucket" and table_type == "merge_on_read"
+    assert table.count() == (1 if merges else 2)
+    note = f"{COMBINE} of the table has no effect: bulk_insert does not merge duplicates; use upsert"
+    assert (note in done.notes) != merges
+
+
+def test_a_bulk_insert_refuses_to_merge_duplicates() -> None:
+    table = new_table(FIRST)
+    with untouched(table, f"{COMBINE}=true: bulk_insert does not merge duplicates; use upsert", InvalidConfigError):
+        table.bulk_insert(TWICE, properties={COMBINE: "true"})
+    table.alter.set_property(COMBINE, True)
+    assert table.bulk_insert(FIRST, properties={COMBINE: "false"}).notes == ()
