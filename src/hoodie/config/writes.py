@@ -53,7 +53,7 @@ INSERT_DUP_POLICY: Final = Option(
     one_of("none", "drop", "fail"),
     "0.14",
     "What insert does with rows whose key the table has: stores them as further rows without a look-up (none), ignores "
-    "them (drop), or refuses the write (fail). bulk_insert looks up no keys.",
+    "them (drop), or refuses the write (fail). bulk_insert and the overwrites look up no keys, and refuse the option.",
 )
 NEW_KEY_ENCODING: Final = Option(
     "hoodie.write.complex.keygen.new.encoding",

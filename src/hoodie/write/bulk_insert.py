@@ -85,11 +85,11 @@ def insert_overwrite(
     `partitions`: paths of partitions that are replaced even if the data has no row of them.
     With `hoodie.combine.before.insert`, rows of the data with one key become one row, by the table's merge rule.
 
-    `distribution`: see `Distribution`. Time travel can read the old file groups until the cleaner deletes them. Raises:
-    as `bulk_insert`; InvalidConfigError if rows are combined, and a distribution is given.
+    `distribution`: see `Distribution`; without effect if rows are combined. Time travel can read the old file groups
+    until the cleaner deletes them. Raises: as `bulk_insert`.
     """
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if whole_table else WriteOperation.INSERT_OVERWRITE
-    setup = set_up(call, operation, data)
+    setup = _obeyed(set_up(call, operation, data), operation)
     _check_placed(setup, None, distribution)
     return _write_anew(setup, operation, None, distribution, {*partitions})
 
@@ -243,7 +243,9 @@ def _obeyed(setup: WriteSetup, operation: WriteOperation) -> WriteSetup:
     Raises: InvalidConfigError.
     """
     ignored: dict[str, str] = {}
-    combine = writes.COMBINE_BEFORE_INSERT
+    combine, policy, name = writes.COMBINE_BEFORE_INSERT, writes.INSERT_DUP_POLICY, operation.value.lower()
+    if policy.get(setup.options) != "none":
+        ignored[policy.key] = f"{name} looks up no keys; use insert"
     merges = setup.places_rows and setup.is_merge_on_read  # when the rows are read
     if operation is WriteOperation.BULK_INSERT and combine.get(setup.options) and not merges:
         ignored[combine.key] = "bulk_insert does not merge duplicates; use upsert"

@@ -9,6 +9,7 @@ from tests.support.tables import TYPES
 from tests.unit.write.tables import FIRST, new_table, trips, untouched
 
 COMBINE = "hoodie.combine.before.insert"
+POLICY = "hoodie.datasource.insert.dup.policy"
 TWICE = trips(("n", 1, 1.0, "sf"), ("n", 2, 2.0, "sf"))
 
 
@@ -28,6 +29,27 @@ def test_a_stored_merge_of_duplicates_holds_for_all_inserts_but_bulk_insert(inde
     assert table.count() == (1 if merges else 2)
     note = f"{COMBINE} of the table has no effect: bulk_insert does not merge duplicates; use upsert"
     assert (note in done.notes) != merges
+
+
+@pytest.mark.parametrize("policy", ["drop", "fail"])
+@pytest.mark.parametrize("index", ["record", "bucket"])
+def test_writes_that_look_up_no_keys_refuse_a_policy_for_known_keys(index: str, policy: str) -> None:
+    table = new_table(FIRST, index=index)
+    given = [
+        {POLICY: policy},
+        *([{"hoodie.datasource.write.insert.drop.duplicates": "true"}] if policy == "drop" else []),
+    ]
+    for name in ("bulk_insert", "insert_overwrite", "insert_overwrite_table"):
+        reason = f"{name} looks up no keys; use insert"
+        for properties in given:
+            with untouched(table, f"{POLICY}={policy}: {reason}, or omit the option", InvalidConfigError):
+                getattr(table, name)(FIRST, properties=properties)
+    table.alter.set_property(POLICY, policy)
+    for name in ("insert_overwrite", "insert_overwrite_table", "bulk_insert"):
+        done = getattr(table, name)(trips(("new", 1, 1.0, "sf")))
+        assert f"{POLICY} of the table has no effect: {name} looks up no keys; use insert" in done.notes
+        assert getattr(table, name)(FIRST, properties={POLICY: "none"}).notes == ()
+    assert table.upsert(FIRST).notes == ()
 
 
 def test_a_bulk_insert_refuses_to_merge_duplicates() -> None:
