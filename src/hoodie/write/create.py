@@ -202,6 +202,8 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
     asked: dict[str, tuple[object, object]] = {"type": (_type(wanted), config.table_type)}
     index = _index(wanted, has_record_key=bool(config.record_key_fields))
     asked["index"] = (index.name, table_index(config).name)
+    if wanted.name is not None:
+        asked["name"] = (wanted.name, config.name)
     if wanted.record_key is not None:
         asked["record_key"] = (_names(wanted.record_key), config.record_key_fields)
     if partition_by:

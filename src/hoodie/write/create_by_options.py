@@ -201,9 +201,6 @@ class TableOptions:
         times = {key for key in self.properties if key.startswith(keys.TIMEBASED_PREFIX)}
         properties = {key: text for key, text in self.properties.items() if key in config.raw or key not in times}
         check_same_table(config, CreateOptions(**arguments, properties=properties))
-        name = self.arguments.get("name", config.name)
-        if name != config.name:
-            raise InvalidConfigError(f"the table exists with name={config.name}, but the call has {name}")
 
 
 def _number(version: str) -> int:

@@ -289,6 +289,8 @@ def test_columns_that_folders_have_too_are_noted(tmp_path: Path) -> None:
 def test_the_same_call_again_does_nothing(folder: Path, tmp_path: Path) -> None:
     done = adopt(folder)
     assert done.write is not None
+    with pytest.raises(InvalidConfigError, match="exists with name="):
+        adopt(folder, name="another")
     again = adopt(folder)
     assert again.write is None
     assert again.notes == (

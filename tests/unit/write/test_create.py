@@ -44,6 +44,7 @@ def test_ordering_inside_a_struct_is_refused(tmp_path: Path) -> None:
 def test_an_existing_table_is_not_taken_for_another_one() -> None:
     table = new_table(FIRST)
     others: dict[str, dict[str, Any]] = {
+        "name": {"name": "another"},
         "record_key": {"record_key": "ts"},
         "partition_by": {"partition_by": "fare"},
         "ordering": {"ordering": "fare"},
@@ -63,7 +64,8 @@ def test_an_existing_table_is_not_created_twice_but_opened_by_what_it_is() -> No
     table = new_table(FIRST)
     with untouched(table, "exist_ok", TableExistsError):
         hoodie.create(table.path, SCHEMA, record_key="id")
-    same: dict[str, Any] = {**NAMED, "merge_mode": "event_time", "properties": {keys.HIVE_STYLE: "TRUE"}}
+    name = table.view().config.name
+    same: dict[str, Any] = {**NAMED, "name": name, "merge_mode": "event_time", "properties": {keys.HIVE_STYLE: "TRUE"}}
     assert hoodie.create(table.path, SCHEMA, **same, exist_ok=True).count() == 2
     assert hoodie.create(table.path, SCHEMA, exist_ok=True).count() == 2
 
