@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie import config as options
 from hoodie.commit.writable import check_features
-from hoodie.config import Option, concurrency, indexes, writes
+from hoodie.config import Option, indexes, writes
 from hoodie.config.option import checked_text
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import create_table_config
@@ -33,7 +33,7 @@ from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.merging.merge import table_merger
 from hoodie.records.merging.mergers import MergeFunction, check_merger, register_merger
 from hoodie.storage import Store
-from hoodie.write.options import check_moves_merge, check_no_duplicates
+from hoodie.write.options import check_moves_merge, check_no_duplicates, check_storable
 
 _MERGE_MODES = {"event_time": MergeMode.EVENT_TIME_ORDERING, "commit_time": MergeMode.COMMIT_TIME_ORDERING}
 _TYPES = {
@@ -392,12 +392,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
         raise InvalidConfigError(f"{sorted(fixed)}: use the arguments index= and merge_mode= instead")
     options.check_options(properties, also_known=(*_CREATION_KEYS, *time_options(properties)))
     options.check_sizes(properties)
-    mode = concurrency.CONCURRENCY_MODE
-    if mode.get(properties) == concurrency.NON_BLOCKING:
-        raise InvalidConfigError(
-            f"{mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL: a table that stores it cannot be written by JVM Hudi, which "
-            "requires a bucket index for it; pass it to each write instead"
-        )
+    check_storable(properties)
 
 
 def default_name(store: Store) -> str:

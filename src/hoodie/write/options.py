@@ -62,17 +62,36 @@ def checked_options(config: TableConfig, properties: Mapping[str, str]) -> dict[
                 f"has {str(moves.get(config.raw)).lower()}; omit the option"
             )
     check_index_options(config, properties)
-    if all(found.get(properties) for found in (compaction.COMPACT_INLINE, compaction.COMPACT_SCHEDULE_INLINE)):
-        raise InvalidConfigError(
-            f"{compaction.COMPACT_INLINE.key} executes compactions, {compaction.COMPACT_SCHEDULE_INLINE.key} only "
-            "plans them: expected true for one of them, found true for both; omit one"
-        )
+    _check_compactions(properties)
     effective = effective_options(config, properties)
     options.check_sizes(effective)
     if properties.keys() & {retention.KEEP_COMMITS_MIN.key, retention.KEEP_COMMITS_MAX.key}:
         retention.kept_commits(effective)
     filter_options(effective)
     return effective
+
+
+def check_storable(properties: Mapping[str, str], stored: Mapping[str, str] | None = None) -> None:
+    """Refuse options that a table must not store, alone or together with the options that it stores already.
+
+    Raises: InvalidConfigError.
+    """
+    mode = concurrency.CONCURRENCY_MODE
+    if mode.get(properties) == concurrency.NON_BLOCKING:
+        raise InvalidConfigError(
+            f"{mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL: a table that stores it cannot be written by JVM Hudi, which "
+            "requires a bucket index for it; pass it to each write instead"
+        )
+    if properties.keys() & {compaction.COMPACT_INLINE.key, compaction.COMPACT_SCHEDULE_INLINE.key}:
+        _check_compactions({**(stored or {}), **properties})
+
+
+def _check_compactions(properties: Mapping[str, str]) -> None:
+    if all(found.get(properties) for found in (compaction.COMPACT_INLINE, compaction.COMPACT_SCHEDULE_INLINE)):
+        raise InvalidConfigError(
+            f"{compaction.COMPACT_INLINE.key} executes compactions, {compaction.COMPACT_SCHEDULE_INLINE.key} only "
+            "plans them: expected true for one of them, found true for both; omit one"
+        )
 
 
 def check_moves_merge(index: IndexKind, properties: Mapping[str, str], merger: RecordMerger) -> None:

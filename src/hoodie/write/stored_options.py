@@ -16,7 +16,7 @@ from hoodie.metadata.kinds.registry import KINDS
 from hoodie.progress import PhaseTimes
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
-from hoodie.write.options import checked_options
+from hoodie.write.options import check_no_duplicates, check_storable, checked_options
 from hoodie.write.result import AlterResult
 
 _OF_INDEXES: Final = frozenset(
@@ -42,7 +42,11 @@ def store_options(state: TableState, changes: Mapping[str, str | None]) -> Alter
     with watch.phase("commit"), TableView.locked(state, finishes_update=True) as view:
         check_writable(view)
         stored = view.config.raw
-        checked_options(view.config, {key: text for key, text in changes.items() if text is not None})
+        given = {key: text for key, text in changes.items() if text is not None}
+        checked_options(view.config, given)
+        if not view.config.record_key_fields:
+            check_no_duplicates(given)
+        check_storable(given, {key: text for key, text in stored.items() if key not in changes})
         changed = tuple(
             f"{key}: {stored.get(key, 'not set')} -> {'not set' if text is None else text}"
             for key, text in changes.items()

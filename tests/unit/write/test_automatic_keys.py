@@ -279,6 +279,11 @@ REFUSED: dict[str, tuple[type[HoodieError], str, Callable[[Table], object]]] = {
         "combine.before.insert=true contradicts automatic",
         lambda t: t.insert(ONE, properties={"hoodie.combine.before.insert": "true"}),
     ),
+    "stored combine": (
+        InvalidConfigError,
+        "combine.before.insert=true contradicts automatic",
+        lambda t: t.alter.set_property("hoodie.combine.before.insert", True),
+    ),
     "sort by key": (InvalidConfigError, "sort='global'", lambda t: t.bulk_insert(ONE, "global")),
     "another index": (
         InvalidConfigError,

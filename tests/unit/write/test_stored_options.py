@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import hoodie
 from hoodie.errors import InvalidConfigError
+from hoodie.storage import MemoryStore
 from tests.support.tables import TYPES
-from tests.unit.write.tables import FIRST, new_table, trips, untouched
+from tests.unit.write.tables import FIRST, NAMED, SCHEMA, new_table, trips, untouched
 
 COMBINE = "hoodie.combine.before.insert"
 POLICY = "hoodie.datasource.insert.dup.policy"
@@ -29,6 +31,29 @@ def test_a_stored_merge_of_duplicates_holds_for_all_inserts_but_bulk_insert(inde
     assert table.count() == (1 if merges else 2)
     note = f"{COMBINE} of the table has no effect: bulk_insert does not merge duplicates; use upsert"
     assert (note in done.notes) != merges
+
+
+INLINE, PLANNED = "hoodie.compact.inline", "hoodie.compact.schedule.inline"
+MODE = "hoodie.write.concurrency.mode"
+
+
+def test_options_that_no_table_stores_are_refused_by_create_and_by_alter() -> None:
+    both = "true for one of them, found true for both"
+    cases = [
+        ({MODE: "NON_BLOCKING_CONCURRENCY_CONTROL"}, {}, "pass it to each write instead"),
+        ({INLINE: "true", PLANNED: "true"}, {}, both),
+        ({INLINE: "true"}, {PLANNED: "true"}, both),
+        ({PLANNED: "true"}, {INLINE: "true"}, both),
+    ]
+    for wrong, stored, message in cases:
+        store = MemoryStore()
+        with untouched(store, message, InvalidConfigError):
+            hoodie.create(store.uri(""), SCHEMA, **NAMED, type="merge_on_read", properties={**stored, **wrong})
+        table = new_table(FIRST, type="merge_on_read", properties=stored)
+        with untouched(table, message, InvalidConfigError):
+            table.alter.set_properties(wrong)
+    table.alter.set_properties({PLANNED: "true", INLINE: "false"})
+    assert {table.view().config.raw[key] for key in (PLANNED, INLINE)} == {"true", "false"}
 
 
 @pytest.mark.parametrize("policy", ["drop", "fail"])
