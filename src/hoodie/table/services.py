@@ -128,10 +128,11 @@ class TableServices:
         """Rewrite small file slices into larger base files, sorted `by` columns if there are any.
 
         `layout`: `linear` (default), `zorder` or `hilbert`, which keep rows close that are close in all columns.
-        Pending plans are executed first; with an `instant` only that plan. See `services.clustering.clustering`.
+        Pending plans are executed first; with an `instant` only that plan, which has its own columns, layout and
+        partitions. See `services.clustering.clustering`.
 
-        Raises: as `schedule_clustering` and `compact`; CommitConflictError too if a writer changed a rewritten file
-            group.
+        Raises: as `schedule_clustering` and `compact`; InvalidConfigError for an `instant` with an argument of a new
+            plan; CommitConflictError too if a writer changed a rewritten file group.
 
         >>> import hoodie
         >>> rows = {"id": ["b", "a"], "x": [1, 2]}
@@ -145,8 +146,15 @@ class TableServices:
 
         call = self._context.service(properties)
         if instant is not None:
+            from hoodie.errors import InvalidConfigError
             from hoodie.services.planned.executor import execute
 
+            given = {"by": by, "layout": layout, "partitions": partitions}
+            if wrong := [name for name, value in given.items() if value]:
+                raise InvalidConfigError(
+                    f"{', '.join(wrong)} with instant={instant!r}: a pending plan has its own columns, layout and "
+                    "partitions; omit the instant, or roll the plan back and plan anew"
+                )
             return execute(CLUSTERING, call, instant)
         return cluster(call, Wish(by=by, layout=layout, partitions=partitions, properties=properties or {}))
 

@@ -326,6 +326,11 @@ def test_what_is_wrong_is_refused_without_a_trace() -> None:
         (lambda: table.cluster("z"), "cluster by 'z'"),
         (lambda: table.schedule_clustering("x", layout="spiral"), "hoodie.layout.optimize.strategy='spiral'"),
         (lambda: table.cluster(["x,y"]), "names without commas"),
+        (lambda: table.cluster("x", instant="1"), "by with instant='1': a pending plan has its own columns"),
+        (
+            lambda: table.cluster(partitions=["city=sf"], layout="zorder", instant="1"),
+            "layout, partitions with instant",
+        ),
         (lambda: table.cluster(properties={"hoodie.clustering.inlin": "true"}), "unknown option"),
     ]
     for call, told in calls:
