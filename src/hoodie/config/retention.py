@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie.config.option import Option, flag, hours_or_never, off, one_of, positive, several, text, whole
+from hoodie.config.option import (
+    NO_NAMES,
+    Option,
+    flag,
+    hours_or_never,
+    names,
+    off,
+    one_of,
+    positive,
+    several,
+    whole,
+)
 from hoodie.config.patterns import check_pattern
 from hoodie.errors import InvalidConfigError
 
@@ -102,8 +113,8 @@ EMPTY_CLEAN_HOURS: Final = Option(
 )
 CLEAN_PARTITIONS_SELECTED: Final = Option(
     "hoodie.clean.partition.filter.selected",
-    "",
-    text,
+    NO_NAMES,
+    names,
     "1.2",
     "Partition paths, separated by commas, to which a clean that is not incremental is limited.",
 )
@@ -138,8 +149,8 @@ TTL_DAYS: Final = Option(
 )
 TTL_PARTITIONS_SELECTED: Final = Option(
     "hoodie.partition.ttl.strategy.partition.selected",
-    "",
-    text,
+    NO_NAMES,
+    names,
     "1.0",
     "Partition paths, separated by commas, that may expire; empty: all.",
 )

@@ -28,6 +28,7 @@ from hoodie.services.service import TableService
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import to_instant_time
 from hoodie.view.last_writes import last_writes
+from hoodie.view.listing import note_unknown
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
@@ -57,7 +58,7 @@ class _TtlOptions:
         return cls(
             days=max(days, 0),
             by_creation=retention.TTL_STRATEGY.get(properties) == _BY_CREATION,
-            partitions=frozenset(filter(None, retention.TTL_PARTITIONS_SELECTED.get(properties).split(","))),
+            partitions=frozenset(retention.TTL_PARTITIONS_SELECTED.get(properties)),
             partitions_max=retention.TTL_PARTITIONS_MAX.get(properties),
         )
 
@@ -182,6 +183,7 @@ def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None
         counts={"partitions_deleted": len(deleted), "partitions_kept": partitions - len(deleted)} if partitions else {},
         seconds=times.seconds(),
         dry_run=dry_run,
+        notes=note_unknown(view, rule.partitions, retention.TTL_PARTITIONS_SELECTED.key) if rule.days else (),
         partitions=deleted,
     )
 

@@ -40,6 +40,16 @@ def list_files(view: TableView, partitions: WantedPartitions | None = None) -> M
     return {path: listing.get(path, {}) for path in (partitions(listing) if callable(partitions) else partitions)}
 
 
+def note_unknown(view: TableView, selected: Collection[str], option: str) -> tuple[str, ...]:
+    """Return a note of partitions that an option selects and the table does not have; none if it has all."""
+    if not selected:
+        return ()
+    wanted = set(selected)
+    known = list_files(view, lambda paths: [path for path in paths if path in wanted])
+    unknown = ", ".join(sorted(wanted - known.keys()))
+    return (f"the table has no partition {unknown}, which {option} selects",) if unknown else ()
+
+
 def list_from_storage(
     store: Store, config: TableConfig, timeline: Timeline, archive: ArchivedTimeline
 ) -> dict[str, dict[str, int]]:

@@ -96,8 +96,13 @@ def test_writes_into_log_files_count_in_version_6(table_type: str, archives: boo
 def test_by_creation_and_limits() -> None:
     table = aged_table()
     assert expiring(table, BY_CREATION) == ["city=sf", "city=nyc", "city=la"]
-    some = {**BY_CREATION, "hoodie.partition.ttl.strategy.partition.selected": "city=nyc,city=la,city=x"}
-    assert expiring(table, some) == ["city=nyc", "city=la"]
+    some = {**BY_CREATION, "hoodie.partition.ttl.strategy.partition.selected": "city=nyc, city=la, city=x"}
+    result = table.expire_partitions(dry_run=True, properties=some)
+    assert list(result.partitions) == ["city=nyc", "city=la"]
+    assert result.notes == (
+        "the table has no partition city=x, which hoodie.partition.ttl.strategy.partition.selected selects",
+    )
+    assert table.expire_partitions(dry_run=True, properties=BY_CREATION).notes == ()
     one = {**BY_CREATION, "hoodie.partition.ttl.strategy.max.delete.partitions": "1"}
     assert expiring(table, one) == ["city=sf"]
     assert expiring(table, {}) == []

@@ -48,6 +48,7 @@ from hoodie.timeline.owner import Owner
 from hoodie.view.ahead import LISTING, ask_for_partitions
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import last_clean, oldest_readable_instant, readable_savepoints, stable_since
+from hoodie.view.listing import note_unknown
 from hoodie.view.table_view import TableView
 
 
@@ -213,16 +214,20 @@ def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
     view = call.view()
     check_call_options(call.properties, view.config)
     options = CleanOptions.of(view.config.raw, call.properties)
+    unknown: tuple[str, ...] = ()
+    if call.occasion is Occasion.CALL:
+        unknown = note_unknown(view, options.partitions, retention.CLEAN_PARTITIONS_SELECTED.key)
     if dry_run:
         with times.phase("plan"):
             planned = _planned(view, options)
-        return _preview(view, planned, times)
+        preview = _preview(view, planned, times)
+        return replace(preview, notes=(*unknown, *preview.notes))
     rolled_back: tuple[RolledBack, ...] = ()
     if call.occasion is not Occasion.AFTER_WRITE:
         with call.state.table_lock(call.properties) as lock:
             view, rolled_back = prepare_table(call.state, lock)
     result = _finish_pending(call, view, times) or _clean(call, view, options, times)
-    return replace(result, notes=(*(done.note for done in rolled_back), *result.notes))
+    return replace(result, notes=(*unknown, *(done.note for done in rolled_back), *result.notes))
 
 
 def _clean(call: Call, view: TableView, options: CleanOptions, times: PhaseTimes) -> CleanResult:

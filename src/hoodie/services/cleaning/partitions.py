@@ -101,7 +101,7 @@ class CleanOptions:
             trigger_commits=retention.CLEAN_TRIGGER_COMMITS.get(properties),
             commits_max=retention.CLEAN_COMMITS_MAX.get(properties),
             empty_clean_hours=retention.EMPTY_CLEAN_HOURS.get(properties),
-            partitions=frozenset(filter(None, named.split(","))),
+            partitions=frozenset(named),
             pattern=pattern,
         )
 

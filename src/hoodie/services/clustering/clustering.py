@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hoodie.commit.call import Call
+from hoodie.commit.call import Call, Occasion
 from hoodie.commit.conflicts import refuse_changed
 from hoodie.commit.steps import Step, reached
 from hoodie.config import clustering
@@ -37,6 +37,7 @@ from hoodie.services.planned.executor import Failures, PlanExecution, execute, e
 from hoodie.services.planned.pending import PendingPlans, take_back_metadata
 from hoodie.services.service import TableService
 from hoodie.timeline import Action, parse_instant_time
+from hoodie.view.listing import note_unknown
 from hoodie.view.pending_plans import FileGroup, stored_clustering
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
@@ -255,9 +256,11 @@ def cluster(call: Call, wish: Wish | None = None, *, trigger: Trigger | None = N
 
 def _cluster_anew(call: Call, wish: Wish | None, trigger: Trigger | None) -> ServiceResult:
     scheduled = schedule_clustering(call.state, wish, trigger)
+    notes = _note_unknown(call, wish) if call.occasion is Occasion.CALL else ()
     if scheduled is None:
-        return ServiceResult(operation=CLUSTERING.name)
+        return ServiceResult(operation=CLUSTERING.name, notes=notes)
     result = execute(CLUSTERING, call, scheduled.instant)
+    result = replace(result, notes=(*notes, *result.notes))
     if scheduled.left_out:
         note = (
             f"the plan has the maximum of groups ({clustering.CLUSTER_GROUPS_MAX.key}), and "
@@ -265,6 +268,13 @@ def _cluster_anew(call: Call, wish: Wish | None, trigger: Trigger | None) -> Ser
         )
         result = replace(result, notes=(*result.notes, note))
     return result
+
+
+def _note_unknown(call: Call, wish: Wish | None) -> tuple[str, ...]:
+    """Return a note of partitions that a call selects and the table does not have."""
+    view, option = call.load(), clustering.CLUSTER_PARTITIONS
+    selected = option.get(effective_options(view.config, (wish or Wish()).options()))
+    return note_unknown(view, selected, option.key)
 
 
 def _order_of(plan: ClusteringPlan, properties: Mapping[str, str]) -> RowOrder:

@@ -313,10 +313,15 @@ def test_what_is_refused(option: str, value: str, told: str) -> None:
 def test_a_filter_of_partitions() -> None:
     table = table_of_versions(6)
     some = {**TWO, "hoodie.clean.incremental.enabled": "false"}
-    done = table.clean(properties={**some, "hoodie.clean.partition.filter.selected": "city=sf,city=la"})
-    assert done.counts["files_deleted"] == 3
+    selected = {**some, "hoodie.clean.partition.filter.selected": "city=sf, city=la"}
+    note = "the table has no partition city=la, which hoodie.clean.partition.filter.selected selects"
+    assert table.clean(dry_run=True, properties=selected).notes == (note,)
+    done = table.clean(properties=selected)
+    assert (done.counts["files_deleted"], done.notes) == (3, (note,))
     by_pattern = {**some, "hoodie.clean.partition.filter.regex": "city=n.c"}
     assert table.clean(dry_run=True, properties=by_pattern).files.keys() == {NYC}
+    by_list = {**some, "hoodie.clean.partition.filter.selected": f"city=la, {NYC}"}
+    assert table.clean(dry_run=True, properties=by_list).files.keys() == {NYC}
 
 
 def test_an_emptied_partition_that_is_left_is_looked_at_again() -> None:
