@@ -23,15 +23,30 @@ WHOLE: Final[tuple[Path, ...]] = ()
 
 
 def checked_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the chosen columns as the schema spells them; all for None. Raises: InvalidConfigError for no columns;
-    SchemaMismatchError for unknown ones.
+    """Return the chosen columns as the schema spells them; all for None.
+
+    Raises: InvalidConfigError for no columns, and for a column that is named twice; SchemaMismatchError for unknown
+    ones.
     """
     if columns is None:
         return tuple(schema.names)
     wanted = (columns,) if isinstance(columns, str) else tuple(columns)
     if not wanted:
         raise InvalidConfigError("columns=[] selects no columns; name at least one, or omit columns to read all")
-    return tuple(_known(wanted, spelled(wanted, schema), schema))
+    found = tuple(_known(wanted, spelled(wanted, schema), schema))
+    _refuse_repeated(wanted, found)
+    return found
+
+
+def _refuse_repeated(wanted: Sequence[str], returned: Sequence[str]) -> None:
+    """Refuse two results of one name: most formats of rows hold only one."""
+    repeated = [name for name, count in Counter(returned).items() if count > 1]
+    if repeated:
+        raise InvalidConfigError(
+            f"columns={list(wanted)}: {repeated} would be returned twice, as the case of names does not matter and a "
+            "field of a struct is returned under its own name; name each column once, and choose a field whose name "
+            "another result has in another read"
+        )
 
 
 def _known(names: Sequence[str], found: Sequence[_Found | None], schema: pa.Schema) -> list[_Found]:
@@ -46,7 +61,7 @@ def chosen_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> tu
 
     A column whose name has a dot takes precedence over a field of that name. The case of names does not matter.
 
-    Raises: as `checked_columns`; InvalidConfigError for two results of one name if one is a field.
+    Raises: as `checked_columns`; InvalidConfigError for two results of one name.
 
     >>> nested = pa.schema([("id", pa.int32()), ("st", pa.struct([("a", pa.int32()), ("b", pa.int32())]))])
     >>> chosen_columns(nested, ["id", "ST.a"])
@@ -56,14 +71,9 @@ def chosen_columns(schema: pa.Schema, columns: str | Sequence[str] | None) -> tu
     if not any("." in name for name in wanted):
         return checked_columns(schema, columns), WHOLE
     found = tuple(_known(wanted, [_path_of(name, schema) for name in wanted], schema))
+    _refuse_repeated(wanted, [path[-1] for path in found])
     if all(len(path) == 1 for path in found):
         return tuple(path[0] for path in found), WHOLE
-    repeated = [name for name, count in Counter(path[-1] for path in found).items() if count > 1]
-    if repeated:
-        raise InvalidConfigError(
-            f"columns={list(wanted)}: a field of a struct is returned under its own name, and {repeated} would be "
-            "returned twice; choose the whole structs, or one of the fields in another read"
-        )
     return tuple(dict.fromkeys(path[0] for path in found)), found
 
 

@@ -71,11 +71,21 @@ def test_conditions_read_other_fields(table: hoodie.Table, where: str, expected:
         (["st.a.z"], SchemaMismatchError, "not in the table"),
         ([".a"], SchemaMismatchError, "not in the table"),
         (["st.a", "st.c.d", "st.a"], InvalidConfigError, r"\['a'\] would be returned twice"),
+        (["id", "id"], InvalidConfigError, r"\['id'\] would be returned twice"),
+        (["id", "st", "ID"], InvalidConfigError, r"\['id'\] would be returned twice"),
     ],
 )
 def test_wrong_fields_are_refused(columns: list[str], error: type[Exception], reason: str) -> None:
     with pytest.raises(error, match=reason):
         chosen_columns(ROWS.schema, columns)
+
+
+def test_every_read_refuses_a_column_that_is_named_twice(table: hoodie.Table) -> None:
+    for read in (table.to_arrow, table.to_pandas, table.to_batches):
+        with pytest.raises(InvalidConfigError, match="returned twice"):
+            read(["id", "ID"])
+    with pytest.raises(InvalidConfigError, match="returned twice"):
+        table.to_dataset().to_table(columns=["id", "id"])
 
 
 def test_a_column_with_a_dot_takes_precedence() -> None:
