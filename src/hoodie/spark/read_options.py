@@ -7,6 +7,7 @@ such a requested time, as in JVM Hudi.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,7 +18,7 @@ from hoodie.config.hudi_options import hudi_options
 from hoodie.config.known import OPTIONS, did_you_mean
 from hoodie.config.translation import translated
 from hoodie.engine.inputs import table_in_memory
-from hoodie.errors import InvalidConfigError, SchemaMismatchError
+from hoodie.errors import HoodieWarning, InvalidConfigError, SchemaMismatchError
 from hoodie.format.table.call_options import is_table_property
 from hoodie.read.cdc import cdc_schema, with_json_images
 from hoodie.read.cdc_plan import CdcPlan, plan_cdc
@@ -69,7 +70,8 @@ class Span:
     def parse(cls, found: Mapping[str, str], columns: Sequence[str] | None) -> Span:
         """Parse the options.
 
-        Raises: InvalidConfigError for unknown values, for columns of change data, and without a bound of the JVM's.
+        Raises: InvalidConfigError for unknown values, for columns of change data, without a bound of the JVM's, and for
+            bounds of both kinds.
         """
         mode, flat = found.get("mode", "latest"), found.get("flat", "false").lower()
         if mode not in ("latest", "cdc") or flat not in ("true", "false") or (mode == "latest" and flat == "true"):
@@ -79,6 +81,11 @@ class Span:
         if mode == "cdc" and columns is not None:
             raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
         is_jvm = found.get(QUERY) == "incremental"
+        if is_jvm and (given := [name for name in ("since", "until") if name in found]):
+            raise InvalidConfigError(
+                f"options {given} beside {QUERY}='incremental': expected its bounds {' and '.join(JVM_BOUNDS)}, or "
+                "since and until without the query type"
+            )
         if is_jvm and JVM_BOUNDS[0] not in found:
             raise InvalidConfigError(f"an incremental query needs {JVM_BOUNDS[0]}: '000' is before the first commit")
         since, until = (found.get(name) for name in (JVM_BOUNDS if is_jvm else ("since", "until")))
@@ -203,16 +210,22 @@ def read_options(options: Mapping[str, str]) -> tuple[StoreSpec, dict[str, str]]
     own = {name: value for name, value in found.items() if not name.startswith(_HUDI) or name == START}
     jvm = {name: value for name, value in found.items() if name not in own}
     if AS_OF in own:
-        own["as_of"] = as_of_jvm(own.pop(AS_OF))
-    query = next((jvm.pop(name).lower() for name in _QUERY if name in jvm), "")
+        _set(own, "as_of", as_of_jvm(own[AS_OF]), AS_OF)
+        del own[AS_OF]
+    queries = {name: jvm.pop(name).lower() for name in _QUERY if name in jvm}
+    if len(set(queries.values())) > 1:
+        raise InvalidConfigError(f"options {' and '.join(queries)} are names of one option, found {queries}: give one")
+    query = next(iter(queries.values()), "")
     images = jvm.pop(_FORMAT, "")
     bounds: dict[str, str] = {name: jvm.pop(name) for name in JVM_BOUNDS if name in jvm}
     own |= {QUERY: query} if query else {}
     if query == "incremental":
         own |= bounds
-        own |= {"mode": "latest" if images in ("", "latest_state") else images}
+        if images or "mode" not in own:
+            _set(own, "mode", "latest" if images in ("", "latest_state") else images, _FORMAT)
     elif query in ("snapshot", "read_optimized", ""):
-        own |= {"view": query} if query and "as_of" not in own else {}
+        if query:
+            _set(own, "view", query, next(iter(queries)))
         if bounds:
             raise InvalidConfigError(f"options {sorted(bounds)}: expected {_QUERY[0]}='incremental' beside them")
     else:
@@ -221,14 +234,26 @@ def read_options(options: Mapping[str, str]) -> tuple[StoreSpec, dict[str, str]]
     return store, own
 
 
+def _set(own: dict[str, str], name: str, value: str, option: str) -> None:
+    """Set one of our options by an option of JVM Hudi. Raises: InvalidConfigError if it has another value."""
+    if own.setdefault(name, value) != value:
+        raise InvalidConfigError(
+            f"{name}={own[name]!r} contradicts the option {option}, which means {name}={value!r}: give one of them"
+        )
+
+
 def _check_others(jvm: Mapping[str, str]) -> None:
-    """Raises: InvalidConfigError for options that are unknown, or that would change which rows are read."""
+    """Check the other options of JVM Hudi. Warns: HoodieWarning for options without effect.
+
+    Raises: InvalidConfigError for options that are unknown, or that would change which rows are read.
+    """
     of_reads = {name: value for name, value in jvm.items() if name.startswith(_READS)}
     unknown = jvm.keys() - OPTIONS.keys() - hudi_options().keys()
     if found := sorted(name for name in unknown if not is_table_property(name)):
         near = did_you_mean(found, (*OPTIONS, *_QUERY, _FORMAT, *JVM_BOUNDS))
         raise InvalidConfigError(f"unknown options {found}; {near or 'docs/options.md has the list'}")
-    translated(of_reads)
+    for note in translated(of_reads).notes:
+        warnings.warn(note, HoodieWarning, stacklevel=3)
 
 
 def check_schema(found: pa.Schema, wanted: pa.Schema) -> None:
