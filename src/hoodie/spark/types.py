@@ -111,29 +111,33 @@ def _spark_type(data_type: pa.DataType, path: str) -> T.DataType:
 
 
 def widened(column: Any, stored: T.DataType, current: T.DataType) -> Any:
-    """Return the column of type `stored` as type `current`. Both types have the same structure."""
-    if not _widens_float(stored, current):
+    """Return the column of type `stored` as type `current`, which has the same fields of structs, or fewer.
+
+    Fields are matched by name; Spark's own cast matches them by their position.
+    """
+    if not _changes_by_cast(stored, current):
         return column.cast(current)
     if isinstance(stored, T.StructType) and isinstance(current, T.StructType):
-        pairs = zip(stored.fields, current.fields, strict=True)
-        fields = [widened(column[new.name], old.dataType, new.dataType).alias(new.name) for old, new in pairs]
+        old = {field.name: field.dataType for field in stored.fields}
+        fields = [widened(column[new.name], old[new.name], new.dataType).alias(new.name) for new in current.fields]
         return F.when(column.isNotNull(), F.struct(*fields))
     if isinstance(stored, T.ArrayType) and isinstance(current, T.ArrayType):
-        old, new = stored.elementType, current.elementType
-        return F.transform(column, lambda item: widened(item, old, new))
+        items = stored.elementType, current.elementType
+        return F.transform(column, lambda item: widened(item, *items))
     if isinstance(stored, T.MapType) and isinstance(current, T.MapType):
-        old, new = stored.valueType, current.valueType
-        return F.transform_values(column, lambda _, value: widened(value, old, new))
+        values = stored.valueType, current.valueType
+        return F.transform_values(column, lambda _, value: widened(value, *values))
     return column.cast("string").cast("double")
 
 
-def _widens_float(stored: T.DataType, current: T.DataType) -> bool:
-    """Return whether a float in the stored type, at any depth, is a double in the current type."""
+def _changes_by_cast(stored: T.DataType, current: T.DataType) -> bool:
+    """Return whether Spark's cast changes values: a float becomes a double, or names of fields differ, at any depth."""
     if isinstance(stored, T.StructType) and isinstance(current, T.StructType):
-        pairs = zip(stored.fields, current.fields, strict=True)
-        return any(_widens_float(old.dataType, new.dataType) for old, new in pairs)
+        pairs = zip(stored.fields, current.fields, strict=False)
+        has_other_fields = stored.names != current.names
+        return has_other_fields or any(_changes_by_cast(old.dataType, new.dataType) for old, new in pairs)
     if isinstance(stored, T.ArrayType) and isinstance(current, T.ArrayType):
-        return _widens_float(stored.elementType, current.elementType)
+        return _changes_by_cast(stored.elementType, current.elementType)
     if isinstance(stored, T.MapType) and isinstance(current, T.MapType):
-        return _widens_float(stored.valueType, current.valueType)
+        return _changes_by_cast(stored.valueType, current.valueType)
     return isinstance(stored, T.FloatType) and isinstance(current, T.DoubleType)
