@@ -192,6 +192,13 @@ def test_managed_tables_of_queries(run: Callable[[str], Any], spark: SparkSessio
     saved = spark.createDataFrame([(1, "a")], "id int, v string").write.format("hudi").option("record_key", "id")
     for mode in ("append", "overwrite", "append"):
         saved.mode(mode).saveAsTable("sqlt_saved")
+    place = next(row[1] for row in rows(spark.sql("DESCRIBE EXTENDED sqlt_saved")) if row[0] == "Location")
+    first = hoodie.open(place, spark=False).timeline.instants[0]
+    again = spark.createDataFrame([(1, "a")], "id int, v string").write.format("hoodie")
+    again.mode("overwrite").saveAsTable("sqlt_saved")  # no option defines another table
+    kept = hoodie.open(place, spark=False)
+    assert (kept.timeline.instants[0], kept.view().config.record_key_fields) == (first, ("id",))
+    assert kept.view().config.name == "sqlt_saved"
     with pytest.raises(hoodie.TableExistsError):
         saved.mode("error").saveAsTable("sqlt_saved")
     assert rows(spark.sql("SELECT id, v FROM sqlt_saved")) == [(1, "a")]

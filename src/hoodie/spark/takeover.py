@@ -325,8 +325,10 @@ class _Writer(_Recorder):
             raise TableExistsError(f"the catalog has a table or view {name} of another format: choose another name")
         given = {**self._given.options, **options}
         uri = entry.uri if entry else given.get("path", catalog.default_uri(name))
-        table_name = name.split(".")[-1].strip("`")
-        self.save(uri, mode=mode, partitionBy=partitionBy, **{**options, "hoodie.table.name": table_name})
+        if not table_exists(open_store(uri)):
+            # A name defines a table: mode overwrite would replace an existing table with history by a new one.
+            options = {**options, "hoodie.table.name": name.split(".")[-1].strip("`")}
+        self.save(uri, mode=mode, partitionBy=partitionBy, **options)
         if entry is None:
             schema = Table(open_store(uri), spark=False).schema
             catalog.add(name, open_store(uri).uri(""), schema, is_managed="path" not in given)

@@ -37,6 +37,10 @@ _REPLACES: Final = ("insert_overwrite_table", "insert_overwrite")
 OPERATIONS: Final = ("upsert", "insert", "bulk_insert", *_DELETES, *_REPLACES)
 ASYNC_COMPACTION: Final = "hoodie.datasource.compaction.async.enable"
 _DROPS_DUPLICATES: Final = "hoodie.datasource.write.insert.drop.duplicates"
+_REPLACED: Final = (
+    "mode overwrite deleted the table with its history, and created it anew, because the options or the columns define "
+    "another table"
+)
 _PARTITIONS: Final = "hoodie.datasource.write.partitions.to.delete"
 
 
@@ -153,7 +157,7 @@ class Save:
         """Write the rows as one commit; None if there was nothing to do. `staged`: the folder of staged rows.
 
         Rows that replace a table by another one are read twice: keys, partition paths and types of all rows are
-        checked before the old table is deleted.
+        checked before the old table is deleted. A note of the result reports the replacement.
 
         Raises: as the method of `Table` for the operation; as `drop_table`.
         """
@@ -163,7 +167,7 @@ class Save:
             self._replace_table(table, rows, staged)
         named = {} if self.partitions is None else {"partitions": self.partitions}
         result: WriteResult = getattr(table, self.operation)(rows, properties=self.all_properties, **named)
-        return result
+        return replace(result, notes=(_REPLACED, *result.notes)) if self.is_new else result
 
     def _replace_table(self, table: Table, rows: Any, staged: str | None) -> None:
         state = table._context.state

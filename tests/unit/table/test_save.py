@@ -30,3 +30,19 @@ def test_mode_overwrite_drops_duplicates_of_the_data_only() -> None:
     assert result is not None
     assert (result.operation, result.inserted, result.duplicates) == ("insert_overwrite_table", 2, 1)
     assert sorted(table.to_arrow(["id", "ts"]).to_pylist(), key=str) == [{"id": "a", "ts": 1}, {"id": "n", "ts": 2}]
+
+
+def test_mode_overwrite_notes_that_it_created_the_table_anew() -> None:
+    table = new_table(FIRST)
+    first = table.timeline.instants[0]
+    for options in ({}, NAMED):
+        result = save(
+            table, FIRST, {**options, "hoodie.datasource.write.hive_style_partitioning": "true"}, overwrites=True
+        )
+        assert result is not None
+        assert (result.notes, table.timeline.instants[0]) == ((), first)
+    result = save(table, FIRST, {f"{WRITE}.recordkey.field": "ts"}, overwrites=True)
+    assert result is not None
+    assert result.notes[0].startswith("mode overwrite deleted the table with its history, and created it anew")
+    assert first not in table.timeline.instants
+    assert table.view().config.record_key_fields == ("ts",)
