@@ -175,19 +175,26 @@ def test_sql_reads_and_writes_views_and_tables_of_the_catalog(lane: Lane) -> Non
     options = f"path '{lane.path}', columns '{','.join(TRIPS.names)}'"
     sql(f"CREATE TEMPORARY VIEW sql_view USING hoodie OPTIONS ({options})")
     sql(f"CREATE TABLE sql_trips USING hoodie OPTIONS ({options})")
+    inserts = f"{options}, `hoodie.datasource.write.operation` 'insert'"
+    sql(f"CREATE TEMPORARY VIEW sql_inserts USING hoodie OPTIONS ({inserts})")
     path = f"path = '{lane.path}'"
     try:
         sql("INSERT INTO sql_view VALUES ('a', 1, 1.0, 'sf'), ('b', 2, NULL, 'nyc')")
         assert [row["id"] for row in sql("SELECT id FROM sql_view WHERE fare IS NULL").collect()] == ["b"]
         sql(f"INSERT INTO sql_trips WITH ({path}, operation = 'upsert') VALUES ('b', 3, 3.0, 'nyc')")
         assert found(table) == [("a", 1, 1.0, "sf"), ("b", 3, 3.0, "nyc")]
+        sql("INSERT INTO sql_view VALUES ('b', 3, 3.0, 'nyc')")
+        assert table.count() == 2  # a save of rows with keys is an upsert
         newest = f"sql_trips WITH ({path})"
         sql(f"INSERT OVERWRITE {newest} SELECT id, ts + 1, fare, city FROM {newest} WHERE id = 'b'")
         assert found(table) == [("b", 4, 3.0, "nyc")]
+        sql("INSERT INTO sql_inserts VALUES ('b', 4, 3.0, 'nyc')")
+        assert found(table) == [("b", 4, 3.0, "nyc")] * 2
         for statement in ("INSERT INTO sql_trips VALUES ('c', 1, 1.0, 'sf')", "SELECT * FROM sql_trips"):
             with pytest.raises(Exception, match=r"no path: .* tables of the catalog need .* WITH \(path = '\.\.\.'\)"):
                 sql(statement).collect()
     finally:
         sql("DROP TABLE sql_trips")
         sql("DROP VIEW sql_view")
-    assert table.count() == 1
+        sql("DROP VIEW sql_inserts")
+    assert table.count() == 2
