@@ -323,9 +323,10 @@ class _Writer(_Recorder):
         entry = catalog.find(name)
         if entry is None and catalog.exists(name):
             raise TableExistsError(f"the catalog has a table or view {name} of another format: choose another name")
-        given = {**self._given.options, **options}
+        self.options(**options)
+        given = self._given.options
         uri = entry.uri if entry else given.get("path", catalog.default_uri(name))
-        if not table_exists(open_store(uri)):
+        if not table_exists(open_store(store_and_options(self._given.with_path(uri), OF_WRITES)[0])):
             # A name defines a table: mode overwrite would replace an existing table with history by a new one.
             options = {**options, "hoodie.table.name": name.split(".")[-1].strip("`")}
         self.save(uri, mode=mode, partitionBy=partitionBy, **options)
