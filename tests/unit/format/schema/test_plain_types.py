@@ -77,3 +77,14 @@ def test_bytes_below_null_are_no_text() -> None:
     ]
     for array in arrays:
         refuse_wrong_text(array, "c")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary()])
+def test_repeated_texts_beyond_two_gib_are_refused(kind: pa.DataType) -> None:
+    """`plain_batches` halves such a batch; older releases of Arrow returned wrong texts."""
+    values = pa.array(["short", None, "x" * (1 << 20)], kind)
+    few = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 2], pa.int32()), values)
+    assert plain_array(few).to_pylist() == few.to_pylist()
+    many = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(2, pa.int32()), 2048), values)
+    with pytest.raises(pa.ArrowInvalid, match="bytes of text"):
+        plain_array(many)
