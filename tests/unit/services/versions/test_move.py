@@ -333,6 +333,27 @@ def test_a_writer_that_goes_on_with_the_old_version_is_found() -> None:
     assert (finding.kind, finding.key) == ("old-timeline-written", "20990101000000000")
 
 
+@pytest.mark.parametrize(
+    ("versions", "late"),
+    [((6, 9), ".hoodie/{time}.commit"), ((9, 6), ".hoodie/timeline/{time}_{time}.commit")],
+    ids=["up", "down"],
+)
+def test_a_late_writer_of_the_old_version_blocks_the_way_back(versions: tuple[int, int], late: str) -> None:
+    """The copy would delete its instants."""
+    table = copied(versions[0], 3)
+    move(table, versions[1])
+    path = late.format(time="20990101000000000")
+    store_of(table).create(path, b"{}")
+    operation = table.upgrade if versions[0] > versions[1] else table.downgrade
+    (named,) = operation(to=versions[0]).in_the_way
+    assert named.startswith("20990101000000000.commit (completed) was written to the old timeline")
+    with refused(table, "Stop its writer, write these rows again", error=UnsupportedError):
+        operation(to=versions[0], dry_run=False)
+    store_of(table).delete(path)
+    assert move(table, versions[0]).to_version == versions[0]
+    assert table.count() == 3
+
+
 @pytest.mark.parametrize("versions", [(9, 6), (6, 9)], ids=str)
 def test_lost_properties_are_those_of_the_new_version(versions: Sequence[int]) -> None:
     """The timeline of the old version is still there, and lacks what was written since; no metadata table tells."""
