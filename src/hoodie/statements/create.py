@@ -188,7 +188,20 @@ def _properties(found: list[exp.Expression]) -> Iterator[tuple[str, str]]:
             yield from _properties(list(node.expressions))
         elif type(node) is exp.Property:
             key = node.this.name if isinstance(node.this, exp.Literal) else to_sql(node.this)
-            yield _OPTIONS.get(key.lower(), key), str(node.args["value"].name)
+            yield _OPTIONS.get(key.lower(), key), _text_of(node.args["value"])
+
+
+def _text_of(value: exp.Expression) -> str:
+    """Return the value of a property, as text. Raises: InvalidConfigError for an expression, and for NULL."""
+    if isinstance(value, exp.Boolean):
+        return str(value.this).lower()
+    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
+        return f"-{value.this.name}"
+    if not value.name:
+        if isinstance(value, exp.Literal):
+            return ""
+        raise InvalidConfigError(f"TBLPROPERTIES: expected a text, a number, true or false, found {to_sql(value)}")
+    return str(value.name)
 
 
 def _texts(text: str, named: exp.Table, *, has_query: bool) -> tuple[str, str]:
