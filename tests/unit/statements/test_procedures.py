@@ -249,9 +249,26 @@ def test_clusterings_of_chosen_partitions(call: Call) -> None:
         ("REQUESTED", "city=x"),
         ("REQUESTED", "city=y"),
     ]
+    for op in ("schedule", "scheduleAndExecute"):
+        with pytest.raises(InvalidConfigError, match="makes a new plan"):
+            call(f"run_clustering(table => 't', op => '{op}', instants => '{one['timestamp']}')")
+    assert {row["state"] for row in call("show_clustering('t')")} == {"REQUESTED"}
     call(f"run_clustering(table => 't', instants => '{one['timestamp']}')")
     states = {row["timestamp"]: row["state"] for row in call("show_clustering('t')")}
     assert states == {one["timestamp"]: "COMPLETED", two["timestamp"]: "REQUESTED"}
+
+
+@pytest.mark.parametrize(("pattern", "told"), [("[", "regular expression expected"), (r"(.)\\1", "back-reference")])
+def test_patterns_that_are_refused(call: Call, pattern: str, told: str) -> None:
+    with pytest.raises(InvalidConfigError, match=told):
+        call(f"run_clustering(table => 't', op => 'schedule', partition_regex_pattern => '{pattern}')")
+
+
+def test_a_pattern_is_decided_in_linear_time() -> None:
+    city = "a" * 40 + "b"
+    rows = {"id": ["a"], "city": [city], "fare": [1.0]}
+    call = caller(new_table(pa.table(rows).schema, rows, partition_by="city", index="simple"))
+    assert call("run_clustering(table => 't', op => 'schedule', partition_regex_pattern => 'city=(a+)+$')") == []
 
 
 @pytest.mark.parametrize("removes", [True, False])
