@@ -258,6 +258,12 @@ def test_clusterings_of_chosen_partitions(call: Call) -> None:
     assert states == {one["timestamp"]: "COMPLETED", two["timestamp"]: "REQUESTED"}
 
 
+def test_no_other_limit_is_negative(call: Call, tmp_path: Path) -> None:
+    for text in ("show_commits('t', limit => -1)", f"export_instants('t', '{tmp_path}', limit => -2)"):
+        with pytest.raises(InvalidConfigError, match="expected 0 or more"):
+            call(text)
+
+
 @pytest.mark.parametrize(("pattern", "told"), [("[", "regular expression expected"), (r"(.)\\1", "back-reference")])
 def test_patterns_that_are_refused(call: Call, pattern: str, told: str) -> None:
     with pytest.raises(InvalidConfigError, match=told):
@@ -355,7 +361,7 @@ def test_files_on_disk(tmp_path: Path) -> None:
     assert leaf["storage_size(unit)"] == f"{leaf['storage_size'] / 1024:.2f}KB"
     folder = tmp_path / "exported"
     folder.mkdir()
-    (told,) = call(f"export_instants('t', '{folder}')")
+    (told,) = call(f"export_instants('t', '{folder}', limit => -1)")
     assert told["export_detail"] == f"Exported 2 Instants to {folder}"
     contents = [json.loads(found.read_text()) for found in sorted(folder.iterdir())]
     assert [pa.array(list(content)).to_pylist()[0] for content in contents]

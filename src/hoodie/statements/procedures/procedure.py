@@ -52,18 +52,22 @@ class Parameter:
             return float(value)
         if type(value) is not self.kind:
             raise InvalidConfigError(f"CALL {procedure}: {self.name} => {value!r}: expected {KINDS[self.kind]}")
-        if self.name == "limit" and isinstance(value, int) and value < 0:
+        if self.name == "limit" and isinstance(value, int) and value < 0 and value != self.default:
             raise InvalidConfigError(f"CALL {procedure}: limit => {value}: expected 0 or more")
         return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call: the values of all parameters, and the options of the caller."""
+    """One call: the values of all parameters, and the options of the caller.
+
+    `given`: the parameters that the call names; the others have their defaults.
+    """
 
     names: Names
     values: Mapping[str, Any]
     properties: dict[str, str]
+    given: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
