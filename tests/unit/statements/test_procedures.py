@@ -319,6 +319,33 @@ def test_markers_are_deleted_unless_the_writer_runs(trips: hoodie.Table, call: C
     assert read_markers(store, "20990101000000000") is None
 
 
+def test_defaults_of_arguments_do_not_override_the_options_of_the_caller() -> None:
+    trips = made(properties={"hoodie.metadata.compact.max.delta.commits": "2"})
+    for fare in range(5):
+        trips.upsert(
+            {"id": ["a"], "city": ["x"], "fare": [float(fare)]}, properties={"hoodie.clean.automatic": "false"}
+        )
+    trips.clean(properties={"hoodie.clean.commits.retained": "1"})
+    low = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+
+    def commits(text: str, **options: str) -> int:
+        hoodie.sql(None, f"CALL {text}", tables={"t": trips}, properties={**low, **options})
+        return len(trips.timeline.writes())
+
+    assert commits("archive_commits(table => 't', min_commits => 20, max_commits => 30)") == 7
+    assert commits("archive_commits(table => 't')") < 7
+
+
+def test_moves_to_another_version_have_the_options_of_the_caller() -> None:
+    trips = made(key_generator="complex", record_key="id")
+    call = "CALL downgrade_table('t', 'EIGHT')"
+    with pytest.raises(UnsupportedError, match=r"complex\.keygen\.validation\.enable=false"):
+        hoodie.sql(None, call, tables={"t": trips})
+    off = {"hoodie.write.complex.keygen.validation.enable": "false"}
+    hoodie.sql(None, call, tables={"t": trips}, properties=off)
+    assert trips.view().config.version.value == 8
+
+
 def test_versions_change(call: Call) -> None:
     assert call("upgrade_table('t', 'nine')") == [{"result": True}]
     for procedure, version in (("downgrade_table", "EIGHT"), ("downgrade_table", "SIX"), ("upgrade_table", "NINE")):

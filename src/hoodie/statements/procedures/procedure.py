@@ -85,7 +85,9 @@ class Call:
     def options(self, **named: str) -> dict[str, str]:
         """Return the options of the caller, those of the argument `options` ('a=1,b=2'), and arguments by option name.
 
-        `named`: for each parameter the option that it stands for; a parameter that is None sets nothing.
+        `named`: for each parameter the option that it stands for; a parameter that is None sets nothing. The default of
+        a parameter sets an option that the caller does not have; as in JVM Hudi, it overrides a stored one.
+
         Raises: InvalidConfigError for text that is no list of options.
         """
         found = dict(self.properties)
@@ -94,7 +96,9 @@ class Call:
             if not equals:
                 raise InvalidConfigError(f"CALL: options => {self['options']!r}: expected 'name=value,name=value'")
             found[name.strip()] = value.strip()
-        found.update({option: str(self[name]) for name, option in named.items() if self[name] is not None})
+        for name, option in named.items():
+            if self[name] is not None and (name in self.given or option not in found):
+                found[option] = str(self[name])
         return found
 
 
