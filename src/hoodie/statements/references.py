@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import Token, TokenType, exp
 
@@ -54,7 +54,7 @@ def is_of_with(node: exp.Table) -> bool:
     """
     if len(node.parts) > 1:
         return False
-    child: exp.Expression = node
+    child: Any = node
     while (parent := child.parent) is not None:
         seen: list[exp.Expression] = []
         if isinstance(parent, exp.With):
