@@ -19,8 +19,10 @@ from hoodie.services.versions.kept import MOVE
 from hoodie.storage import Store
 from hoodie.table import Table
 from hoodie.timeline import Action, Heartbeat
+from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.view.slices import list_slices
 from tests.support.archived import OFTEN
+from tests.support.index_check import check_index
 from tests.support.refusals import refused
 from tests.support.rows import assert_same_rows
 from tests.support.steps import begin
@@ -270,6 +272,25 @@ def test_an_older_version_has_no_partitioned_record_index() -> None:
     assert "record_index" not in table.view().config.metadata_partitions
     written(table, range(6))
     assert table.count() == 6
+
+
+def test_a_refused_downgrade_keeps_the_partitioned_record_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer begins after the preparation: nothing is dropped then."""
+    table = copied(9, 4, index="partitioned_record")
+    prepare = move_module._prepare
+
+    def then_a_writer_begins(call: Any) -> Any:
+        notes = prepare(call)
+        pending = begin(table, Action.COMMIT)
+        store_of(table).create(heartbeat_path(pending), b"")
+        return notes
+
+    monkeypatch.setattr(move_module, "_prepare", then_a_writer_begins)
+    before = table.view().config
+    with pytest.raises(CommitConflictError, match="The table was not moved"):
+        table.downgrade(8, dry_run=False)
+    assert table.view().config == before
+    check_index(table.view())
 
 
 def test_a_record_index_that_cannot_be_built_is_named() -> None:
