@@ -368,11 +368,17 @@ def test_a_late_writer_of_the_old_version_blocks_the_way_back(versions: tuple[in
     operation = table.upgrade if versions[0] > versions[1] else table.downgrade
     (named,) = operation(to=versions[0]).in_the_way
     assert named.startswith("20990101000000000.commit (completed) was written to the old timeline")
+    data = "city=sf/88888888-574a-47eb-8b2f-5817642eb63e-0_0-34-0_20990101000000000.parquet"
+    store_of(table).create(data, b"rows that are nowhere else")
+    assert table.verify().problems == {"old-timeline-written": 1}
+    table.repair(dry_run=False, min_age_seconds=0)
+    assert store_of(table).head(data) is not None
     with refused(table, "Stop its writer, write these rows again", error=UnsupportedError):
         operation(to=versions[0], dry_run=False)
     store_of(table).delete(path)
     assert move(table, versions[0]).to_version == versions[0]
     assert table.count() == 3
+    assert table.verify().problems == {"file-orphaned": 1}
 
 
 @pytest.mark.parametrize("versions", [(9, 6), (6, 9)], ids=str)
