@@ -165,6 +165,21 @@ def test_a_table_lives_by_sql(run: Callable[[str], Any], spark: SparkSession, tm
 
 
 @ONE
+def test_a_query_that_fails_leaves_no_table(run: Callable[[str], Any], spark: SparkSession) -> None:
+    create = "CREATE {} sqlt_failed USING hudi TBLPROPERTIES (primaryKey = 'id', {}) AS SELECT 1 AS id, {} AS x"
+    days = "'hoodie.partition.ttl.strategy.days.retain' = -1"
+    for words in ("TABLE", "TABLE IF NOT EXISTS", "OR REPLACE TABLE"):
+        with pytest.raises(Exception, match="failed on purpose"):
+            run(create.format(words, days, "CAST(raise_error('failed on purpose') AS int)"))
+        assert not spark.catalog.tableExists("sqlt_failed")
+    run(create.format("TABLE", days, "5"))
+    named = "WITH sqlt_failed AS (SELECT id, x FROM sqlt_failed) SELECT x FROM sqlt_failed"
+    assert rows(run(named)) == [(5,)]
+    shown = {row[0]: row[1] for row in run("SHOW TBLPROPERTIES sqlt_failed").collect()}
+    assert shown["hoodie.partition.ttl.strategy.days.retain"] == "-1"
+
+
+@ONE
 def test_managed_tables_of_queries(run: Callable[[str], Any], spark: SparkSession) -> None:
     run(
         "CREATE TABLE sqlt_m USING hoodie TBLPROPERTIES (primaryKey = 'id') AS SELECT id, id * 2 AS twice FROM range(3)"
