@@ -248,8 +248,15 @@ class Flow:
         if self.transforms and decoded.bad is not None:
             decoded = replace(decoded, bad=counted_apart(decoded.bad))
         rows, context = frame_or_arrow(decoded.rows), Context(spark=self.spark, schema=schema)
+        marks_deletes = self.operation != "delete" and IS_DELETED in names_of(rows)
         for transform in self.transforms:
             rows = transform(rows, context)
+        if marks_deletes and IS_DELETED not in names_of(rows):
+            raise InvalidConfigError(
+                f"flow {self.name}: the transforms drop the column {IS_DELETED}, so the rows that it marks would be "
+                "written, not deleted: keep it in the rows (the flow removes it). To ignore deletes, leave out the "
+                "rows where it is true, and keep it too"
+            )
         return replace(decoded, rows=rows)
 
     def _last_events(self, decoded: Decoded, view: TableView) -> tuple[Any, tuple[str, ...]]:

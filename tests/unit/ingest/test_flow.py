@@ -18,6 +18,7 @@ from hoodie.format.instants.ingest_checkpoint import KEYS
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, BadRowsPolicy, divided
 from hoodie.ingest.flow import Flow, Start
 from hoodie.ingest.source import Batch, Decoded, Request
+from hoodie.ingest.transforms import transforms_of
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.table_view import TableView
@@ -187,6 +188,38 @@ def test_transforms_that_drop_the_order_are_noted() -> None:
     result = flow.run_batch()
     assert result is not None
     assert "the transforms drop at" in result.notes[0]
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert"])
+def test_transforms_that_drop_the_flag_of_deletes_are_refused(operation: str) -> None:
+    store, events = made(partition_by=()), rows_of_numbers(range(2), _hoodie_is_deleted=pa.array([True, False]))
+    options = {"transforms": transforms_of("SELECT id, n, city FROM source"), "operation": operation}
+    with pytest.raises(InvalidConfigError, match="drop the column _hoodie_is_deleted"):
+        flow_into(store, Events(events, order=()), **options).run_batch()
+    assert numbers_of(Table(store)) == []
+
+
+def test_the_operation_delete_needs_no_flag() -> None:
+    store, events = made(partition_by=()), rows_of_numbers(range(2), _hoodie_is_deleted=pa.array([True, False]))
+    Table(store).upsert(rows_of_numbers(range(3)))
+    options = {"transforms": transforms_of("SELECT id FROM source"), "operation": "delete"}
+    flow_into(store, Events(events, order=()), **options).run_batch()
+    assert numbers_of(Table(store)) == [2]
+
+
+def test_deletes_of_a_table_pass_transforms_that_keep_the_flag() -> None:
+    source, target = made(), MemoryStore()
+    Table(source).upsert(rows_of_numbers(range(3)))
+    chain = {"kind": "hudi", "path": source.uri(""), "mode": "cdc"}
+    query = "SELECT id, n, city, _hoodie_is_deleted FROM source"
+    for count in (3, 2):
+        hoodie.ingest(chain, target.uri(""), create=CREATE, transform=query, spark=False)
+        found = Table(target)
+        assert (len(numbers_of(found)), found.schema.names) == (count, ["id", "n", "city"])
+        Table(source).delete(rows_of_numbers(range(1)))
+    Table(source).delete(rows_of_numbers(range(1, 2)))
+    with pytest.raises(HoodieError, match="drop the column _hoodie_is_deleted"):
+        hoodie.ingest(chain, target.uri(""), transform="SELECT id, n, city FROM source", spark=False)
 
 
 def test_an_ordering_of_the_table_decides_by_itself() -> None:
