@@ -40,6 +40,10 @@ _NO_EVENT: Final = "expected a change event of Debezium: its member `op` is miss
 _TRUNCATED: Final = "the source table was truncated: delete the rows of the target, then continue behind this message"
 _WITHOUT_AFTER: Final = "a change without the row `after`"
 _WITHOUT_BEFORE: Final = "a delete without the row `before`: set REPLICA IDENTITY of the source table"
+_KEY_ONLY: Final = (
+    "a delete whose row `before` has the key only, and the table needs {} to delete: set REPLICA IDENTITY FULL for the "
+    "source table"
+)
 _PLACEHOLDER: Final = (
     f"a value is {_UNAVAILABLE}, as PostgreSQL did not send it: set REPLICA IDENTITY FULL for the source table"
 )
@@ -50,6 +54,7 @@ class DebeziumForm:
     """A change event in each value; null values (tombstones) and events `m` are left out.
 
     `row_schema`: of the rows of the source table. `columns`: names of `COLUMNS` to add. `epoch`: as in `JsonParser`.
+    `keys` and `deletes_by`: as in `Request`.
 
     The rows have the column `_hoodie_is_deleted` too; for a delete they are the row `before`.
     """
@@ -57,6 +62,8 @@ class DebeziumForm:
     row_schema: pa.Schema
     columns: tuple[str, ...] = ()
     epoch: str | None = None
+    keys: tuple[str, ...] = ()
+    deletes_by: tuple[str, ...] = ()
     _parser: JsonParser = field(init=False)
 
     def __post_init__(self) -> None:
@@ -65,6 +72,8 @@ class DebeziumForm:
         row = [child for child in self.row_schema if child.name not in (IS_DELETED, *COLUMNS)]
         self._parser = JsonParser(_event_schema(row), epoch=self.epoch)
         self.row_schema = pa.schema(self._parser.schema.field("after").type.fields)
+        others = {*self.row_schema.names} - {*self.keys}
+        self.deletes_by = tuple(name for name in self.deletes_by if name in others)
 
     @property
     def schema(self) -> pa.Schema:
@@ -93,6 +102,7 @@ class DebeziumForm:
             (pc.is_null(op), _NO_EVENT),
             (pc.equal(op, "t"), _TRUNCATED),
             (pc.and_(pc.equal(op, "d"), is_missing), _WITHOUT_BEFORE),
+            (self._lacks_columns(op, columns), _KEY_ONLY.format(", ".join(self.deletes_by))),
             (pc.and_(pc.is_in(op, pa.array(_READ)), is_missing), _WITHOUT_AFTER),
             (has_unsent, _PLACEHOLDER),
             (pc.invert(pc.is_in(op, pa.array([*_READ, "d", "t", "m"]))), "expected op c, r, u, d, t or m of Debezium"),
@@ -101,6 +111,21 @@ class DebeziumForm:
         for fails, text in reversed(checks):
             reason = pc.if_else(pc.fill_null(fails, False), text, reason)
         return reason
+
+    def _lacks_columns(self, op: pa.Array, columns: list[pa.Array]) -> pa.Array:
+        """Return the deletes whose row has the key only, if other columns decide what they delete."""
+        others = [column for name, column in zip(self.row_schema.names, columns, strict=False) if name not in self.keys]
+        decides = pa.repeat(bool(self.deletes_by), len(op))
+        return functools.reduce(pc.and_, map(_is_blank, others), pc.and_(decides, pc.equal(op, "d")))
+
+
+def _is_blank(column: pa.Array) -> pa.Array:
+    """Return whether values are null, or what Debezium puts into a column without null: 0, false, or no text."""
+    kind, is_null = column.type, pc.is_null(column)
+    if pa.types.is_nested(kind):
+        return is_null
+    zero = pa.scalar("" if pa.types.is_string(kind) else False if pa.types.is_boolean(kind) else 0, kind)
+    return pc.or_(is_null, pc.fill_null(pc.equal(column, zero), False))
 
 
 def check_columns(columns: tuple[str, ...]) -> None:

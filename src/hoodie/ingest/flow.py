@@ -141,6 +141,7 @@ class Flow:
             schema = begun.schema
             if self.operation == "upsert" and schema.get_field_index(IS_DELETED) < 0:
                 schema = schema.append(pa.field(IS_DELETED, pa.bool_()))  # of rows that delete
+        keys, deletes_by = self.target.deciding(begun.view) if self.operation == "upsert" else ((), ())
         return Request(
             after=self.start.after(begun.stored.checkpoint),
             limit=self.limit,
@@ -148,6 +149,8 @@ class Flow:
             schema=schema,
             is_look=is_look,
             takes_arrow=not self.transforms,
+            keys=keys,
+            deletes_by=deletes_by,
         )
 
     def preview(self) -> Preview | None:

@@ -19,7 +19,8 @@ class Request:
     the most files; None: no limit. `spark`: the session that reads the batch; None: this process reads it. `schema`:
     the Arrow schema of the rows, if the caller or the table has one; else the source infers it. `is_look`: the batch is
     for a preview or a status: nothing may be changed, in `plan` and in `Batch.read`. `takes_arrow`: a small
-    batch may come as Arrow data in spite of `spark`, which is quicker than a job of Spark.
+    batch may come as Arrow data in spite of `spark`, which is quicker than a job of Spark. `keys`: the record key of
+    the table. `deletes_by`: its other columns without which a row that deletes may find no record, or lose against it.
     """
 
     after: str | None = None
@@ -28,6 +29,8 @@ class Request:
     schema: Any = None
     is_look: bool = False
     takes_arrow: bool = False
+    keys: tuple[str, ...] = ()
+    deletes_by: tuple[str, ...] = ()
 
 
 class BadRows(Protocol):

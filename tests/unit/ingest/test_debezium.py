@@ -11,6 +11,8 @@ import pytest
 from hoodie.errors import InvalidConfigError, SourceError
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE
 from hoodie.ingest.debezium import IS_DELETED, DebeziumForm, infer_row_schema
+from hoodie.ingest.source import Request
+from hoodie.ingest.sources.kafka import Kafka
 from hoodie.ingest.values import DecodedWith
 
 ROW = {"id": 1, "name": "a", "price": "1.50"}
@@ -59,6 +61,29 @@ def test_events_that_cannot_be_applied(event: dict[str, Any], reason: str) -> No
     assert json.loads(table[VALUE].to_pylist()[1]) == event
 
 
+@pytest.mark.parametrize("deletes_by", ["at", "name", "at, name", "id", "_event_lsn", ""])
+def test_deletes_that_have_the_key_only(deletes_by: str) -> None:
+    at, amount = ("at", pa.timestamp("us", "UTC")), ("amount", pa.decimal128(9, 2))
+    schema = pa.schema(
+        [*SCHEMA, at, amount, ("tags", pa.list_(pa.string())), ("is_on", pa.bool_()), ("x", pa.date32())]
+    )
+    befores = [
+        {"id": 1},
+        {"id": 1, "name": "", "at": "1970-01-01T00:00:00Z", "is_on": False, "amount": "0.00", "x": 0, "tags": None},
+        {"id": 1, "at": "2026-01-01T00:00:00Z"},
+        {"id": 1, "is_on": True},  # a null that the row has
+    ]
+    form = DebeziumForm(schema, ("_event_lsn",), keys=("id",), deletes_by=tuple(deletes_by.split(", ")))
+    request = Request(schema=schema, keys=form.keys, deletes_by=tuple(deletes_by.split(", ")))
+    source = Kafka(servers="localhost:1", topic="t", format="debezium", debezium_columns=form.columns)
+    assert source._form({}, request) == form
+    events = [*(_event("d", before) for before in befores), _event("c", after={"id": 1})]
+    found = _decoded(events, form=form)[REASON].to_pylist()
+    needs = deletes_by in ("at", "name", "at, name")
+    assert [reason is not None for reason in found] == [needs, needs, False, False, False]
+    assert not needs or f"the table needs {deletes_by} to delete: set REPLICA IDENTITY FULL" in found[0]
+
+
 def test_columns_of_the_event() -> None:
     source = {"lsn": 77, "txId": 5, "file": "bin.1", "pos": 9, "row": 0, "ts_ms": 3, "table": "t", "snapshot": "false"}
     names = ("_change_operation_type", "_event_lsn", "_event_bin_file", "_event_pos", "_event_origin_ts_ms")
@@ -94,9 +119,9 @@ def _event(op: str, before: Any = None, after: Any = None) -> dict[str, Any]:
     return {"op": op, "before": before, "after": after, "source": {"lsn": 1}, "ts_ms": 2}
 
 
-def _decoded(events: list[Any], columns: tuple[str, ...] = ()) -> pa.Table:
+def _decoded(events: list[Any], columns: tuple[str, ...] = (), form: DebeziumForm | None = None) -> pa.Table:
     values = [None if event is None else json.dumps(event).encode() for event in events]
     positions = [str(number) for number in range(len(values))]
-    return DecodedWith(DebeziumForm(SCHEMA, columns))(
+    return DecodedWith(form or DebeziumForm(SCHEMA, columns))(
         pa.table({VALUE: pa.array(values, pa.binary()), POSITION: positions})
     )

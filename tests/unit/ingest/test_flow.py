@@ -18,6 +18,7 @@ from hoodie.format.instants.ingest_checkpoint import KEYS
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, BadRowsPolicy, divided
 from hoodie.ingest.flow import Flow, Start
 from hoodie.ingest.source import Batch, Decoded, Request
+from hoodie.ingest.target import Target
 from hoodie.ingest.transforms import transforms_of
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -226,6 +227,27 @@ def test_an_ordering_of_the_table_decides_by_itself() -> None:
     store = made(partition_by=(), ordering="n")
     run(flow_into(store, Events(events())))
     assert sorted(Table(store).to_arrow("n")["n"].to_pylist()) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("create", "deletes_by"),
+    [
+        ({}, ()),
+        ({"ordering": "n"}, ("n",)),
+        ({"ordering": ["n"], "index": "simple"}, ("n", "city")),
+        ({"index": "global_simple"}, ()),
+    ],
+    ids=str,
+)
+def test_a_source_knows_what_decides_a_delete(create: dict[str, Any], deletes_by: tuple[str, ...]) -> None:
+    store = MemoryStore()
+    flow = Flow(name="numbers", source=Numbers(2), target=Target(path=store.uri(""), create={**CREATE, **create}))
+    for _ in range(2):
+        request = flow.request(flow.begun())
+        assert (request.keys, request.deletes_by) == (("id",), deletes_by)
+        flow.run_batch()
+    request = replace(flow, operation="insert").request(flow.begun())
+    assert (request.keys, request.deletes_by) == ((), ())
 
 
 @dataclass(frozen=True)

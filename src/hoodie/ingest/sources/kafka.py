@@ -230,7 +230,8 @@ class Kafka:
         if self.format == "avro":
             return AvroForm(schema, writer, self.registry, skips)
         if self.format == "debezium":
-            return DebeziumForm(schema, tuple(self.debezium_columns), self.epoch)
+            extra = tuple(self.debezium_columns)
+            return DebeziumForm(schema, extra, self.epoch, keys=request.keys, deletes_by=request.deletes_by)
         return JsonForm(JsonParser(schema, self.unknown, self.epoch), skips)
 
     def _schema_of_values(self, sample: pa.ChunkedArray) -> pa.Schema:
