@@ -39,6 +39,7 @@ def test_events_with_and_without_schemas_in_one_block() -> None:
 def test_tombstones_and_logical_messages_are_left_out() -> None:
     table = _decoded([None, _event("m"), _event("c", after=ROW)])
     assert table[POSITION].to_pylist() == ["2"]
+    assert _decoded([None, _event("m")], form=DebeziumForm(pa.schema([]))).num_rows == 0
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,32 @@ def test_events_that_cannot_be_applied(event: dict[str, Any], reason: str) -> No
     assert found[0] is None
     assert reason in found[1]
     assert json.loads(table[VALUE].to_pylist()[1]) == event
+
+
+def test_the_placeholder_of_values_that_were_not_sent_has_many_forms() -> None:
+    lists = [(f"l{number}", pa.list_(kind)) for number, kind in enumerate((pa.string(), pa.int32(), pa.int64()))]
+    schema = pa.schema([*SCHEMA, *lists, ("m", pa.struct([("k", pa.string())])), ("t", pa.list_(pa.float64()))])
+    text = "__debezium_unavailable_value"
+    unsent = [
+        {"name": text},
+        {"name": "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="},
+        {"name": json.dumps({text: text}, separators=(",", ":"))},
+        {"l0": [text]},
+        {"l1": [*text.encode()]},
+        {"l2": [*text.encode()]},
+        {"m": {text: text}},
+    ]
+    sent = [
+        {"name": f"{text}s", "l0": ["a", None], "l1": [*range(28)], "l2": [*text.encode(), 1]},
+        {"l0": [], "l1": [], "l2": None, "m": {"k": text}, "t": [1.5]},
+        {"l1": [None] * 28, "l2": [95], "m": {"k": None}, "other": "x"},
+        {"m": None, "other": text},
+    ]
+    events = [_event("u", after=row) for row in (*sent, *unsent, *sent)]
+    found = _decoded(events, form=DebeziumForm(schema))[REASON].to_pylist()
+    assert [reason is not None for reason in found] == [False] * 4 + [True] * 7 + [False] * 4
+    assert {*filter(None, found)} == {found[4]}
+    assert "PostgreSQL did not send it" in str(found[4])
 
 
 @pytest.mark.parametrize("deletes_by", ["at", "name", "at, name", "id", "_event_lsn", ""])
