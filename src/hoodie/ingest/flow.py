@@ -142,8 +142,11 @@ class Flow:
             if self.operation == "upsert" and schema.get_field_index(IS_DELETED) < 0:
                 schema = schema.append(pa.field(IS_DELETED, pa.bool_()))  # of rows that delete
         keys, deletes_by = self.target.deciding(begun.view) if self.operation == "upsert" else ((), ())
+        checkpoint = begun.stored.checkpoint
+        after = self.start.after(checkpoint)
         return Request(
-            after=self.start.after(begun.stored.checkpoint),
+            after=after,
+            place_version=checkpoint.version if checkpoint is not None and after == checkpoint.place else None,
             limit=self.limit,
             spark=self.spark,
             schema=schema,

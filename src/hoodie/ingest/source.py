@@ -15,15 +15,17 @@ from typing import Any, Protocol, runtime_checkable
 class Request:
     """What a flow requests from its source.
 
-    `after`: the place of the newest commit; None for the first batch. `limit`: the most rows of the batch; for files
-    the most files; None: no limit. `spark`: the session that reads the batch; None: this process reads it. `schema`:
-    the Arrow schema of the rows, if the caller or the table has one; else the source infers it. `is_look`: the batch is
-    for a preview or a status: nothing may be changed, in `plan` and in `Batch.read`. `takes_arrow`: a small
-    batch may come as Arrow data in spite of `spark`, which is quicker than a job of Spark. `keys`: the record key of
-    the table. `deletes_by`: its other columns without which a row that deletes may find no record, or lose against it.
+    `after`: the place of the newest commit; None for the first batch. `place_version`: of Hudi's checkpoint that has
+    this place (1 or 2); None if the user gave it. `limit`: the most rows of the batch; for files the most files; None:
+    no limit. `spark`: the session that reads the batch; None: this process reads it. `schema`: the Arrow schema of the
+    rows, if the caller or the table has one; else the source infers it. `is_look`: the batch is for a preview or a
+    status: nothing may be changed, in `plan` and in `Batch.read`. `takes_arrow`: a small batch may come as Arrow data
+    in spite of `spark`, which is quicker than a job of Spark. `keys`: the record key of the table. `deletes_by`: its
+    other columns without which a row that deletes may find no record, or lose against it.
     """
 
     after: str | None = None
+    place_version: int | None = None
     limit: int | None = None
     spark: Any = None
     schema: Any = None

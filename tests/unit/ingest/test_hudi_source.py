@@ -69,6 +69,25 @@ def test_a_snapshot_and_then_what_changes(version: int, kind: str) -> None:
     assert source.plan(Request(after=second.place)) is None
 
 
+@pytest.mark.parametrize("mode", ["latest", "cdc"])
+@pytest.mark.parametrize("name", [None, "a"])
+def test_a_source_that_is_upgraded_is_not_read_twice(mode: str, name: str | None) -> None:
+    table = made(table_version=6)
+    target = f"{table.path}-to"
+
+    def ingest() -> int:
+        source, create = {"kind": "hudi", "path": table.path, "mode": mode}, {"table_version": 9}
+        return hoodie.ingest(source, target, operation="insert", create=create, name=name, spark=False).inserted
+
+    for number in range(3):
+        table.upsert([row(f"k{number}", number)])
+        assert ingest() == 1
+    table.upgrade(to=9, dry_run=False)
+    assert (ingest(), ingest()) == (0, 0)
+    table.upsert([row("new", 1)])
+    assert (ingest(), ingest()) == (1, 0)
+
+
 def test_a_batch_does_not_change_after_it_was_planned() -> None:
     table = made()
     table.upsert([row("a", 1)])

@@ -1,6 +1,7 @@
 """The source `hudi`: what changed in a Hudi table, of any writer, since the commits that were read before.
 
 The place is Hudi's: the completion time of the newest commit that was read, in tables of version 6 its requested time.
+The requested time of a table that was upgraded since is replaced by the completion time of that commit.
 """
 
 from __future__ import annotations
@@ -151,12 +152,15 @@ class Hudi:
 
     def _changes(self, table: Table, request: Request, after: str) -> Batch | None:
         view = table.view()
-        if self._idle == (after, view.timeline):
+        seen = after, view.timeline
+        if self._idle == seen:
             return None
+        if request.place_version == 1 and view.config.version.has_completion_time_in_name:
+            after = completion_of(view, after)
         span = _Span.of(view, after, request.limit)
         if not span.commits:
             check_not_taken_back(view, after, None, view.archived_instants(after, None))
-            self._idle = after, view.timeline
+            self._idle = seen
             return None
         if self.mode == "cdc":
             since, until = OrderTime(after), OrderTime(span.until)
