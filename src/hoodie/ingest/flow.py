@@ -166,6 +166,8 @@ class Flow:
         if batch is None:
             return None
         decoded = self._transformed(batch, begun.schema)
+        if decoded is None:
+            return None
         rows, notes = (decoded.rows, ()) if begun.view is None else self._last_events(decoded, begun.view)
         if isinstance(rows, pa.RecordBatchReader):
             rows = rows.read_all()
@@ -189,6 +191,8 @@ class Flow:
         if batch is None:
             return None
         decoded = self._transformed(batch, begun.schema)
+        if decoded is None:
+            return None
         table = self.target.made(_without(decoded.rows, (*decoded.order, IS_DELETED)).schema)
         rows, notes = self._last_events(decoded, table.view() if begun.view is None else begun.view)
         bad = decoded.bad
@@ -239,10 +243,13 @@ class Flow:
             )
         return batch
 
-    def _transformed(self, batch: Batch, schema: pa.Schema | None) -> Decoded:
-        """Read a batch, and return its rows after the transforms. `schema`: of the table."""
+    def _transformed(self, batch: Batch, schema: pa.Schema | None) -> Decoded | None:
+        """Read a batch, and return its rows after the transforms. `schema`: of the table.
+
+        Returns None if it has no rows, and there is no table that could store its place: it is read again later.
+        """
+        columns = self.schema if schema is None else schema
         if batch.rows == 0:  # the batch only stores a place
-            columns = self.schema if schema is None else schema
             if columns is None:
                 raise InvalidConfigError(
                     f"flow {self.name}: the first batch has no rows, and the table does not exist: create it, or pass "
@@ -251,6 +258,8 @@ class Flow:
             return Decoded(rows=columns.empty_table())
         read = batch.read()
         decoded = read if isinstance(read, Decoded) else Decoded(rows=read)
+        if decoded.has_no_rows:
+            return None if columns is None else Decoded(rows=columns.empty_table(), bad=decoded.bad)
         if self.transforms and decoded.bad is not None:
             decoded = replace(decoded, bad=counted_apart(decoded.bad))
         rows, context = frame_or_arrow(decoded.rows), Context(spark=self.spark, schema=schema)

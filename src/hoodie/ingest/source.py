@@ -53,13 +53,15 @@ class Decoded:
 
     `rows`: a Spark DataFrame or Arrow data. `order`: columns of `rows` by which later events of a key come after
     earlier ones; the flow keeps the last event of each key, and drops these columns before the write. `deletes_tie`:
-    rows that delete have the ordering values of the rows that they delete.
+    rows that delete have the ordering values of the rows that they delete. `has_no_rows`: the batch has no rows, and
+    its columns are not known, so that it is not transformed.
     """
 
     rows: Any
     bad: BadRows | None = None
     order: tuple[str, ...] = ()
     deletes_tie: bool = False
+    has_no_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
