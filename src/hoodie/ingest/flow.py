@@ -36,7 +36,8 @@ _LOOKS_UP: Final = frozenset({"upsert", "delete"})
 class Start:
     """Where a flow begins instead of at the place of the newest commit; each text counts once, as in HoodieStreamer.
 
-    `place`: a place of the source. `ignore`: any text that was not given before; the source then begins anew.
+    `place`: a place of the source. `ignore`: any text that was not given before; the source then begins anew, whatever
+    the place is.
     """
 
     place: str | None = None
@@ -51,10 +52,10 @@ class Start:
         """Return the place after which the next batch begins; None for the source's own beginning."""
         if stored is None:
             return self.place
-        if self.place is not None and self.place != stored.start:
-            return self.place
-        is_ignored = self.ignore is not None and self.ignore != stored.ignored
-        return None if is_ignored else stored.place
+        if self.ignore is not None and self.ignore != stored.ignored:
+            return None
+        is_new = self.place is not None and self.place != stored.start
+        return self.place if is_new else stored.place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

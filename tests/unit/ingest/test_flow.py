@@ -131,6 +131,14 @@ def test_a_start_counts_once() -> None:
     assert numbers_of(Table(store)) == list(range(6))
 
 
+def test_a_new_text_to_ignore_counts_before_a_new_place() -> None:
+    store, source = made(), Numbers(6)
+    run(flow_into(store, source))
+    run(flow_into(store, source, start=Start(place="2", ignore="x")))
+    run(flow_into(store, source, start=Start(place="4", ignore="x")))
+    assert source.plans == [None, "2", "4", "6", None, "2", "4", "6", "4", "6"]
+
+
 def test_a_batch_without_rows_stores_its_place() -> None:
     store = made()
 
