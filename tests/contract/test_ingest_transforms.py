@@ -13,7 +13,7 @@ from hoodie.ingest.source import Decoded, Request
 from hoodie.ingest.sources.hudi import Hudi
 from hoodie.ingest.sources.query import Query
 from hoodie.ingest.transforms import Context, transforms_of
-from tests.contract.table_lanes import Lane, trips
+from tests.contract.table_lanes import TIME_ZONE, Lane, trips
 
 ROWS = pa.table(
     {
@@ -128,6 +128,23 @@ def test_the_last_row_of_each_key(lane: Lane) -> None:
     found = lane.arrow(latest(lane.data(rows), ["ST.k"], ["o"]))
     assert found.schema.names == rows.column_names
     assert sorted(found["v"].to_pylist()) == ["a", "c"]
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+def test_times_without_a_zone_reach_spark_so(spark_lane: Lane) -> None:
+    local, utc = pa.array(["2026-03-08T02:30:00"]).cast(pa.timestamp("us")), pa.array([0], pa.timestamp("us", "UTC"))
+    nested = pa.array([[{"at": local[0].as_py()}]], pa.list_(pa.struct([("at", pa.timestamp("us"))])))
+    rows = pa.table({"local": local, "utc": utc, "nested": nested})
+    before = spark_lane.session.conf.get(TIME_ZONE)
+    spark_lane.session.conf.set(TIME_ZONE, "America/New_York")
+    try:
+        (transform,) = transforms_of("SELECT * FROM source")
+        found = spark_lane.arrow(transform(rows, Context(spark=spark_lane.session)))
+    finally:
+        spark_lane.session.conf.set(TIME_ZONE, before)
+    assert found.schema.field("local").type == pa.timestamp("us")
+    assert found.to_pylist() == rows.to_pylist()
 
 
 @pytest.mark.spark
