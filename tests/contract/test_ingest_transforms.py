@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError
+from hoodie.ingest.json_on_spark import valid_text
 from hoodie.ingest.latest import latest
 from hoodie.ingest.source import Decoded, Request
 from hoodie.ingest.sources.hudi import Hudi
@@ -145,6 +146,15 @@ def test_times_without_a_zone_reach_spark_so(spark_lane: Lane) -> None:
         spark_lane.session.conf.set(TIME_ZONE, before)
     assert found.schema.field("local").type == pa.timestamp("us")
     assert found.to_pylist() == rows.to_pylist()
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+def test_a_key_that_is_no_text(spark_lane: Lane) -> None:
+    keys = [b"\xff\xfea", "é".encode(), None, b"\xe2\x82", b""]
+    frame = spark_lane.data(pa.table({"key": pa.array(keys, pa.binary())}))
+    found = frame.selectExpr(f"{valid_text('key', spark_lane.session.version)} AS text").collect()
+    assert [row["text"] for row in found] == [key if key is None else key.decode(errors="replace") for key in keys]
 
 
 @pytest.mark.spark

@@ -18,6 +18,7 @@ from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
 from hoodie.ingest.avro_values import AvroForm, registered_id, registered_schema, schema_of_avro
 from hoodie.ingest.bad_rows import POSITION, VALUE, divided
 from hoodie.ingest.debezium import DebeziumForm, check_columns, infer_row_schema
+from hoodie.ingest.json_on_spark import valid_text
 from hoodie.ingest.json_types import JsonParser
 from hoodie.ingest.options import check_types, require
 from hoodie.ingest.source import Batch, Decoded, Request
@@ -212,7 +213,7 @@ class Kafka:
             f"offset AS {OFFSET}",
         ]
         if self.metadata_columns:
-            kept = ("topic", "partition", "offset", "unix_millis(timestamp)", "decode(key, 'UTF-8')")
+            kept = ("topic", "partition", "offset", "unix_millis(timestamp)", valid_text("key", session.version))
             columns += [f"{text} AS {name}" for text, name in zip(kept, METADATA.names, strict=True)]
         return frame.selectExpr(*columns)
 
