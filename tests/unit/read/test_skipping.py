@@ -74,8 +74,10 @@ def test_a_text_of_half_the_bound_may_be_hidden(monkeypatch: pytest.MonkeyPatch)
 
     def ranges(self: column_ranges.RangeObserver, metadata: pq.FileMetaData) -> tuple[ColumnRange, ...]:
         stored = column_ranges.footer_ranges(metadata, self.types)
-        hidden = {"low": None, "high": None, "nulls": 1, "uncompressed_bytes": 2100}
-        return tuple(replace(one, **hidden) if one.column == "s" else one for one in stored)
+        return tuple(
+            replace(one, low=None, high=None, nulls=1, uncompressed_bytes=2100) if one.column == "s" else one
+            for one in stored
+        )
 
     monkeypatch.setattr(column_ranges.RangeObserver, "ranges", ranges)
     rows = pa.table({"id": ["a"], "s": ["z" * 2048]})
