@@ -305,8 +305,8 @@ class _Content:
     def _keeps_groups(self, partitions: Set[str], found: Mapping[FileGroup, FileSlice]) -> bool:
         """Return whether a new file id and the file id of an older group of its partition begin alike.
 
-        An accepted loss of an earlier release wrote such file ids, and replaced only the file groups of lost files. With
-        a bucket index, the file ids of every overwrite are such.
+        An accepted loss of an earlier release wrote such file ids, and replaced only the file groups of lost files.
+        With a bucket index, the file ids of every overwrite are such.
         """
         heads = {(path, file_id[:FILE_ID_HEAD]) for path, file_id in found}
         parsed = ((path, parse_data_file(name)) for path, names in self._files().items() for name in names)
