@@ -25,6 +25,7 @@ from hoodie.engine.api import Consume, Dataset, Engine, Exchange, Prepare, TaskC
 from hoodie.engine.packing import balanced_groups
 from hoodie.errors import HoodieError
 from hoodie.format.schema.conform import conform
+from hoodie.format.schema.plain_types import valid_batches
 from hoodie.spark.tasks import each_in_a_task, in_workers, packed_tasks, salts, task_context
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.spark.workers import errors_of_jobs
@@ -132,13 +133,14 @@ class SparkEngine:
     ) -> list[Result]:
         """Run `prepare`, exchange the rows and run `consume`; see `Engine.process`.
 
-        Without an exchange both functions run in one Python stage.
+        Without an exchange both functions run in one Python stage. Spark's own functions make text of any bytes; text
+        that is not valid UTF-8 is refused here, as `ArrowDataset` refuses it. Its error counts the rows of a task.
         """
         if not isinstance(data, SparkDataset):
             raise TypeError(f"the Spark engine expects a Spark DataFrame, found {type(data).__name__}")
 
         def prepare_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from prepare(batches, task_context())
+            yield from prepare(valid_batches(batches), task_context())
 
         def consume_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             # Spark changes the time zone of timestamps and the nullability of columns, and makes the required fields of
@@ -148,7 +150,7 @@ class SparkEngine:
 
         def both(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = task_context()
-            yield from _answers(lambda: consume(prepare(batches, context), context))
+            yield from _answers(lambda: consume(prepare(valid_batches(batches), context), context))
 
         if exchange is None:
             return self._collect(in_workers(data.frame, both, _RESULT_SCHEMA))
