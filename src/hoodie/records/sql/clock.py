@@ -69,6 +69,11 @@ class Clock:
         return "".join((*parts, text[end:]))
 
 
+def names_today(text: str) -> bool:
+    """Return whether SQL text has the date of the call, which depends on the session's time zone."""
+    return any(text[first.start : first.end + 1].lower() in _DATES for first, _ in _calls(text))
+
+
 def _calls(text: str) -> list[tuple[Token, int]]:
     """Return the first token of each call, and the place behind the call."""
     try:
