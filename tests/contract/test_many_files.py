@@ -42,13 +42,15 @@ def _sizes(table: hoodie.Table) -> dict[str, int]:
 @pytest.mark.connect
 @pytest.mark.filterwarnings("ignore:Spark Connect lists:hoodie.HoodieWarning")
 def test_spark_reads_the_rows_of_many_files(many: hoodie.Table, spark: Any) -> None:
-    """Also if it ignores lists of files."""
+    """Even if it ignores lists of files, or cannot open them."""
     places = ["_metadata.file_name AS name", "_metadata.file_size AS size"]
     found = to_arrow(many.read().selectExpr(*_ROWS.schema.names, *places))
     assert_same_rows(found.select(_ROWS.schema.names), _ROWS, key="id")
     assert dict(zip(found["name"].to_pylist(), found["size"].to_pylist(), strict=True)) == _sizes(many)
-    with session_with(spark, {_IGNORE_LOG: "true"}):
-        assert_same_rows(to_arrow(many.read(columns=[*_ROWS.schema.names])), _ROWS, key="id")
+    opener = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+    for confs in ({_IGNORE_LOG: "true"}, {"spark.sql.streaming.checkpointFileManagerClass": opener}):
+        with session_with(spark, confs):
+            assert_same_rows(to_arrow(many.read(columns=[*_ROWS.schema.names])), _ROWS, key="id")
 
 
 @pytest.mark.spark
