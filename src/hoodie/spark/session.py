@@ -69,7 +69,7 @@ def check_literals(session: Any, text: str) -> None:
 
 
 def _is_set(session: Any, name: str) -> bool:
-    # The default of the first setting depends on Spark's version, and its server knows it.
+    # The default of this setting depends on the version of the server.
     found = session.conf.get(name) if name == _ANSI else session.conf.get(name, "false")
     return str(found).lower() == "true"
 
