@@ -16,13 +16,16 @@ from hoodie.spark.workers import errors_of_jobs, own_python
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """Maximum bytes of Arrow data whose DataFrames this process keeps; the JVM holds the data."""
+_KEPT_MAX = 256
+"""Maximum number of DataFrames that this process keeps. Each of them keeps its session, and PySpark makes a session
+object for each batch of `foreachBatch`."""
 _FOLDED_BYTES_MAX = 256 * 1024
 """Up to this many bytes Spark's optimizer may evaluate parts of a query on the rows, on one thread of the driver."""
 _THRESHOLD = "spark.sql.execution.arrow.localRelationThreshold"
 _LOCAL_TIME = re.compile(r"timestamp\[\w+\]")
 """Arrow's text of a timestamp without time zone, at any depth of a type."""
 
-_kept: RecentResults[Any] = RecentResults(KEPT_BYTES_MAX)
+_kept: RecentResults[Any] = RecentResults(KEPT_BYTES_MAX, _KEPT_MAX)
 _setting = threading.Lock()
 
 

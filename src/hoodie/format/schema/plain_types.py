@@ -6,7 +6,7 @@ fixed-size forms; the values of dictionaries and run-end encoded arrays; the sto
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -165,6 +165,14 @@ def with_items(array: pa.Array, wanted: pa.DataType, offsets: pa.Array, items: p
     validity = array.is_valid().buffers()[1] if array.null_count else None
     buffers = [validity, offsets.buffers()[1]]
     return pa.Array.from_buffers(wanted, len(array), buffers, array.null_count, children=[items])
+
+
+def valid_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches in plain types, each as `plain_batches` does. Raises: as `plain_batches`."""
+    row = 0
+    for batch in batches:
+        yield from plain_batches(batch, plain_schema(batch.schema), row)
+        row += batch.num_rows
 
 
 def plain_batches(batch: pa.RecordBatch, schema: pa.Schema, first_row: int) -> Iterator[pa.RecordBatch]:
