@@ -123,7 +123,7 @@ class KeyGenerator:
         return pc.take(distinct.dictionary, distinct.indices)
 
     def fields_of_paths(self) -> frozenset[str]:
-        """Return the partition fields of which all rows of a path have one value, unless it is null or empty text.
+        """Return the partition fields whose value is equal in all rows of a path, unless it is null or empty text.
 
         Formatted times are left out: a day is the path of many times. So are the fields of a slash-separated path, in
         which a text and a date have one form.
