@@ -208,6 +208,7 @@ def test_the_current_date_is_that_of_the_session(spark_lane: Lane, zone: str) ->
 
 @pytest.mark.spark
 @pytest.mark.connect
+@pytest.mark.filterwarnings("ignore:The SQL config .* has been deprecated:UserWarning")
 def test_literals_have_one_value_or_are_refused(spark_lane: Lane) -> None:
     """Spark reads some literals by settings of the session, and by its release."""
     lane = spark_lane
