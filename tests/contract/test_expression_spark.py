@@ -15,7 +15,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.errors import SchemaMismatchError
+import hoodie
+from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.records.condition import Condition
 from hoodie.records.expression import RowExpression
 from hoodie.records.sql.alike import is_alike
@@ -29,7 +30,7 @@ from tests.contract.expression_cases import (
     SCHEMA,
     TABLE,
 )
-from tests.contract.table_lanes import ANSI, TIME_ZONE, Lane, session_with
+from tests.contract.table_lanes import ANSI, TIME_ZONE, Lane, session_with, trips
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -203,3 +204,33 @@ def test_the_current_date_is_that_of_the_session(spark_lane: Lane, zone: str) ->
         found = spark_lane.read_each(table, *({"where": where} for where in wheres))
         assert [part["id"].to_pylist() for part in found] == [["y"], ["z"]]
         assert table.delete_where("day < current_date").deleted == 1
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+@pytest.mark.filterwarnings("ignore:The SQL config .* has been deprecated:UserWarning")
+def test_literals_have_one_value_or_are_refused(spark_lane: Lane) -> None:
+    """Spark reads some literals by settings of the session, and by its release."""
+    lane = spark_lane
+    table = lane.table(trips(("a", 1, 1.0, "it's"), ("b", 1, 1.0, "its"), ("c", 1, 1.0, 'say "it"')))
+    escaped, doubled, quotes = r"city = 'it\'s'", "city = 'it''s'", 'city = "it\'s"'
+    is_old = lane.session.version.startswith("3.")
+    for where in (escaped, quotes) if is_old else (escaped, quotes, doubled):
+        assert [row["id"] for row in table.read(where=where).collect()] == ["a"]
+    names = "spark.sql.ansi.doubleQuotedIdentifiers"
+    refused = [
+        ({"spark.sql.parser.escapedStringLiterals": "true"}, escaped),
+        ({ANSI: "true", names: "true"}, quotes),
+        ({} if is_old else {"spark.sql.legacy.consecutiveStringLiterals.enabled": "true"}, doubled),
+    ]
+    for confs, where in refused:
+        with session_with(lane.session, confs):
+            for call in (
+                lambda where: table.read(where=where),
+                lambda where: table.delete_where(where),
+                lambda where: table.update({"ts": "2"}, where=where),
+                lambda where: hoodie.sql(lane.session, f"DELETE FROM hoodie.`{table.path}` WHERE {where}"),
+            ):
+                with pytest.raises(InvalidConfigError, match="other rows would match"):
+                    call(where)
+    assert table.count() == 3

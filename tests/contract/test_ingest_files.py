@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import hoodie
 from hoodie.errors import SourceError, UnsupportedError
 from hoodie.ingest.source import Decoded, Request
 from hoodie.ingest.sources.files import Files
@@ -35,8 +38,9 @@ def read(spark: SparkSession, source: Files, schema: pa.Schema | None = None) ->
     batch = source.plan(Request(spark=spark, schema=schema))
     assert batch is not None
     found = batch.read()
-    decoded = found if isinstance(found, Decoded) else Decoded(rows=found)
-    return sorted((row.asDict() for row in decoded.rows.collect()), key=lambda row: row["id"]), decoded.bad
+    assert isinstance(found, Decoded)
+    rows = found.rows.drop(*found.order).collect()
+    return sorted((row.asDict() for row in rows), key=lambda row: row["id"]), found.bad
 
 
 def positions(bad: Any) -> list[tuple[str, str]]:
@@ -95,6 +99,87 @@ def test_parquet_and_orc_files(spark: SparkSession, tmp_path: Path) -> None:
         SourceError, match=r"column 'id' has the type int64 in .*0\.parquet, but string in .*2\.parquet"
     ):
         read(spark, Files(path=str(tmp_path), pattern="*.parquet", lag_seconds=0))
+
+
+NEVER_LOST = [
+    '{"id":1}{"id":2}',
+    '{"id":1} {"id":2}',
+    '[{"id":1},{"id":2}]',
+    '[{"id":1}]',
+    '{"id":1}]',
+    '{"id":1,"x":1e999}',
+    '{"id":9223372036854775808}',
+    "null",
+    "7",
+    '"text"',
+]
+
+
+def test_a_json_line_is_a_row_or_a_bad_row(spark: SparkSession, tmp_path: Path) -> None:
+    schema = pa.schema([*ID, ("x", pa.float64())])
+    good = ['{"id":11,"x":"NaN","e":{"a b":[{"c":1.5}]}}', '{"id":12,"x":"Infinity"}', "  ", '{"id":13,"x":2}', "{}"]
+    text = "\n".join([*good, *NEVER_LOST]).encode() + b'\n{"id":14,"s":"\xff\xfe"}\n'
+    put(tmp_path, "a.json", text)
+    batch = Files(path=str(tmp_path)).plan(Request(spark=spark, schema=schema))
+    assert batch is not None
+    found = batch.read()
+    rows = found.rows.orderBy("_hoodie_place").collect()
+    assert [row["id"] for row in rows] == [11, 12, 13, None]
+    assert rows[0]["e"]["a b"][0]["c"] == 1.5
+    bad = {value for _, value in positions(found.bad)}
+    assert bad == {*NEVER_LOST, '{"id":14,"s":"\ufffd\ufffd"}'}
+    here = Files(path=str(tmp_path)).plan(Request(schema=schema))
+    assert here is not None
+    assert here.read().rows.read_all()["id"].to_pylist() == [11, 12, 13, None]
+
+
+def test_an_empty_text_in_quotes_is_no_null(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", 'id,n,m\n1,"",\n2,NA,x\n')
+    n = pa.schema([*ID, ("n", pa.string()), ("m", pa.string())])
+    for null_texts, text in (([], "NA"), (["NA"], None)):
+        rows, bad = read(spark, Files(path=str(tmp_path), null_texts=null_texts), n)
+        assert rows == [{"id": 1, "n": "", "m": None}, {"id": 2, "n": text, "m": "x"}]
+        assert bad.count() == 0
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+def test_the_row_of_the_later_file_counts(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """Spark reads the largest files first, and here they are the last ones."""
+    texts = ["a", "b" * 40, "a much longer text " * 200, "a longer text " * 100]
+    for number, text in enumerate(texts):
+        rows = pa.table({"id": pa.array([1, 2 + number], pa.int64()), "v": [text, text]})
+        name = f"{9 - number}.{kind}"
+        if kind == "parquet":
+            put(tmp_path, f"in/{name}", b"")
+            pq.write_table(rows, tmp_path / "in" / name)
+            LocalStore(tmp_path / "in").set_modified_ms(name, OLD + number // 2 * 1000)
+            continue
+        lines = [json.dumps(row) if kind == "json" else f"{row['id']},{row['v']}" for row in rows.to_pylist()]
+        put(tmp_path / "in", name, "\n".join([*(["id,v"] if kind == "csv" else []), *lines, ""]), number // 2 * 1000)
+    source = {"kind": "files", "path": str(tmp_path / "in")}
+    result = hoodie.ingest(source, tmp_path / "to", create={"record_key": "id"}, spark=spark)
+    assert (result.batches, result.notes) == (1, ())
+    found = hoodie.open(tmp_path / "to", spark=False).to_arrow()
+    assert found.filter(pc.equal(found["id"], 1))["v"].to_pylist() == [texts[2]]
+    assert found.column_names[-2:] == ["id", "v"]
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_times_without_a_zone_stay_so(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    at = "2026-03-08T02:30:00"  # an hour that New York does not have on this day
+    put(tmp_path / "in", f"a.{kind}", f'{{"id":1,"at":"{at}"}}\n' if kind == "json" else f"id,at\n1,{at}\n")
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        source = {"kind": "files", "path": str(tmp_path / "in")}
+        hoodie.ingest(source, tmp_path / "to", create={"record_key": "id"}, schema=schema, spark=spark)
+        hoodie.ingest(source, tmp_path / "to", ignore_checkpoint="again", spark=spark)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(before))
+    found = hoodie.open(tmp_path / "to", spark=False).to_arrow(["id", "at"])
+    assert found == pa.table([pa.array([1]), pa.array([at]).cast(pa.timestamp("us"))], schema=found.schema)
+    assert found.schema.field("at").type == pa.timestamp("us")
 
 
 def test_memory_is_not_read_by_spark(spark: SparkSession) -> None:

@@ -8,12 +8,13 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError
+from hoodie.ingest.json_on_spark import valid_text
 from hoodie.ingest.latest import latest
 from hoodie.ingest.source import Decoded, Request
 from hoodie.ingest.sources.hudi import Hudi
 from hoodie.ingest.sources.query import Query
 from hoodie.ingest.transforms import Context, transforms_of
-from tests.contract.table_lanes import Lane, trips
+from tests.contract.table_lanes import TIME_ZONE, Lane, trips
 
 ROWS = pa.table(
     {
@@ -128,6 +129,32 @@ def test_the_last_row_of_each_key(lane: Lane) -> None:
     found = lane.arrow(latest(lane.data(rows), ["ST.k"], ["o"]))
     assert found.schema.names == rows.column_names
     assert sorted(found["v"].to_pylist()) == ["a", "c"]
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+def test_times_without_a_zone_reach_spark_so(spark_lane: Lane) -> None:
+    local, utc = pa.array(["2026-03-08T02:30:00"]).cast(pa.timestamp("us")), pa.array([0], pa.timestamp("us", "UTC"))
+    nested = pa.array([[{"at": local[0].as_py()}]], pa.list_(pa.struct([("at", pa.timestamp("us"))])))
+    rows = pa.table({"local": local, "utc": utc, "nested": nested})
+    before = spark_lane.session.conf.get(TIME_ZONE)
+    spark_lane.session.conf.set(TIME_ZONE, "America/New_York")
+    try:
+        (transform,) = transforms_of("SELECT * FROM source")
+        found = spark_lane.arrow(transform(rows, Context(spark=spark_lane.session)))
+    finally:
+        spark_lane.session.conf.set(TIME_ZONE, before)
+    assert found.schema.field("local").type == pa.timestamp("us")
+    assert found.to_pylist() == rows.to_pylist()
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+def test_a_key_that_is_no_text(spark_lane: Lane) -> None:
+    keys = [b"\xff\xfea", "é".encode(), None, b"\xe2\x82", b""]
+    frame = spark_lane.data(pa.table({"key": pa.array(keys, pa.binary())}))
+    found = frame.selectExpr(f"{valid_text('key', spark_lane.session.version)} AS text").collect()
+    assert [row["text"] for row in found] == [key if key is None else key.decode(errors="replace") for key in keys]
 
 
 @pytest.mark.spark

@@ -11,12 +11,13 @@ import pytest
 import hoodie
 from hoodie import HoodieWarning
 from hoodie.spark import to_arrow
-from hoodie.spark.scan import FileOfScan, read_files
+from hoodie.spark.scan import LISTED_FILES_MAX, FileOfScan, read_files
 from tests.contract.table_lanes import Lane, session_with, trips
 from tests.support.rows import assert_same_rows
 
 _COUNT = 260  # above the number of tasks of which Spark Connect warns
 _ROWS = pa.concat_tables(trips((f"k{number}", 1, 1.0, f"{number} %41{{a}}[b]* é")) for number in range(_COUNT))
+_IGNORED = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 _IGNORE_LOG = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 
 
@@ -41,13 +42,37 @@ def _sizes(table: hoodie.Table) -> dict[str, int]:
 @pytest.mark.connect
 @pytest.mark.filterwarnings("ignore:Spark Connect lists:hoodie.HoodieWarning")
 def test_spark_reads_the_rows_of_many_files(many: hoodie.Table, spark: Any) -> None:
-    """Also if it ignores lists of files."""
+    """Even if it ignores lists of files, or cannot open them."""
     places = ["_metadata.file_name AS name", "_metadata.file_size AS size"]
     found = to_arrow(many.read().selectExpr(*_ROWS.schema.names, *places))
     assert_same_rows(found.select(_ROWS.schema.names), _ROWS, key="id")
     assert dict(zip(found["name"].to_pylist(), found["size"].to_pylist(), strict=True)) == _sizes(many)
-    with session_with(spark, {_IGNORE_LOG: "true"}):
-        assert_same_rows(to_arrow(many.read(columns=[*_ROWS.schema.names])), _ROWS, key="id")
+    opener = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+    for confs in ({_IGNORE_LOG: "true"}, {"spark.sql.streaming.checkpointFileManagerClass": opener}):
+        with session_with(spark, confs):
+            assert_same_rows(to_arrow(many.read(columns=[*_ROWS.schema.names])), _ROWS, key="id")
+
+
+@pytest.mark.spark
+@pytest.mark.connect
+@pytest.mark.parametrize("loss", ["missing", "damaged"])
+@pytest.mark.parametrize("count", [3, LISTED_FILES_MAX + 1], ids=["few files", "many files"])
+@pytest.mark.matrix(keep=2)
+def test_no_setting_of_a_session_leaves_out_the_rows_of_a_lost_file(spark_lane: Lane, loss: str, count: int) -> None:
+    lane = spark_lane
+    table = lane.table(_ROWS.slice(0, count), partition_by="city")
+    lost = sorted(lane.path.glob("*/*.parquet"))[0]
+    content = lost.read_bytes()
+    with session_with(lane.session, dict.fromkeys(_IGNORED, "true")):
+        frame = table.read()
+        if loss == "missing":
+            lost.unlink()
+        else:
+            lost.write_bytes(content[:-100] + bytes(100))
+        with pytest.raises(Exception, match=r"(?i)not exist|not a parquet file|magic"):
+            frame.collect()
+        lost.write_bytes(content)
+        assert table.read().count() == count
 
 
 @pytest.mark.spark

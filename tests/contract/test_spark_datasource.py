@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
 from collections import Counter
@@ -17,7 +18,7 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.spark import to_arrow
 from hoodie.spark.read_options import check_schema
 from hoodie.spark.types import arrow_schema_of
-from tests.contract.table_lanes import TRIPS, Lane, trips
+from tests.contract.table_lanes import TIME_ZONE, TRIPS, Lane, session_with, trips
 from tests.contract.test_table_values import TYPES, VALUES
 from tests.support.rows import assert_same_rows
 
@@ -71,6 +72,23 @@ def test_columns_and_as_of_are_options(table: tuple[Lane, str]) -> None:
     found = to_arrow(frame.load(str(lane.path)))
     assert found.schema.names == ["id", "_hoodie_partition_path"]
     assert sorted(found["id"].to_pylist()) == ["a", "b", "c", "d"]
+
+
+def test_a_condition_of_another_time_zone_is_refused(spark_lane: Lane) -> None:
+    lane = spark_lane
+    at = pa.array([dt.datetime(2026, 1, 1, 3, tzinfo=dt.UTC)], pa.timestamp("us", "UTC"))
+    rows = pa.table({"id": ["a"], "at": at})
+    lane.table(rows, schema=rows.schema)
+
+    def count(where: str) -> int:
+        return int(lane.session.read.format("hoodie").option("where", where).load(str(lane.path)).count())
+
+    with session_with(lane.session, {TIME_ZONE: "America/New_York"}):
+        assert count("at >= TIMESTAMP '2026-01-01 00:00:00Z'") == 1
+        with pytest.raises(Exception, match=r"evaluates the condition in UTC, and .* is America/New_York"):
+            count("at >= '2026-01-01'")
+    with session_with(lane.session, {TIME_ZONE: "UTC"}):
+        assert count("at >= '2026-01-01'") == 1
 
 
 def test_fields_of_structs_are_columns(spark_lane: Lane) -> None:

@@ -147,7 +147,7 @@ def test_a_table_lives_by_sql(run: Callable[[str], Any], spark: SparkSession, tm
         ("INSERT INTO sqlt_t VALUES (1)", "expected 4 columns"),
         ("INSERT INTO sqlt_t SELECT 'x', 'y', NULL, 'z'", "column id has the type int"),
         ("ALTER TABLE sqlt_t REPLACE COLUMNS (more int)", "REPLACE COLUMNS"),
-        ("ALTER TABLE sqlt_t DROP PARTITION (q = 'x')", "a value of each of p"),
+        ("ALTER TABLE sqlt_t DROP PARTITION (q = 'x')", "q is no partition column"),
         ("TRUNCATE TABLE sqlt_t PARTITION (p)", "a value of each of p"),
     ):
         with pytest.raises(hoodie.HoodieError, match=error):
@@ -162,6 +162,21 @@ def test_a_table_lives_by_sql(run: Callable[[str], Any], spark: SparkSession, tm
     assert rows(run("SELECT count(*) FROM sqlt_renamed")) == [(0,)]
     run("DROP TABLE sqlt_renamed PURGE")
     assert not hoodie.exists(path)
+
+
+@ONE
+def test_a_query_that_fails_leaves_no_table(run: Callable[[str], Any], spark: SparkSession) -> None:
+    create = "CREATE {} sqlt_failed USING hudi TBLPROPERTIES (primaryKey = 'id', {}) AS SELECT 1 AS id, {} AS x"
+    days = "'hoodie.partition.ttl.strategy.days.retain' = -1"
+    for words in ("TABLE", "TABLE IF NOT EXISTS", "OR REPLACE TABLE"):
+        with pytest.raises(Exception, match="failed on purpose"):
+            run(create.format(words, days, "CAST(raise_error('failed on purpose') AS int)"))
+        assert not spark.catalog.tableExists("sqlt_failed")
+    run(create.format("TABLE", days, "5"))
+    named = "WITH sqlt_failed AS (SELECT id, x FROM sqlt_failed) SELECT x FROM sqlt_failed"
+    assert rows(run(named)) == [(5,)]
+    shown = {row[0]: row[1] for row in run("SHOW TBLPROPERTIES sqlt_failed").collect()}
+    assert shown["hoodie.partition.ttl.strategy.days.retain"] == "-1"
 
 
 @ONE

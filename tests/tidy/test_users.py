@@ -19,7 +19,6 @@ from tests.tidy.sources import PUBLIC, ROOT, Source, package_sources
 _DOUBLES = "a double for tests"
 ALLOWED = {
     "hoodie.commit.steps.watching": "tests interleave writers by it",
-    "hoodie.ingest.sources.hudi.Hudi.place_version": "flows read it by getattr: sources of users have none",
     "hoodie.ingest.sys": "`hoodie.ingest(…)` calls the module, whose class is set there",
     "hoodie.records.sql.parse._Parser._parse_partition": "the parser of sqlglot calls it",
     "hoodie.storage.opening.register_store": _DOUBLES,

@@ -23,7 +23,7 @@ import typer
 from typer.core import TyperGroup
 
 import hoodie
-from hoodie.cli.terminal import print_error, print_note
+from hoodie.cli.terminal import drop_output, print_error, print_note
 from hoodie.cli.words import INTERRUPTED, in_words
 from hoodie.errors import HoodieError, HoodieWarning
 from hoodie.table.operations import LOOK, MAINTAIN, MEND, OPERATIONS
@@ -110,8 +110,7 @@ class _Commands(TyperGroup):
             )
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # The reader, such as `head -1`, has what it wanted. Python flushes standard output once more at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output()
             raise typer.Exit(0) from None
         except (HoodieError, OSError) as error:
             # The messages of these errors describe the problem in the input or the table; a traceback adds nothing.

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from hoodie.cli.ingest_state import StateFile
 from hoodie.cli.options import AsJson
 from hoodie.cli.signals import interrupted
-from hoodie.cli.terminal import Answer, print_answer, print_error, print_json, print_note
+from hoodie.cli.terminal import Answer, going_on, print_answer, print_error, print_json, print_note
 from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.ingest.flow import Flow
 from hoodie.ingest.job import BESIDE, OFF, Job, job_of
@@ -252,10 +252,14 @@ def _run(job: Job, state: StateFile, as_json: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Prints a line for each batch, error and flow; JSON lines have the key `event`."""
+    """Prints a line for each batch, error and flow; JSON lines have the key `event`.
+
+    If the reader of the lines is gone, the job goes on without them.
+    """
 
     as_json: bool
 
+    @going_on()
     def batch(self, flow: str, found: BatchResult) -> None:
         """Print a batch in one line; its notes go to standard error."""
         write, left = found.write, found.lag_rows
@@ -270,16 +274,19 @@ class _Lines:
             for note in (*write.notes, *found.notes):
                 print_note(f"{flow}: {note}")
 
+    @going_on()
     def service(self, path: str, found: ServiceResult) -> None:
         """Print what a table service did."""
         self._print(f"{path}: {found}", "service", {"table": path, **found.to_dict()})
 
+    @going_on()
     def error(self, name: str, error: Exception) -> None:
         """Print an error on standard error, and as JSON on standard output too."""
         print_error(HoodieError(f"{name}: {error}"))
         if self.as_json:
             print_json({"event": "error", "flow": name, "error": str(error) or type(error).__name__})
 
+    @going_on()
     def result(self, found: IngestResult) -> None:
         """Print the sums of a flow."""
         self._print(str(found), "result", found.to_dict())

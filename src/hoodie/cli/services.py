@@ -13,7 +13,7 @@ import typer
 import hoodie
 from hoodie.cli.options import Call, Properties, pairs, table_command
 from hoodie.cli.signals import interrupted
-from hoodie.cli.terminal import Answer, print_answer, print_error, progress_bar
+from hoodie.cli.terminal import Answer, going_on, print_answer, print_error, progress_bar
 from hoodie.format.table.call_options import check_call_options
 from hoodie.results import ServiceResult
 from hoodie.services.planned.pending import PendingPlans
@@ -167,8 +167,8 @@ def run(
         schedule=schedule,
         coordinator=None if zookeeper is None else f"zookeeper://{zookeeper}",
         properties=pairs(option),
-        report=lambda result: print_answer(result, call.as_json, table=call.path),
-        on_error=lambda name, error: print_error(hoodie.HoodieError(f"{name}: {error}")),
+        report=going_on()(lambda result: print_answer(result, call.as_json, table=call.path)),
+        on_error=going_on()(lambda name, error: print_error(hoodie.HoodieError(f"{name}: {error}"))),
     )
     if once:
         done = runner.run_once()

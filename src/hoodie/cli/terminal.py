@@ -8,7 +8,10 @@ one document per line, each printed as soon as it is available; `format/json_val
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,14 +53,43 @@ def _shown(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+class _Console(Console):
+    """A console whose errors are the command's: by itself it ends the process when its reader is gone."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error of the write."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def output() -> Console:
     """Create a console on the current standard output. A new console is needed after the stream is redirected."""
-    return Console(highlight=False, soft_wrap=False, emoji=False)
+    return _Console(highlight=False, soft_wrap=False, emoji=False)
 
 
 def _errors() -> Console:
     """Create a console on the current standard error."""
-    return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+    return _Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+
+
+def drop_output() -> None:
+    """Write no more to standard output and standard error if their readers are gone, such as `head -1`.
+
+    Python flushes both once more at its end.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def going_on() -> Iterator[None]:
+    """Go on without output if the reader of the body's output is gone."""
+    try:
+        yield
+    except BrokenPipeError:
+        drop_output()
 
 
 def print_error(error: BaseException, *, table: str | None = None) -> None:

@@ -213,7 +213,8 @@ def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.R
     config = table.view().config
     names = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
     types = pa.schema([*(field for field in table.schema if field.name in names), *_META])
-    return open_files(files, InputOptions(types=types, ignores_others=True, null_texts=tuple(null or ())))
+    nulls = tuple(null or ())
+    return open_files(files, InputOptions(types=types, ignores_others=True, omits_missing=True, null_texts=nulls))
 
 
 @table_command("update")

@@ -5,7 +5,7 @@ An exclusive service is one during which the table must not change.
 
 from __future__ import annotations
 
-from hoodie.errors import InstantNotFoundError, UnsupportedError
+from hoodie.errors import CorruptFileError, InstantNotFoundError, UnsupportedError
 from hoodie.format.instants.service_metadata import RestorePlan
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
@@ -116,8 +116,18 @@ def restored_to(plan: RestorePlan) -> str:
     return plan.savepoint_to_restore_timestamp or ""
 
 
+def target_of_restore(view: TableView, restore: Instant) -> str:
+    """Return the commit to which a pending restore goes back; empty if its plan is missing, damaged, or names none."""
+    try:
+        plan = restore_plan(view, restore)
+    except CorruptFileError:
+        return ""
+    return "" if plan is None else restored_to(plan)
+
+
 def _remedy(view: TableView, instant: Instant) -> str:
-    plan = restore_plan(view, instant) if instant.action is Action.RESTORE else None
-    if plan is not None and restored_to(plan):
-        return f"if its process does not run any more, complete it with t.restore('{restored_to(plan)}')"
-    return "complete it with the engine that started it"
+    if instant.action is not Action.RESTORE:
+        return "complete it with the engine that started it"
+    if commit := target_of_restore(view, instant):
+        return f"if its process does not run any more, complete it with t.restore('{commit}')"
+    return "complete it with the engine that started it, or if that does not run any more, with t.restore(COMMIT)"

@@ -26,6 +26,10 @@ Result = TypeVar("Result")
 _PART_ROWS_MIN = 10_000
 """Minimum rows of a part: with fewer rows another thread saves no time, and creates more and smaller files."""
 
+_JOINED_BYTES_MAX = 1 << 31
+"""Bytes of a column whose chunks Arrow can join."""
+_WIDE: Final = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
 _stages = itertools.count()
 """A number for every job of this process, so that the write tokens of two jobs are never equal."""
 
@@ -244,7 +248,7 @@ def _exchange(table: pa.Table, exchange: Exchange, threads: int) -> list[pa.Tabl
         return [_sorted(table, exchange.sort_by)]
     count = exchange.tasks or threads
     buckets = np.asarray(table[exchange.bucket_by].combine_chunks()) % count
-    parts = [table.take(pa.array(np.flatnonzero(buckets == bucket))) for bucket in range(count)]
+    parts = [_taken(table, pa.array(np.flatnonzero(buckets == bucket))) for bucket in range(count)]
     return [_sorted(part, exchange.sort_by) for part in parts if part.num_rows]
 
 
@@ -254,4 +258,14 @@ def _sorted(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
         return table
     keyed = table.select(list(dict.fromkeys(columns))).append_column("#", pa.array(np.arange(table.num_rows)))
     keys = [(name, "ascending") for name in dict.fromkeys(columns)]
-    return table.take(pc.sort_indices(keyed, sort_keys=[*keys, ("#", "ascending")]))
+    return _taken(table, pc.sort_indices(keyed, sort_keys=[*keys, ("#", "ascending")]))
+
+
+def _taken(table: pa.Table, places: pa.Array) -> pa.Table:
+    """Return rows of a table. Arrow joins the chunks of a column first, so that its texts may not exceed 2 GiB."""
+    if all(column.nbytes < _JOINED_BYTES_MAX for column in table.columns):
+        return table.take(places)
+    wide = pa.schema([child.with_type(_WIDE.get(child.type, child.type)) for child in table.schema])
+    batches = table.cast(wide).take(places).to_batches()
+    parts = (part for batch in batches for part in plain_batches(batch, table.schema, 0))
+    return pa.Table.from_batches(parts, table.schema)

@@ -110,7 +110,10 @@ def registered_schema(registry: str, number: int) -> str:
     asked = urllib.request.Request(f"{parts.scheme}://{shown}")
     if parts.username:
         login = f"{parts.username}:{parts.password or ''}"
-        asked.add_header("Authorization", f"Basic {b64encode(urllib.parse.unquote(login).encode()).decode()}")
+        # No other host gets it: a redirect goes without it.
+        asked.add_unredirected_header(
+            "Authorization", f"Basic {b64encode(urllib.parse.unquote(login).encode()).decode()}"
+        )
     try:
         with urllib.request.urlopen(asked, timeout=_SECONDS_MAX) as answer:
             text = json.load(answer)["schema"]

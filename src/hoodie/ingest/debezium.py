@@ -6,11 +6,13 @@ object. Events come in the order of the offsets of their partition, which Debezi
 
 from __future__ import annotations
 
+import base64
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,11 +37,20 @@ COLUMNS: Final[Mapping[str, tuple[str, pa.DataType]]] = {
 """Columns that can be added to the rows, with the names of JVM Hudi, and the members of the event that they are."""
 _UNAVAILABLE: Final = "__debezium_unavailable_value"
 """Debezium's text in place of a large value that PostgreSQL did not send, as the change left it alone."""
+_UNSENT_TEXTS: Final = pa.array(
+    [_UNAVAILABLE, base64.b64encode(_UNAVAILABLE.encode()).decode(), f'{{"{_UNAVAILABLE}":"{_UNAVAILABLE}"}}']
+)
+"""It as text, as bytes (bytea), and as an hstore in JSON. Arrays have it as the only text, or have the codes of it."""
+_UNSENT_CODES: Final = np.frombuffer(_UNAVAILABLE.encode(), np.uint8)
 _READ: Final = ("c", "r", "u")
 _NO_EVENT: Final = "expected a change event of Debezium: its member `op` is missing"
 _TRUNCATED: Final = "the source table was truncated: delete the rows of the target, then continue behind this message"
 _WITHOUT_AFTER: Final = "a change without the row `after`"
 _WITHOUT_BEFORE: Final = "a delete without the row `before`: set REPLICA IDENTITY of the source table"
+_KEY_ONLY: Final = (
+    "a delete whose row `before` has the key only, and the table needs {} to delete: set REPLICA IDENTITY FULL for the "
+    "source table"
+)
 _PLACEHOLDER: Final = (
     f"a value is {_UNAVAILABLE}, as PostgreSQL did not send it: set REPLICA IDENTITY FULL for the source table"
 )
@@ -50,6 +61,7 @@ class DebeziumForm:
     """A change event in each value; null values (tombstones) and events `m` are left out.
 
     `row_schema`: of the rows of the source table. `columns`: names of `COLUMNS` to add. `epoch`: as in `JsonParser`.
+    `keys` and `deletes_by`: as in `Request`.
 
     The rows have the column `_hoodie_is_deleted` too; for a delete they are the row `before`.
     """
@@ -57,6 +69,8 @@ class DebeziumForm:
     row_schema: pa.Schema
     columns: tuple[str, ...] = ()
     epoch: str | None = None
+    keys: tuple[str, ...] = ()
+    deletes_by: tuple[str, ...] = ()
     _parser: JsonParser = field(init=False)
 
     def __post_init__(self) -> None:
@@ -65,6 +79,8 @@ class DebeziumForm:
         row = [child for child in self.row_schema if child.name not in (IS_DELETED, *COLUMNS)]
         self._parser = JsonParser(_event_schema(row), epoch=self.epoch)
         self.row_schema = pa.schema(self._parser.schema.field("after").type.fields)
+        others = {*self.row_schema.names} - {*self.keys}
+        self.deletes_by = tuple(name for name in self.deletes_by if name in others)
 
     @property
     def schema(self) -> pa.Schema:
@@ -83,16 +99,17 @@ class DebeziumForm:
         schema = self.schema
         rows = pa.StructArray.from_arrays([*columns, is_delete], fields=list(schema))
         ignored = pc.or_(pc.is_null(values), pc.fill_null(pc.equal(op, "m"), False))
-        return Parsed(rows, self._reasons(op, row, columns), pc.invert(ignored))
+        is_unsent = (_is_unsent(column, values) for column in columns)
+        has_unsent = functools.reduce(pc.or_, is_unsent, pa.repeat(pa.scalar(False), len(values)))
+        return Parsed(rows, self._reasons(op, row, columns, has_unsent), pc.invert(ignored))
 
-    def _reasons(self, op: pa.Array, row: pa.StructArray, columns: list[pa.Array]) -> pa.Array:
+    def _reasons(self, op: pa.Array, row: pa.StructArray, columns: list[pa.Array], has_unsent: pa.Array) -> pa.Array:
         is_missing = pc.is_null(row)
-        is_unsent = [pc.equal(column, _UNAVAILABLE) for column in columns if column.type == pa.string()]
-        has_unsent = functools.reduce(pc.or_kleene, is_unsent, pa.repeat(pa.scalar(False), len(op)))
         checks = [
             (pc.is_null(op), _NO_EVENT),
             (pc.equal(op, "t"), _TRUNCATED),
             (pc.and_(pc.equal(op, "d"), is_missing), _WITHOUT_BEFORE),
+            (self._lacks_columns(op, columns), _KEY_ONLY.format(", ".join(self.deletes_by))),
             (pc.and_(pc.is_in(op, pa.array(_READ)), is_missing), _WITHOUT_AFTER),
             (has_unsent, _PLACEHOLDER),
             (pc.invert(pc.is_in(op, pa.array([*_READ, "d", "t", "m"]))), "expected op c, r, u, d, t or m of Debezium"),
@@ -101,6 +118,40 @@ class DebeziumForm:
         for fails, text in reversed(checks):
             reason = pc.if_else(pc.fill_null(fails, False), text, reason)
         return reason
+
+    def _lacks_columns(self, op: pa.Array, columns: list[pa.Array]) -> pa.Array:
+        """Return the deletes whose row has the key only, if other columns decide what they delete."""
+        others = [column for name, column in zip(self.row_schema.names, columns, strict=False) if name not in self.keys]
+        decides = pa.repeat(bool(self.deletes_by), len(op))
+        return functools.reduce(pc.and_, map(_is_blank, others), pc.and_(decides, pc.equal(op, "d")))
+
+
+def _is_blank(column: pa.Array) -> pa.Array:
+    """Return whether values are null, or what Debezium puts into a column without null: 0, false, or no text."""
+    kind, is_null = column.type, pc.is_null(column)
+    if pa.types.is_nested(kind):
+        return is_null
+    zero = pa.scalar("" if pa.types.is_string(kind) else False if pa.types.is_boolean(kind) else 0, kind)
+    return pc.or_(is_null, pc.fill_null(pc.equal(column, zero), False))
+
+
+def _is_unsent(column: pa.Array, values: pa.Array) -> pa.Array:
+    """Return whether a column of the rows of `values` has the placeholder of Debezium."""
+    kind, found = column.type, np.zeros(len(column), np.bool_)
+    if pa.types.is_string(kind):
+        return pc.is_in(column, _UNSENT_TEXTS)
+    if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
+        found[pc.list_parent_indices(column).filter(pc.equal(column.flatten(), _UNAVAILABLE))] = True
+    elif pa.types.is_list(kind) and pa.types.is_integer(kind.value_type):
+        is_long = pc.fill_null(pc.equal(pc.list_value_length(column), len(_UNSENT_CODES)), False)
+        codes = pc.fill_null(column.filter(is_long).flatten(), 0).to_numpy(zero_copy_only=False)
+        found[np.asarray(is_long)] = (codes.reshape(-1, len(_UNSENT_CODES)) == _UNSENT_CODES).all(axis=1)
+    elif pa.types.is_struct(kind):
+        # A map with the placeholder as its key has none of the fields.
+        fields = [pc.is_null(pc.struct_field(column, child.name)) for child in kind if child.name != _UNAVAILABLE]
+        is_empty = functools.reduce(pc.and_, fields, pc.is_valid(column))
+        return pc.and_(is_empty, pc.fill_null(pc.match_substring(values, _UNAVAILABLE), False))
+    return pa.array(found)
 
 
 def check_columns(columns: tuple[str, ...]) -> None:

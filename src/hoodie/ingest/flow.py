@@ -36,7 +36,8 @@ _LOOKS_UP: Final = frozenset({"upsert", "delete"})
 class Start:
     """Where a flow begins instead of at the place of the newest commit; each text counts once, as in HoodieStreamer.
 
-    `place`: a place of the source. `ignore`: any text that was not given before; the source then begins anew.
+    `place`: a place of the source. `ignore`: any text that was not given before; the source then begins anew, whatever
+    the place is.
     """
 
     place: str | None = None
@@ -51,10 +52,10 @@ class Start:
         """Return the place after which the next batch begins; None for the source's own beginning."""
         if stored is None:
             return self.place
-        if self.place is not None and self.place != stored.start:
-            return self.place
-        is_ignored = self.ignore is not None and self.ignore != stored.ignored
-        return None if is_ignored else stored.place
+        if self.ignore is not None and self.ignore != stored.ignored:
+            return None
+        is_new = self.place is not None and self.place != stored.start
+        return self.place if is_new else stored.place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,13 +142,19 @@ class Flow:
             schema = begun.schema
             if self.operation == "upsert" and schema.get_field_index(IS_DELETED) < 0:
                 schema = schema.append(pa.field(IS_DELETED, pa.bool_()))  # of rows that delete
+        keys, deletes_by = self.target.deciding(begun.view) if self.operation == "upsert" else ((), ())
+        checkpoint = begun.stored.checkpoint
+        after = self.start.after(checkpoint)
         return Request(
-            after=self.start.after(begun.stored.checkpoint),
+            after=after,
+            place_version=checkpoint.version if checkpoint is not None and after == checkpoint.place else None,
             limit=self.limit,
             spark=self.spark,
             schema=schema,
             is_look=is_look,
             takes_arrow=not self.transforms,
+            keys=keys,
+            deletes_by=deletes_by,
         )
 
     def preview(self) -> Preview | None:
@@ -160,6 +167,8 @@ class Flow:
         if batch is None:
             return None
         decoded = self._transformed(batch, begun.schema)
+        if decoded is None:
+            return None
         rows, notes = (decoded.rows, ()) if begun.view is None else self._last_events(decoded, begun.view)
         if isinstance(rows, pa.RecordBatchReader):
             rows = rows.read_all()
@@ -183,6 +192,8 @@ class Flow:
         if batch is None:
             return None
         decoded = self._transformed(batch, begun.schema)
+        if decoded is None:
+            return None
         table = self.target.made(_without(decoded.rows, (*decoded.order, IS_DELETED)).schema)
         rows, notes = self._last_events(decoded, table.view() if begun.view is None else begun.view)
         bad = decoded.bad
@@ -233,10 +244,13 @@ class Flow:
             )
         return batch
 
-    def _transformed(self, batch: Batch, schema: pa.Schema | None) -> Decoded:
-        """Read a batch, and return its rows after the transforms. `schema`: of the table."""
+    def _transformed(self, batch: Batch, schema: pa.Schema | None) -> Decoded | None:
+        """Read a batch, and return its rows after the transforms. `schema`: of the table.
+
+        Returns None if it has no rows, and there is no table that could store its place: it is read again later.
+        """
+        columns = self.schema if schema is None else schema
         if batch.rows == 0:  # the batch only stores a place
-            columns = self.schema if schema is None else schema
             if columns is None:
                 raise InvalidConfigError(
                     f"flow {self.name}: the first batch has no rows, and the table does not exist: create it, or pass "
@@ -245,11 +259,20 @@ class Flow:
             return Decoded(rows=columns.empty_table())
         read = batch.read()
         decoded = read if isinstance(read, Decoded) else Decoded(rows=read)
+        if decoded.has_no_rows:
+            return None if columns is None else Decoded(rows=columns.empty_table(), bad=decoded.bad)
         if self.transforms and decoded.bad is not None:
             decoded = replace(decoded, bad=counted_apart(decoded.bad))
         rows, context = frame_or_arrow(decoded.rows), Context(spark=self.spark, schema=schema)
+        marks_deletes = self.operation != "delete" and IS_DELETED in names_of(rows)
         for transform in self.transforms:
             rows = transform(rows, context)
+        if marks_deletes and IS_DELETED not in names_of(rows):
+            raise InvalidConfigError(
+                f"flow {self.name}: the transforms drop the column {IS_DELETED}, so the rows that it marks would be "
+                "written, not deleted: keep it in the rows (the flow removes it). To ignore deletes, leave out the "
+                "rows where it is true, and keep it too"
+            )
         return replace(decoded, rows=rows)
 
     def _last_events(self, decoded: Decoded, view: TableView) -> tuple[Any, tuple[str, ...]]:

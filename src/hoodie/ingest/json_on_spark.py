@@ -32,8 +32,19 @@ _SPARK_MIN: Final = 4
 def reads_alike(schema: pa.Schema, version: str) -> bool:
     """Return whether a Spark of this version reads messages of the schema as the parser of this process does."""
     columns = (field.type for field in schema)
-    is_new = int(version.partition(".")[0]) >= _SPARK_MIN
-    return is_new and all(kind == pa.date32() or _is_instant(kind) or _is_plain(kind) for kind in columns)
+    return _is_new(version) and all(kind == pa.date32() or _is_instant(kind) or _is_plain(kind) for kind in columns)
+
+
+def valid_text(column: str, version: str) -> str:
+    """Return bytes or text as text in a Spark of this version; what is no UTF-8 becomes U+FFFD, as in process.
+
+    Spark 4 raises an error of `decode`.
+    """
+    return f"make_valid_utf8(CAST({column} AS STRING))" if _is_new(version) else f"decode({column}, 'UTF-8')"
+
+
+def _is_new(version: str) -> bool:
+    return int(version.partition(".")[0]) >= _SPARK_MIN
 
 
 def parsed(messages: Any, schema: pa.Schema, *, skips_null: bool) -> Any:

@@ -15,19 +15,24 @@ from typing import Any, Protocol, runtime_checkable
 class Request:
     """What a flow requests from its source.
 
-    `after`: the place of the newest commit; None for the first batch. `limit`: the most rows of the batch; for files
-    the most files; None: no limit. `spark`: the session that reads the batch; None: this process reads it. `schema`:
-    the Arrow schema of the rows, if the caller or the table has one; else the source infers it. `is_look`: the batch is
-    for a preview or a status: nothing may be changed, in `plan` and in `Batch.read`. `takes_arrow`: a small
-    batch may come as Arrow data in spite of `spark`, which is quicker than a job of Spark.
+    `after`: the place of the newest commit; None for the first batch. `place_version`: of Hudi's checkpoint that has
+    this place (1 or 2); None if the user gave it. `limit`: the most rows of the batch; for files the most files; None:
+    no limit. `spark`: the session that reads the batch; None: this process reads it. `schema`: the Arrow schema of the
+    rows, if the caller or the table has one; else the source infers it. `is_look`: the batch is for a preview or a
+    status: nothing may be changed, in `plan` and in `Batch.read`. `takes_arrow`: a small batch may come as Arrow data
+    in spite of `spark`, which is quicker than a job of Spark. `keys`: the record key of the table. `deletes_by`: its
+    other columns without which a row that deletes may find no record, or lose against it.
     """
 
     after: str | None = None
+    place_version: int | None = None
     limit: int | None = None
     spark: Any = None
     schema: Any = None
     is_look: bool = False
     takes_arrow: bool = False
+    keys: tuple[str, ...] = ()
+    deletes_by: tuple[str, ...] = ()
 
 
 class BadRows(Protocol):
@@ -48,13 +53,15 @@ class Decoded:
 
     `rows`: a Spark DataFrame or Arrow data. `order`: columns of `rows` by which later events of a key come after
     earlier ones; the flow keeps the last event of each key, and drops these columns before the write. `deletes_tie`:
-    rows that delete have the ordering values of the rows that they delete.
+    rows that delete have the ordering values of the rows that they delete. `has_no_rows`: the batch has no rows, and
+    its columns are not known, so that it is not transformed.
     """
 
     rows: Any
     bad: BadRows | None = None
     order: tuple[str, ...] = ()
     deletes_tie: bool = False
+    has_no_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

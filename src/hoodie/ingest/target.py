@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hoodie.errors import InvalidConfigError
+from hoodie.index import index_kind, index_of_view
 from hoodie.table import Table, create, exists
 from hoodie.table import open as open_table
+from hoodie.view.table_view import TableView
 
 _OWN: Final = ("path", "schema", "storage_options", "spark", "exist_ok")
 CREATE: Final = tuple(name for name in inspect.signature(create).parameters if name not in _OWN)
@@ -68,6 +70,27 @@ class Target:
                 exist_ok=True,
             )
         return self.table
+
+    def deciding(self, view: TableView | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the columns of the record key, and the others that decide what a row that deletes deletes.
+
+        These are the ordering, and the partition where the index does not search all partitions. `view`: of the table;
+        None if the flow creates the table.
+        """
+        if view is not None:
+            config = view.config
+            is_global = not config.partition_fields or index_of_view(view).is_global
+            keys, ordering, partition = config.record_key_fields, config.ordering_fields, config.partition_fields
+        else:
+            made = self.create or {}
+            keys, ordering, partition = (_listed(made.get(name)) for name in ("record_key", "ordering", "partition_by"))
+            is_global = all(index_kind(name).is_global for name in _listed(made.get("index")))
+        return keys, (*ordering, *(() if is_global else partition))
+
+
+def _listed(names: Any) -> tuple[str, ...]:
+    """Return an argument of `hoodie.create` as names; none if it is no names, which `create` refuses."""
+    return (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Sequence) else ()
 
 
 def options_for(path: str, storage_options: Mapping[str, str]) -> dict[str, str]:

@@ -40,6 +40,8 @@ def matching_of(merge: Merge, names: Sequence[str], source_names: Sequence[str],
 
     Raises: UnsupportedError for another part; SchemaMismatchError for unknown and ambiguous columns.
     """
+    if merge.clock.check is not None:
+        merge.clock.check(merge.on)
     pairs, others = [], []
     sides = {merge.target: names, merge.source: source_names}
     known = known_names(sides)

@@ -152,6 +152,8 @@ def _belongs(instant: Instant, found: FileSlice, timeline: Timeline) -> bool:
 _SMALL_BLOCK_ROWS = 4096
 """A block of up to this many rows is parsed whole and kept. Seeking in such a block costs more than parsing it once."""
 
+_ENTRIES_BYTES_MAX = (1 << 31) - 1
+"""Bytes of the entries of a base file. Bloom filters of few keys compress a thousandfold; Arrow's arrays end here."""
 WHOLE_BYTES_MAX = 8 * 1024 * 1024
 """Size up to which a base file is read whole: one more request to an object store costs more than these bytes."""
 
@@ -271,7 +273,7 @@ def read_base(store: Store, path: str) -> HFileReader:
         CorruptFileError: the file does not parse, or does not exist.
     """
     with expected_metadata_file(store, path):
-        return HFileReader(store.read(path), path=store.uri(path))
+        return HFileReader(store.read(path), path=store.uri(path), entries_bytes_max=_ENTRIES_BYTES_MAX)
 
 
 def open_base(store: Store, info: FileInfo) -> HFileReader:
@@ -282,7 +284,8 @@ def open_base(store: Store, info: FileInfo) -> HFileReader:
     """
     if info.size_bytes <= WHOLE_BYTES_MAX:
         return read_base(store, info.path)
-    return HFileReader(StoredFile(store, info.path, info.size_bytes), path=store.uri(info.path))
+    source = StoredFile(store, info.path, info.size_bytes)
+    return HFileReader(source, path=store.uri(info.path), entries_bytes_max=_ENTRIES_BYTES_MAX)
 
 
 def read_log(store: Store, path: str, *, version: TableVersion = METADATA_VERSION) -> LogContent:

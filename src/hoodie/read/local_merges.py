@@ -33,10 +33,13 @@ _Value = TypeVar("_Value")
 
 
 class RecentResults(Generic[_Value]):
-    """Keeps the results that were used last, up to `bytes_max` bytes in total. Thread-safe."""
+    """Keeps the results that were used last, up to `bytes_max` bytes and `entries_max` results. Thread-safe.
 
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
+    The second limit bounds what the bytes do not count: keys, and objects of an engine.
+    """
+
+    def __init__(self, bytes_max: int, entries_max: int) -> None:
+        self._bytes_max, self._entries_max = bytes_max, entries_max
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, tuple[_Value, int]] = OrderedDict()
         self._bytes = 0
@@ -58,7 +61,7 @@ class RecentResults(Generic[_Value]):
                 self._bytes -= self._kept.pop(key)[1]
             self._kept[key] = value, size_bytes
             self._bytes += size_bytes
-            while self._bytes > self._bytes_max:
+            while self._bytes > self._bytes_max or len(self._kept) > self._entries_max:
                 self._bytes -= self._kept.popitem(last=False)[1][1]
 
 
@@ -123,6 +126,7 @@ ROWS_BYTES_MAX = 64 * 1024 * 1024
 """Maximum bytes of rows that come from the logs of a read, as Arrow data, which are merged in this process."""
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """Maximum bytes of merges that the process keeps."""
+_KEPT_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,4 +238,4 @@ class _Budget:
                 raise _TooManyBytesError
 
 
-_merges: RecentResults[LocalMerge] = RecentResults(KEPT_BYTES_MAX)
+_merges: RecentResults[LocalMerge] = RecentResults(KEPT_BYTES_MAX, _KEPT_MAX)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.commit.writable import restore_plan, restored_to
+from hoodie.commit.writable import target_of_restore
 from hoodie.display import Result, size_text
 from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead
@@ -432,8 +432,7 @@ def _warn_of_restore(view: TableView) -> None:
         if found.action is Action.RESTORE:
             to = ""
             with suppress(HoodieError):
-                plan = restore_plan(view, found)
-                to = restored_to(plan) if plan is not None else ""
+                to = target_of_restore(view, found)
             call = f"t.restore('{to}')" if to else "t.repair(dry_run=False)"
             where = f" to {to}" if to else ""
             view.state.warn(

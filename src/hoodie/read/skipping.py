@@ -58,8 +58,8 @@ _PLACE_LENGTH: Final = 24
 """Characters of the key of a file's row that identify the column and the partition."""
 _SAME_ORDER_BELOW: Final = "\ue000"
 """Texts of smaller characters have the same order by their UTF-16 units, as the JVM joins them, and by UTF-8 bytes."""
-_FOOTER_BYTES_MAX: Final = 4096
-"""The JVM counts values longer than this as nulls, because their bounds are not in Parquet footers."""
+_HIDDEN_BYTES_MIN: Final = 2048
+"""Least size of a column whose texts the JVM may count as nulls: footers lack bounds of 4096 bytes, both together."""
 _DAY_SECONDS: Final = 86_400
 _TICKS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -313,6 +313,6 @@ def _has_one_order(found: ColumnRange) -> bool:
 
 
 def _hides_texts(found: ColumnRange) -> bool:
-    """Return whether some of the nulls may be long values, which the JVM counts as nulls."""
+    """Return whether some of the nulls may be long texts, which the JVM counts as nulls."""
     is_text = found.type is None or found.type.is_text
-    return is_text and found.nulls > 0 and found.uncompressed_bytes > _FOOTER_BYTES_MAX
+    return is_text and found.nulls > 0 and found.uncompressed_bytes >= _HIDDEN_BYTES_MIN

@@ -92,6 +92,19 @@ class Condition:
         is_comparison = isinstance(without_parens(self.tree), exp.Predicate | exp.Connector | exp.Not)
         return is_comparison and bool(self.columns(schema))
 
+    def depends_on_zone(self, schema: pa.Schema) -> bool:
+        """Return whether rows may match in one time zone of a session and not in another."""
+        translator, pending = Translator(schema), [self.tree]
+        while pending:
+            node = without_parens(pending.pop())
+            if isinstance(node, exp.Connector):
+                pending += [node.this, node.expression]
+            elif isinstance(node, exp.Not):
+                pending.append(node.this)
+            elif depends_on_zone(node, translator):
+                return True
+        return False
+
     def row_filter(self, schema: pa.Schema) -> RowExpression:
         """Return the exact condition: true, false or null for each row; only rows with true match.
 

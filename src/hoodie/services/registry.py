@@ -182,6 +182,7 @@ def _cluster(call: Call, report: OnResult, *, schedule: bool) -> None:
 
 def _plan_log_compaction(call: Call, report: OnResult) -> None:
     """Schedule a log compaction of the file slices with many log blocks; the compactions of the round execute it."""
-    planned = schedule_log_compaction(call.state)
+    least = compaction.LOG_COMPACTION_BLOCKS.get(effective_options(call.state.last_config(), call.properties))
+    planned = schedule_log_compaction(call.state, blocks_min=least)
     if planned is not None:
         report(ServiceResult(operation="schedule log compaction", instant=planned))

@@ -35,6 +35,8 @@ from hoodie.view.table_view import TableView
 _BY_CREATION: Final = "keep_by_creation_time"
 _DAYS_MAX: Final = 365 * 1000
 _PARTITIONS_AT_ONCE: Final = 1000
+_RESERVED: Final = "0000"
+"""How instant times begin that are not dates; bootstraps have such times (docs/format/table.md §2.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +104,31 @@ def _partition_times(
     """Return the time from which the time to live of each partition counts; partitions without rows are left out."""
     newest = last_writes(view, list_slices(view, partitions if partitions is not None else (rule.partitions or None)))
     if not rule.by_creation:
-        return newest
+        return _with_dates(view, newest)
     paths = sorted(newest)
     batches = [paths[start : start + _PARTITIONS_AT_ONCE] for start in range(0, len(paths), _PARTITIONS_AT_ONCE)]
     created: dict[str, str] = {}
     for times_of in engine.run(_ReadCreation(view.store.spec), batches):
         created |= times_of
     # Old writers did not store a creation time; such a partition never expires, as in the JVM.
-    return created
+    return _with_dates(view, created)
+
+
+def _with_dates(view: TableView, times: dict[str, str]) -> dict[str, str]:
+    """Replace the reserved times of bootstraps, which are before every date, by the completion times of their commits.
+
+    A partition is left out if the completion time is not known: old writers did not archive it.
+
+    Raises: CorruptFileError if the archive is damaged.
+    """
+    reserved = {time for time in times.values() if time.startswith(_RESERVED)}
+    if not reserved:
+        return times
+    found = (view.timeline.get(time) for time in reserved)
+    instants = [*filter(None, found), *view.archive().find(reserved)]
+    ends = {instant.requested_time: instant.completion_time or "" for instant in reversed(instants)}
+    dated = {path: ends.get(time, "") if time in reserved else time for path, time in times.items()}
+    return {path: time for path, time in dated.items() if time and not time.startswith(_RESERVED)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hoodie.spark.mapped import mapped
 from hoodie.spark.merge import merge_source, merged_rows
 from hoodie.spark.merged import read_cdc
 from hoodie.spark.scan import read_scan
-from hoodie.spark.session import now, open_local_session, open_session
+from hoodie.spark.session import check_literals, now, open_local_session, open_session
 from hoodie.spark.small_tables import from_arrow, to_arrow
 from hoodie.spark.stream_sink import start_stream
 from hoodie.spark.takeover import load, register, save, unregister
@@ -24,6 +24,7 @@ __all__ = [
     "answer",
     "arrow_schema_of",
     "assigned",
+    "check_literals",
     "divided",
     "engine_and_dataset",
     "engine_of",

@@ -24,9 +24,9 @@ from hoodie import progress
 from hoodie.engine.api import Consume, Dataset, Engine, Exchange, Prepare, TaskContext
 from hoodie.engine.packing import balanced_groups
 from hoodie.errors import HoodieError
-from hoodie.format.schema.conform import conform
+from hoodie.format.schema.plain_types import valid_batches
 from hoodie.spark.tasks import each_in_a_task, in_workers, packed_tasks, salts, task_context
-from hoodie.spark.types import arrow_schema_of, spark_schema_of
+from hoodie.spark.types import Carrier, arrow_schema_of
 from hoodie.spark.workers import errors_of_jobs
 
 Task = TypeVar("Task")
@@ -132,27 +132,27 @@ class SparkEngine:
     ) -> list[Result]:
         """Run `prepare`, exchange the rows and run `consume`; see `Engine.process`.
 
-        Without an exchange both functions run in one Python stage.
+        Without an exchange both functions run in one Python stage. Spark's own functions make text of any bytes; text
+        that is not valid UTF-8 is refused here, as `ArrowDataset` refuses it. Its error counts the rows of a task.
         """
         if not isinstance(data, SparkDataset):
             raise TypeError(f"the Spark engine expects a Spark DataFrame, found {type(data).__name__}")
 
+        carrier = Carrier(prepared_schema)
+
         def prepare_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from prepare(batches, task_context())
+            yield from map(carrier.sent, prepare(valid_batches(batches), task_context()))
 
         def consume_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            # Spark changes the time zone of timestamps and the nullability of columns, and makes the required fields of
-            # a null struct null.
-            same = (conform(batch, prepared_schema) for batch in batches)
-            yield from _answers(lambda: consume(same, task_context()))
+            yield from _answers(lambda: consume(map(carrier.received, batches), task_context()))
 
         def both(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = task_context()
-            yield from _answers(lambda: consume(prepare(batches, context), context))
+            yield from _answers(lambda: consume(prepare(valid_batches(batches), context), context))
 
         if exchange is None:
             return self._collect(in_workers(data.frame, both, _RESULT_SCHEMA))
-        prepared = in_workers(data.frame, prepare_all, spark_schema_of(prepared_schema))
+        prepared = in_workers(data.frame, prepare_all, carrier.spark_schema)
         if exchange.range_by:
             # Spark samples the rows to find the ranges. Without persist() the caller's data is evaluated twice.
             prepared = prepared.persist()

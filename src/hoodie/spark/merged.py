@@ -7,14 +7,16 @@ partitions.
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hoodie.engine.packing import Item, balanced, file_bytes
+from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import FileSlice
 from hoodie.format.schema.conform import conform
 from hoodie.read.cdc import AFTER, BEFORE, cdc_schema, change_batches, flat_images, json_images, with_json_images
@@ -42,6 +44,9 @@ _TASK_BYTES_MAX = 16 * 1024 * 1024
 _PARTITION_BYTES = 64 * 1024 * 1024
 _KEY_SHARE = 4
 """Estimated bytes of a base file per byte of its record keys."""
+_TIME_ZONE: Final = "spark.sql.session.timeZone"
+_IN_UTC: Final = frozenset({"UTC", "ETC/UTC", "UCT", "ETC/UCT", "ZULU", "ETC/ZULU", "Z", "GMT", "ETC/GMT", "+00:00"})
+"""Names of UTC, in capital letters; a session in a zone with another name is refused, which loses no rows."""
 _BATCH_ROWS = 64 * 1024
 _BATCH_BYTES = 16 * 1024 * 1024
 
@@ -179,22 +184,52 @@ def _chosen(changes: Any, plan: CdcPlan, *, flat: bool) -> Any:
 
 @dataclass(frozen=True)
 class SlicesPartition(InputPartition):
-    """What one task reads: file slices, or the changes of file groups; and their reader."""
+    """What one task reads: file slices, or the changes of file groups; and their reader.
+
+    `zoned`: the condition of the read, if its result depends on the time zone.
+    """
 
     reader: SliceReader | _ChangeReader
     slices: tuple[Any, ...]
+    zoned: str | None = None
 
     def batches(self) -> Batches:
-        """Read the rows. Memory: as the reader needs for one of the slices or changes."""
+        """Read the rows. Memory: as the reader needs for one of the slices or changes.
+
+        Raises: InvalidConfigError if `zoned` has a condition, and the time zone of the task's session is not UTC.
+        """
+        if self.zoned is not None:
+            _refuse_other_zones(self.zoned)
         yield from self.reader.batches(self.slices)
 
 
-def slice_partitions(store: StoreSpec, plan: ScanPlan, schema: pa.Schema) -> list[SlicesPartition]:
+def _refuse_other_zones(where: str) -> None:
+    """Raises: InvalidConfigError if the time zone of this task's session is not UTC. No task: it is not checked."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    if task is None:
+        return
+    # Spark gives the settings of a session to its tasks, if they are set: the default is the zone of the machine.
+    zone = task.getLocalProperty(_TIME_ZONE)
+    in_utc = zone.upper() in _IN_UTC if zone else not time.timezone and not time.daylight
+    if not in_utc:
+        raise InvalidConfigError(
+            f"where={where!r}: this data source evaluates the condition in UTC, and {_TIME_ZONE} is "
+            f"{zone or f'not set, on a machine in {time.tzname[0]}'}: the rows would be others. Write times with their "
+            "zone, such as TIMESTAMP '2026-01-01 00:00:00Z', filter the loaded DataFrame, or use t.read(where=…), or "
+            "this option in a session of hoodie.register(spark)"
+        )
+
+
+def slice_partitions(
+    store: StoreSpec, plan: ScanPlan, schema: pa.Schema, zoned: str | None = None
+) -> list[SlicesPartition]:
     """Divide a planned scan into Spark partitions of about 64 MiB of files, at least one.
 
-    `schema`: the rows that Spark expects, in the types of `arrow_schema_of`.
+    `schema`: the rows that Spark expects, in the types of `arrow_schema_of`. `zoned`: as for `SlicesPartition`.
     """
-    return _partitions(SliceReader(store, SliceScan.of(plan), schema), plan.slices)
+    return _partitions(SliceReader(store, SliceScan.of(plan), schema), plan.slices, zoned)
 
 
 def change_partitions(plan: CdcPlan, schema: pa.Schema, *, flat: bool, as_json: bool = False) -> list[SlicesPartition]:
@@ -203,5 +238,7 @@ def change_partitions(plan: CdcPlan, schema: pa.Schema, *, flat: bool, as_json: 
     return _partitions(reader, plan.changes)
 
 
-def _partitions(reader: SliceReader | _ChangeReader, found: Sequence[Any]) -> list[SlicesPartition]:
-    return [SlicesPartition(reader, group) for group in balanced(found, _PARTITION_BYTES) or [()]]
+def _partitions(
+    reader: SliceReader | _ChangeReader, found: Sequence[Any], zoned: str | None = None
+) -> list[SlicesPartition]:
+    return [SlicesPartition(reader, group, zoned) for group in balanced(found, _PARTITION_BYTES) or [()]]

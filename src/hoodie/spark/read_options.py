@@ -27,6 +27,7 @@ from hoodie.read.lookup import plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
 from hoodie.read.times import as_of_jvm, jvm_bound
 from hoodie.records.condition import Condition
+from hoodie.records.sql.clock import names_today
 from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
 from hoodie.spark.stream_source import EARLIEST, JVM_BOUNDS, OF_STREAMS, QUERY, START, stream_schema
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
@@ -109,9 +110,9 @@ class Span:
         return with_json_images(schema) if self.is_jvm else schema
 
 
-def _condition(text: str, store: StoreSpec) -> Condition:
-    """Parse a condition that Python workers evaluate."""
-    condition = TableContext(open_store(store), spark=False).condition(text)
+def _condition(text: str, store: StoreSpec, session: Any) -> Condition:
+    """Parse a condition that a session evaluates; without one Python workers do, in UTC."""
+    condition = TableContext(open_store(store), spark=False).condition(text, session=session)
     assert condition is not None
     return condition
 
@@ -127,10 +128,12 @@ class ReadOptions:
     view: str = SNAPSHOT
     keys: tuple[Any, ...] | None = None
     changes: Span | None = None
+    names_today: bool = False
+    """Whether `where` has the date of the call."""
 
     @classmethod
-    def of(cls, store: StoreSpec, found: Mapping[str, str]) -> ReadOptions:
-        """Parse options that `read_options` returned.
+    def of(cls, store: StoreSpec, found: Mapping[str, str], session: Any = None) -> ReadOptions:
+        """Parse options that `read_options` returned. `session`: evaluates the condition; None: Python workers do.
 
         Raises: InvalidConfigError for an unknown option, options of different reads, or without a path.
         """
@@ -144,11 +147,12 @@ class ReadOptions:
         return cls(
             store=store,
             as_of=found.get("as_of"),
-            where=_condition(found["where"], store) if found.get("where") else None,
+            where=_condition(found["where"], store, session) if found.get("where") else None,
             columns=names,
             view=found.get("view", SNAPSHOT),
             keys=_keys(found["keys"]) if "keys" in found else None,
             changes=Span.parse(found, names) if reads[2] else None,
+            names_today=names_today(found.get("where", "")),
         )
 
     def schema(self) -> pa.Schema:
@@ -177,7 +181,8 @@ class ReadOptions:
         has_paths = any("." in name for name in self.columns or ())
         plan = self.plan(None if has_paths else schema.names)
         check_schema(plan.output_schema, schema)
-        return slice_partitions(self.store, plan, schema)
+        is_zoned = self.where is not None and (self.names_today or self.where.depends_on_zone(plan.schema))
+        return slice_partitions(self.store, plan, schema, self.where.text if self.where and is_zoned else None)
 
     def _context(self) -> TableContext:
         return TableContext(open_store(self.store), spark=False)

@@ -45,8 +45,12 @@ _CONNECT_TASKS_MAX: Final = 256
 _LOG_FOLDER: Final = "_spark_metadata"
 _LOG_VERSION: Final = "v1"
 _IGNORE_LOG: Final = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
+_LOG_OPENER: Final = "spark.sql.streaming.checkpointFileManagerClass"
+"""The class that opens such a log too; some classes, such as the class for S3, open no local file."""
 _LISTING_TASKS: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _SENTINEL: Final = "spark-did-not-read-the-list-of-files.parquet"
+_LOSING_ROWS: Final = ("ignoreMissingFiles", "ignoreCorruptFiles")
+"""Options of a scan, which replace the settings `spark.sql.files.*` of the session."""
 _GLOB_CHARACTERS: Final = set("\\{}[]*?")
 _BROADCAST_KEYS_MAX = 100_000
 
@@ -204,10 +208,15 @@ def read_files(session: Any, reader: Any, files: Sequence[FileOfScan]) -> Any:
 
     Of more than 32 files a session of this process gets a list, in a temporary folder that is deleted at once. The
     sizes must be exact. Spark Connect resolves the paths when a query runs, maybe on another machine: it lists them.
+
+    A file that is missing or damaged ends the query, whatever the settings of the session are: a write that is computed
+    from the other rows would lose data.
     """
     reader = reader.option("recursiveFileLookup", "true")
+    for name in _LOSING_ROWS:
+        reader = reader.option(name, "false")
     is_connect = ".connect." in type(session).__module__
-    if len(files) <= LISTED_FILES_MAX or is_connect or session.conf.get(_IGNORE_LOG, "false") == "true":
+    if len(files) <= LISTED_FILES_MAX or is_connect or not _reads_logs(session):
         if is_connect:
             _warn_of_tasks(session, len(files))
         return reader.parquet(*(_literal_path(file.uri) for file in files))
@@ -220,6 +229,11 @@ def read_files(session: Any, reader: Any, files: Sequence[FileOfScan]) -> Any:
             for file in files:
                 log.write(_entry(file))
         return reader.parquet(folder.uri)
+
+
+def _reads_logs(session: Any) -> bool:
+    """Return whether Spark reads a log of its file sink in a local folder."""
+    return session.conf.get(_IGNORE_LOG, "false") != "true" and not session.conf.get(_LOG_OPENER, None)
 
 
 def _entry(file: FileOfScan) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -15,11 +16,16 @@ from hoodie.spark.workers import errors_of_jobs, own_python
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """Maximum bytes of Arrow data whose DataFrames this process keeps; the JVM holds the data."""
+_KEPT_MAX = 256
+"""Maximum number of DataFrames that this process keeps. Each of them keeps its session, and PySpark makes a session
+object for each batch of `foreachBatch`."""
 _FOLDED_BYTES_MAX = 256 * 1024
 """Up to this many bytes Spark's optimizer may evaluate parts of a query on the rows, on one thread of the driver."""
 _THRESHOLD = "spark.sql.execution.arrow.localRelationThreshold"
+_LOCAL_TIME = re.compile(r"timestamp\[\w+\]")
+"""Arrow's text of a timestamp without time zone, at any depth of a type."""
 
-_kept: RecentResults[Any] = RecentResults(KEPT_BYTES_MAX)
+_kept: RecentResults[Any] = RecentResults(KEPT_BYTES_MAX, _KEPT_MAX)
 _setting = threading.Lock()
 
 
@@ -53,9 +59,13 @@ def _packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def from_arrow(session: Any, table: pa.Table) -> Any:
-    """Return a small Arrow table as a DataFrame whose rows are in the JVM; reading it runs no Python."""
+    """Return a small Arrow table as a DataFrame whose rows are in the JVM; reading it runs no Python.
+
+    Timestamps without time zone stay so: by itself PySpark takes them for times in the session's zone.
+    """
     if hasattr(type(session.range(0)), "toArrow"):
-        return session.createDataFrame(table)
+        has_local = any(_LOCAL_TIME.search(str(kind)) for kind in table.schema.types)
+        return session.createDataFrame(table, spark_schema_of(table.schema) if has_local else None)
     # PySpark 3.5 accepts rows or pandas. It converts pandas to rows too, with warnings from pandas.
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     with own_python(session):

@@ -2,6 +2,10 @@
 
 An offset is the completion time of the last commit that is read, as `t.changes` has it. The rows between two offsets
 are always the same, so a batch that is repeated after a death has the same rows. docs/streaming.md.
+
+Spark requests the initial offset several times for the first batch, and again if this batch is repeated after a
+restart. With `since=latest` the answer changes with each commit, so the offset in the checkpoint, at the end of the
+batch, has its beginning too.
 """
 
 from __future__ import annotations
@@ -59,6 +63,10 @@ _KNOWN: Final = ("since", "mode", "flat", "columns", *OF_STREAMS)
 EARLIEST: Final = "earliest"
 _LATEST: Final = "latest"
 _VERSION = 1
+_IS_INITIAL: Final = "is_initial"
+"""In a start offset: it is computed, not of the checkpoint."""
+_SINCE: Final = "since"
+"""In an end offset: the start of the batch, if the batch is the first."""
 _NO_ROWS_MAX = 2**62
 
 
@@ -141,6 +149,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = arrow_schema_of(schema)
         self._known: TableContext | None = None
         self._target: str | None = None
+        self._initial: dict[str, Any] | None = None
         if ReadMaxRows is None:
             # PySpark 4.0 and 4.1 call it without arguments.
             self.latestOffset = self._newest_offset  # type: ignore[method-assign,assignment]
@@ -158,15 +167,30 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @one_line()
     def initialOffset(self) -> dict[str, Any]:
-        """Return the offset before the first batch, by the option `since`. Raises: InvalidConfigError."""
-        since, view = self._options.since, self._context.view()
+        """Return the offset before the first batch, by the option `since`; the same one in each call of a process.
+
+        Raises: InvalidConfigError.
+        """
+        view = self._context.view()
         check_readable(view, by_meta_columns=True)
-        if since == EARLIEST:
-            return _offset(BEGINNING if self._options.cdc else "")
-        if since != _LATEST:
-            return _offset(jvm_bound(since, view) if self._options.is_jvm else completion_of(view, since))
-        check_no_write_between(view, view.completed_writes())
-        return _offset(_newest(view))
+        start = self._start(view)
+        if _IS_INITIAL in start:
+            until = start["until"]
+            check_no_write_between(
+                view, [found for found in view.completed_writes() if view.order_time(found) <= until]
+            )
+        return start
+
+    def _start(self, view: TableView) -> dict[str, Any]:
+        if self._initial is None:
+            since = self._options.since
+            if since == EARLIEST:
+                self._initial = _offset(BEGINNING if self._options.cdc else "")
+            elif since == _LATEST:
+                self._initial = {**_offset(_newest(view)), _IS_INITIAL: True}
+            else:
+                self._initial = _offset(jvm_bound(since, view) if self._options.is_jvm else completion_of(view, since))
+        return self._initial
 
     @one_line()
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
@@ -176,13 +200,20 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         place = _place(start)
         newest = self._target or _newest(self._context.view())
+        if newest <= place and _IS_INITIAL not in start:
+            return start
         if isinstance(limit, ReadAllAvailable) or place == "" or newest <= place:
-            return _offset(max(place, newest))
-        return _offset(self._limited(place, newest))
+            return _end(start, max(place, newest))
+        return _end(start, self._limited(place, newest))
 
     @one_line()
     def _newest_offset(self) -> dict[str, Any]:
-        return _offset(_newest(self._context.view()))
+        """Return the newest offset, as `latestOffset` of PySpark 4.0 and 4.1, before Spark requests the initial one.
+
+        Any batch may be the first.
+        """
+        view = self._context.view()
+        return _end(self._start(view) if self._options.since == _LATEST else {}, _newest(view))
 
     def _limited(self, place: str, newest: str) -> str:
         view, limits = self._context.view(), self._options.limits
@@ -204,7 +235,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @one_line()
     def reportLatestOffset(self) -> dict[str, Any]:
         """Return the offset behind the newest commit."""
-        return self._newest_offset()
+        return _offset(_newest(self._context.view()))
 
     @one_line()
     def prepareForTriggerAvailableNow(self) -> None:
@@ -218,6 +249,8 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises: HistoryLostError if the history was cleaned; SchemaMismatchError if the columns of the table are not
             those with which the stream began.
         """
+        if _IS_INITIAL in start and _SINCE in end:
+            start = _offset(end[_SINCE])
         since, until = _place(start), _place(end)
         if until in ("", since):
             return []
@@ -295,6 +328,11 @@ def _newest(view: TableView) -> str:
 
 def _offset(place: str) -> dict[str, Any]:
     return {"version": _VERSION, "until": place}
+
+
+def _end(start: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return the end of a batch; of a batch that begins at a computed start, with this start."""
+    return {**_offset(place), _SINCE: start["until"]} if _IS_INITIAL in start else _offset(place)
 
 
 def _place(offset: Mapping[str, Any]) -> str:

@@ -260,11 +260,11 @@ class _StreamWriter:
 
 def load(session: Any, store: StoreSpec, options: Mapping[str, str]) -> Any:
     """Return the rows that options of a read select, as a native DataFrame. Raises: as the reads of `Table`."""
-    return _native(session, ReadOptions.of(store, read_options({**options, "path": store.uri})[1]))
+    return _native(session, ReadOptions.of(store, read_options({**options, "path": store.uri})[1], session))
 
 
 def _load(given: _Given, options: Mapping[str, str]) -> Any:
-    frame = _native(given.session, ReadOptions.of(*read_options(options)))
+    frame = _native(given.session, ReadOptions.of(*read_options(options), given.session))
     if given.schema is None:
         return frame
     wanted = given.session.createDataFrame([], given.schema).schema

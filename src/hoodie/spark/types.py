@@ -8,14 +8,17 @@ PySpark's own conversion is not used, because its signature changes between rele
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hoodie.errors import SchemaMismatchError
+from hoodie.format.schema.conform import conform
 
+_Types = TypeVar("_Types", pa.Field, pa.DataType)
 _SIMPLE = {
     T.NullType: pa.null(),
     T.BooleanType: pa.bool_(),
@@ -64,6 +67,64 @@ def spark_schema_of(schema: pa.Schema) -> T.StructType:
     return T.StructType(
         [T.StructField(field.name, _spark_type(field.type, field.name), field.nullable) for field in schema]
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """Converts batches of a table's types for a shuffle by Spark, which casts nothing, and back. Picklable.
+
+    Spark has no fixed-size binaries and no milliseconds: these become binaries and microseconds. Times of day become
+    their numbers.
+    """
+
+    schema: pa.Schema
+
+    @property
+    def spark_schema(self) -> T.StructType:
+        """Return the Spark schema of the batches between `sent` and `received`."""
+        return spark_schema_of(self._with_numbers)
+
+    def sent(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch that Spark accepts. Raises: SchemaMismatchError: a timestamp has no microseconds."""
+        return conform(_viewed(batch, self.schema, self._with_numbers), arrow_schema_of(self.spark_schema))
+
+    def received(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of Spark in the types of the schema.
+
+        Spark changes the time zone of timestamps and the nullability of columns, and makes the required fields of a
+        null struct null.
+        """
+        return _viewed(conform(batch, self._with_numbers), self._with_numbers, self.schema)
+
+    @property
+    def _with_numbers(self) -> pa.Schema:
+        return pa.schema([_numbered(child) for child in self.schema])
+
+
+def _numbered(given: _Types) -> _Types:
+    """Return a type, or a field, with numbers in place of times of day at every depth."""
+    if isinstance(given, pa.Field):
+        return given.with_type(_numbered(given.type))
+    if pa.types.is_time(given):
+        return pa.int32() if given.bit_width == 32 else pa.int64()
+    if pa.types.is_struct(given):
+        return pa.struct([_numbered(child) for child in given.fields])
+    if pa.types.is_list(given):
+        return pa.list_(_numbered(given.value_field))
+    if pa.types.is_map(given):
+        return pa.map_(given.key_field, _numbered(given.item_field))
+    return given
+
+
+def _viewed(batch: pa.RecordBatch, given: pa.Schema, wanted: pa.Schema) -> pa.RecordBatch:
+    """Return a batch of the schema `given`, with the columns that differ in `wanted` as views of its types."""
+    if given.equals(wanted):
+        return batch
+    columns = [
+        column if old.equals(new) else column.view(new.type)
+        for column, old, new in zip(batch.columns, given, wanted, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
 def _arrow_field(field: Any, prefix: str) -> pa.Field:

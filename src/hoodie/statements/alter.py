@@ -160,7 +160,8 @@ class _Words:
         """Read a key and a value."""
         key = self.key()
         self._take_kind(TokenType.EQ)
-        return key, self._next("a value").text
+        sign = "-" if self._take_kind(TokenType.DASH) else ""
+        return key, sign + self._next("a value").text
 
     def place(self) -> Place:
         """Read FIRST or AFTER a column, if one of them is next."""

@@ -30,8 +30,10 @@ def run_call(text: str, names: Names, properties: Text | None) -> pa.Table:
     """
     name, arguments = _parsed(text)
     procedure = procedure_of(name)
-    values = _bound(procedure, arguments)
-    return procedure.rows(Call(names=names, values=values, properties=dict(properties or {})))
+    given = _bound(procedure, arguments)
+    values = {**{parameter.name: parameter.default for parameter in procedure.parameters}, **given}
+    call = Call(names=names, values=values, properties=dict(properties or {}), given=frozenset(given))
+    return procedure.rows(call)
 
 
 def _parsed(text: str) -> tuple[str, list[exp.Expression]]:
@@ -46,7 +48,7 @@ def _parsed(text: str) -> tuple[str, list[exp.Expression]]:
 
 
 def _bound(procedure: Procedure, arguments: list[exp.Expression]) -> dict[str, Any]:
-    """Return the value of each parameter. Raises: InvalidConfigError."""
+    """Return the value of each parameter that is given. Raises: InvalidConfigError."""
     known = {parameter.name.lower(): parameter for parameter in procedure.parameters}
     if procedure.takes_path:
         known.setdefault(PATH.name, PATH)
@@ -72,7 +74,6 @@ def _bound(procedure: Procedure, arguments: list[exp.Expression]) -> dict[str, A
         if parameter.is_required and parameter.name not in values and not (is_table and PATH.name in values):
             advice = ": name the table by table => '…' or path => '…'" if is_table else ""
             raise InvalidConfigError(f"CALL {procedure.name}: argument {parameter.name!r} is missing{advice}")
-        values.setdefault(parameter.name, parameter.default)
     return values
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +12,14 @@ import pyarrow as pa
 from sqlglot import TokenType, exp
 
 from hoodie.config.indexes import INDEX_TYPE_KEY
-from hoodie.errors import HoodieWarning, InvalidConfigError, TableExistsError, TableNotFoundError, UnsupportedError
+from hoodie.errors import (
+    HoodieError,
+    HoodieWarning,
+    InvalidConfigError,
+    TableExistsError,
+    TableNotFoundError,
+    UnsupportedError,
+)
 from hoodie.files.table_properties import table_exists
 from hoodie.format.schema.table_schema import without_meta_fields
 from hoodie.format.table import table_keys as keys
@@ -19,11 +27,13 @@ from hoodie.records.sql.parse import closing, other_clauses, to_sql, tokens_of
 from hoodie.records.sql.quoting import quoted
 from hoodie.statements.names import PROVIDERS, Names, name_of, path_of
 from hoodie.statements.select import run_query
-from hoodie.storage import open_store
+from hoodie.storage import Store, open_store
 from hoodie.table import Table
 from hoodie.table.save import Save
 from hoodie.table.sessions import arrow_schema
+from hoodie.view.table_state import TableState
 from hoodie.write.create_by_options import TableOptions
+from hoodie.write.drop_table import remove_unused_table
 
 _OPTIONS: Final = {
     "primarykey": "record_key",
@@ -104,8 +114,12 @@ def run_create(text: str, tree: exp.Create, names: Names) -> Table | None:
     options = _options(wanted, names, compares=is_there and not wanted.replaces)
     if schema is not None and (rows is not None or wanted.replaces):
         frame = names.frame(schema) if rows is None else rows.select(*(quoted(name) for name in schema.names))
-        save = Save(table=options, operation="bulk_insert", overwrites=wanted.replaces, properties={})
-        names.save(store, frame, save)
+        is_new = not is_there and options.ensure(store, schema, {}, may_create=True, compares=not wanted.replaces)
+        with _removed_after_error(store, is_new=is_new):
+            # A table that this call has created has the options.
+            given = replace(options, arguments={}) if is_new else options
+            overwrites = wanted.replaces and not is_new
+            names.save(store, frame, Save(table=given, operation="bulk_insert", overwrites=overwrites, properties={}))
     else:
         options.ensure(store, Table(store, spark=False).schema if schema is None else schema, {}, may_create=True)
     if entry is not None:
@@ -113,6 +127,18 @@ def run_create(text: str, tree: exp.Create, names: Names) -> Table | None:
     table = Table(store, spark=names.session)
     catalog.add(wanted.name, store.uri(""), table.schema, is_managed=is_managed)
     return table
+
+
+@contextlib.contextmanager
+def _removed_after_error(store: Store, *, is_new: bool) -> Iterator[None]:
+    """Remove the new table if the body fails before a write is in it, so that the statement can be repeated."""
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(HoodieError, OSError):  # the caller needs the first error
+                remove_unused_table(TableState(store))
+        raise
 
 
 def _schema(wanted: _Create, rows: Any, names: Names) -> pa.Schema | None:
@@ -188,7 +214,20 @@ def _properties(found: list[exp.Expression]) -> Iterator[tuple[str, str]]:
             yield from _properties(list(node.expressions))
         elif type(node) is exp.Property:
             key = node.this.name if isinstance(node.this, exp.Literal) else to_sql(node.this)
-            yield _OPTIONS.get(key.lower(), key), str(node.args["value"].name)
+            yield _OPTIONS.get(key.lower(), key), _text_of(node.args["value"])
+
+
+def _text_of(value: exp.Expression) -> str:
+    """Return the value of a property, as text. Raises: InvalidConfigError for an expression, and for NULL."""
+    if isinstance(value, exp.Boolean):
+        return str(value.this).lower()
+    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
+        return f"-{value.this.name}"
+    if not value.name:
+        if isinstance(value, exp.Literal):
+            return ""
+        raise InvalidConfigError(f"TBLPROPERTIES: expected a text, a number, true or false, found {to_sql(value)}")
+    return str(value.name)
 
 
 def _texts(text: str, named: exp.Table, *, has_query: bool) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from sqlglot import exp
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.records.sql.parse import to_sql
 from hoodie.statements.names import Names, assignments, path_of, refuse_more
+from hoodie.statements.references import is_of_with
 from hoodie.table.context import Text
 from hoodie.table.merge import TableMerger
 from hoodie.table.sessions import is_spark
@@ -58,11 +59,11 @@ def _query(query: exp.Expression, names: Names) -> Iterator[Any]:
             "MERGE: a query in USING needs Spark; in process name a table, or data of tables={…}, as the source"
         )
     query, views = query.copy(), []
-    shadowed = {cte.alias for cte in query.find_all(exp.CTE)}
     try:
-        for node in list(query.find_all(exp.Table)):
+        # The names of WITH clauses are looked up before any node is replaced.
+        for node in [found for found in query.find_all(exp.Table) if not is_of_with(found)]:
             name = ".".join(part.name for part in node.parts)
-            if path_of(node) is None and (name in shadowed or name not in names.tables):
+            if path_of(node) is None and name not in names.tables:
                 continue
             views.append(f"hoodie_{uuid.uuid4().hex}")
             frame = names.data(node)

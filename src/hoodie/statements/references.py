@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import Token, TokenType, exp
 
@@ -37,21 +37,43 @@ class Reference:
 
 
 def references(text: str, tree: exp.Expression) -> list[Reference]:
-    """Return the references of a query, from left to right; names of its WITH clauses are none.
+    """Return the references of a query, from left to right; names of its WITH clauses are left out.
 
     Raises: UnsupportedError if something else than a literal is behind AS OF, or in a call of `FUNCTIONS`.
     """
     tokens = tokens_of(text)
-    own = {found.alias.lower() for found in tree.find_all(exp.CTE)}
-    found = [*_tables(tree, tokens, own), *_calls(tokens)]
+    found = [*_tables(tree, tokens), *_calls(tokens)]
     return sorted(found, key=lambda reference: reference.start)
 
 
-def _tables(tree: exp.Expression, tokens: list[Token], own: set[str]) -> Iterator[Reference]:
+def is_of_with(node: exp.Table) -> bool:
+    """Return whether a table of a query is one of a WITH clause around it.
+
+    A name in a WITH clause is visible behind its own definition: `WITH t AS (SELECT * FROM t) SELECT * FROM t` names
+    the table `t` once, and then the rows of the clause. WITH RECURSIVE makes all its names visible in itself.
+    """
+    if len(node.parts) > 1:
+        return False
+    child: Any = node
+    while (parent := child.parent) is not None:
+        seen: list[exp.Expression] = []
+        if isinstance(parent, exp.With):
+            before = next(place for place, found in enumerate(parent.expressions) if found is child)
+            seen = parent.expressions if parent.args.get("recursive") else parent.expressions[:before]
+        else:
+            clause = next((found for found in parent.args.values() if isinstance(found, exp.With)), None)
+            seen = [] if clause is None or clause is child else clause.expressions
+        if any(found.alias.lower() == node.name.lower() for found in seen):
+            return True
+        child = parent
+    return False
+
+
+def _tables(tree: exp.Expression, tokens: list[Token]) -> Iterator[Reference]:
     place = {token.end: number for number, token in enumerate(tokens)}
     for node in tree.find_all(exp.Table):
         parts = [part for part in node.parts if isinstance(part, exp.Identifier) and "start" in part.meta]
-        if len(parts) != len(node.parts) or (len(parts) == 1 and node.name.lower() in own):
+        if len(parts) != len(node.parts) or is_of_with(node):
             continue
         start, last = parts[0].meta["start"], parts[-1].meta["end"]
         end, as_of = last + 1, None

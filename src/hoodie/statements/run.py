@@ -98,6 +98,9 @@ def run(statement: str, names: Names, properties: Text | None = None) -> Any:
 
 
 def _run_tree(text: str, tree: exp.Expression, names: Names, properties: Text | None) -> Any:
+    if names.session is not None and isinstance(tree, exp.Merge | exp.Update | exp.Delete):
+        # Their expressions are written anew of the tree, so that later checks do not see the literals of the caller.
+        spark_room().check_literals(names.session, text)
     match tree:
         case exp.Merge():
             return run_merge(tree, names, properties)

@@ -120,7 +120,7 @@ class TableContext:
         """Return the function that makes a condition for a view. Raises: as `condition`."""
         # A text is parsed before anything is read; an expression needs the types of the columns.
         known = self.condition(where, session=session) if isinstance(where, str) else None
-        return lambda view: known or self.condition(where, view)
+        return lambda view: known or self.condition(where, view, session=session)
 
     def condition(
         self,
@@ -135,7 +135,8 @@ class TableContext:
         `view`: of the table whose columns an expression has, if the caller has loaded it. `session`: the Spark session
         that evaluates the condition, if this process does not. `clock`: of the call, if other expressions need it.
 
-        Raises: InvalidConfigError for a text that is no SQL; UnsupportedError for an expression without a form in SQL.
+        Raises: InvalidConfigError for a text that is no SQL, or with literals that the session evaluates otherwise;
+            UnsupportedError for an expression without a form in SQL.
         """
         if where is None:
             return None
@@ -148,16 +149,23 @@ class TableContext:
         from hoodie.format.schema.table_schema import with_meta_fields
         from hoodie.read.arrow_filter import sql_of
         from hoodie.read.polars_filter import is_polars, sql_of_polars
+        from hoodie.table.sessions import spark_room
 
         to_sql = sql_of_polars if is_polars(where) else sql_of
-        return Condition.parse(to_sql(where, with_meta_fields((view or self.view()).schema().arrow)))
+        text = to_sql(where, with_meta_fields((view or self.view()).schema().arrow))
+        if session is not None:
+            spark_room().check_literals(session, text)
+        return Condition.parse(text)
 
     def clock(self, session: Any) -> Clock:
         """Return the clock of a call whose expressions the session evaluates; None: this process, in UTC."""
         from hoodie.records.sql.clock import Clock
         from hoodie.table.sessions import spark_room
 
-        return Clock() if session is None else Clock(lambda: spark_room().now(session))
+        if session is None:
+            return Clock()
+        room = spark_room()
+        return Clock(lambda: room.now(session), lambda text: room.check_literals(session, text))
 
     def partition_paths(self, partitions: Partitions, properties: Text | None) -> Collection[str]:
         """Return partition paths, also of dicts of partition columns. Raises: as `partitions_of`."""

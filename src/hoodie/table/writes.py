@@ -353,8 +353,9 @@ class TableWrites:
         >>> t.update({"fare": "fare * 2"}, where="city = 'sf'").updated
         1
         """
-        clock = self._context.clock(self._context.session())
-        condition = self._context.condition(where, clock=clock)
+        session = self._context.session()
+        clock = self._context.clock(session)
+        condition = self._context.condition(where, session=session, clock=clock)
         write = self._context.computed_write(extra_metadata, properties)
         return write.update(assignments, condition, self._context.assigned, clock)
 

@@ -19,6 +19,7 @@ from hoodie.commit.write_instant import WriteInstant, write_instant
 from hoodie.config import concurrency
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.instants.planned_replacement import PlannedReplacement
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.index import breaks_new_index
 from hoodie.timeline import Action
@@ -101,16 +102,19 @@ def retries_of(setup: WriteSetup) -> Retries:
 
 
 @contextlib.contextmanager
-def begin(setup: WriteSetup, operation: WriteOperation, reads: Collection[str] = ()) -> Iterator[WriteInstant]:
+def begin(
+    setup: WriteSetup, operation: WriteOperation, reads: Collection[str] = (), *, partitions: Collection[str] = ()
+) -> Iterator[WriteInstant]:
     """Begin an attempt: a new instant, if the table's schema did not change after the setup was made.
 
-    `reads`: as for `begin_write`. If the commit finds that the metadata table is missing, the index is built after it.
+    `reads`: as for `begin_write`. `partitions`: those that an overwrite replaces even if it has no row of them. If the
+    commit finds that the metadata table is missing, the index is built after it.
 
     Raises: CommitConflictError if the schema changed, or the index was switched.
     """
     call, action, plan = setup.call, Action.COMMIT, b""
     if operation in _REPLACING:
-        action, plan = Action.REPLACE_COMMIT, RequestedReplaceMetadata().to_bytes()
+        action, plan = Action.REPLACE_COMMIT, _plan_of(operation, partitions)
     elif setup.is_merge_on_read:
         action = Action.DELTA_COMMIT
     with write_instant(
@@ -137,6 +141,13 @@ def begin(setup: WriteSetup, operation: WriteOperation, reads: Collection[str] =
             write.notes += mend(call, TableView.load(call.state))[1]
         except Exception as error:  # a caller that sees an error would write the rows again
             write.notes.append(f"the indexes were not built again after this write, which is committed: {error}")
+
+
+def _plan_of(operation: WriteOperation, partitions: Collection[str]) -> bytes:
+    """Return the plan of a write that replaces file groups; which partitions a deletion chooses is not known yet."""
+    if operation is WriteOperation.DELETE_PARTITION:
+        return RequestedReplaceMetadata().to_bytes()
+    return PlannedReplacement(partitions=tuple(sorted(partitions))).to_plan()
 
 
 def _check_same(before: TableView, now: TableView) -> None:

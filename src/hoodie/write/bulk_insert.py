@@ -108,7 +108,9 @@ def _write_anew(
     with (
         not_repeated(operation.value.lower()),
         stage_folder(setup.view.store, in_process=setup.call.is_in_process) as folder,
-        begin(setup, operation, LOGGED if operation is WriteOperation.BULK_INSERT else ()) as write,
+        begin(
+            setup, operation, LOGGED if operation is WriteOperation.BULK_INSERT else (), partitions=partitions
+        ) as write,
     ):
         if setup.places_rows or _combines(setup, operation):
             written = _write_in_place(setup, write, folder, watch)

@@ -13,6 +13,7 @@ from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.table_properties import BACKUP, PROPERTIES
 from hoodie.timeline import HOODIE_FOLDER, is_live
 from hoodie.view.table_state import TableState
+from hoodie.view.table_view import TableView
 
 _LOCKS = f"{HOODIE_FOLDER}/.locks"
 
@@ -38,6 +39,25 @@ def drop_table(state: TableState, *, kept: str | None = None, properties: Mappin
         lock.ensure_held()
         store.delete(BACKUP)
         store.delete(PROPERTIES)
+
+
+def remove_unused_table(state: TableState) -> bool:
+    """Delete a table that the caller has just created, unless a write has begun; return whether it was deleted.
+
+    The folder keeps files that do not belong to the table.
+
+    Raises: LockTimeoutError; StorageError, after which the call can be repeated.
+    """
+    store = state.store
+    with TableView.locked(state) as view:
+        is_used = view.timeline.instants or view.has_archived_instants() or store.folders(TEMP_FOLDER)
+        if is_used or any(is_live(store, name) for name in store.names(f"{HOODIE_FOLDER}/.heartbeat")):
+            return False
+        _delete(state, HOODIE_FOLDER, {_LOCKS, PROPERTIES, BACKUP, f"{HOODIE_FOLDER}/lock"})
+        view.held_lock.ensure_held()
+        store.delete(BACKUP)
+        store.delete(PROPERTIES)
+    return True
 
 
 def _delete(state: TableState, folder: str, kept: set[str]) -> None:

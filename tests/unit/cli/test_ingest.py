@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import tomllib
@@ -189,6 +191,24 @@ def test_sigterm_ends_a_continuous_job(run: Run, job: Path) -> None:
     assert 'hoodie_ingest_rows_written_total{flow="silver"} 2.0' in scraped[0]
     assert [one["error"] for one in events(done.out) if one["event"] == "result"] == [None, None]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(("closed", "options"), [("stdout", ("--json",)), ("stderr", ())])
+def test_a_job_goes_on_if_nobody_reads_its_lines(functions: Path, closed: str, options: tuple[str, ...]) -> None:
+    text = functions.read_text()
+    good = text[: text.rindex("[[flow]]")]
+    last = good.replace('"good"', '"last"')
+    functions.write_text(f"{text}{last}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writer}
+    command = [sys.executable, "-m", "hoodie", "ingest", str(functions), *options]
+    done = subprocess.run(command, **streams, timeout=120, check=False)
+    os.close(writer)
+    assert done.returncode == 1  # a flow failed
+    assert (count(functions, "good"), count(functions, "last")) == (4, 4)
+    assert b"Traceback" not in (done.stderr or b"")
+    assert not done.stdout or done.stdout.count(b"last") >= 3, done.stdout
 
 
 @pytest.mark.parametrize("services", ["off", "beside"])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pytest
 
-from hoodie.engine import ArrowDataset, Exchange, LocalEngine, TaskContext
+from hoodie.engine import ArrowDataset, Exchange, LocalEngine, TaskContext, local
 from hoodie.errors import CorruptFileError
 
 SCHEMA = pa.schema([("bucket", pa.int32()), ("n", pa.int64())])
@@ -107,6 +107,17 @@ def test_ranges_ascend_and_sorting_is_stable() -> None:
 def test_nothing_to_process(exchange: Exchange | None) -> None:
     found = LocalEngine(2).process(ArrowDataset(table(0)), same, SCHEMA, gather, exchange)
     assert [n for _, _, rows in found for n in rows] == []
+
+
+def test_columns_of_more_bytes_than_arrow_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange = Exchange(sort_by=("k",), range_by=("b",), tasks=2)
+    chunks = [{"k": ["d", "c"], "b": [b"1", None]}, {"k": ["b", None], "b": [b"0", b"2"]}]
+    table = pa.concat_tables([pa.table({**chunk, "n": [0, 1]}) for chunk in chunks])
+    expected = [part.to_pylist() for part in local._exchange(table, exchange, 2)]
+    monkeypatch.setattr(local, "_JOINED_BYTES_MAX", 1)
+    found = local._exchange(table, exchange, 2)
+    assert [part.to_pylist() for part in found] == expected
+    assert {part.schema for part in found} == {table.schema}
 
 
 def test_a_reader_is_read_once() -> None:

@@ -55,6 +55,8 @@ def test_jobs_with_names_keep_each_others_places() -> None:
     assert of(both, "third") is None
     assert has_names(both)
     assert not has_names(IngestCheckpoint(place="5").entries())
+    third = IngestCheckpoint(place="20261129", version=2)
+    assert of(third.entries("hudi", both), "hudi") == third
 
 
 def test_a_job_without_a_name_takes_no_place_of_named_ones() -> None:

@@ -300,6 +300,18 @@ def test_new_columns_can_be_left_out(folder: str) -> None:
         planned(Files(path=folder), schema=schema).read()
 
 
+def test_a_known_column_that_the_beginning_of_a_json_file_lacks(folder: str) -> None:
+    put(folder, "a.json", "".join([*(f'{{"id":{n},"x":"{"x" * 1000}"}}\n' for n in range(4200)), '{"id":9,"n":7}\n']))
+    put(folder, "b.json", '{"x":1}\n', OLD + 1)
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
+    found, bad = table_of(planned(Files(path=folder, new_columns=False), schema=schema))
+    assert found.schema == schema
+    assert found.slice(4199).to_pylist() == [
+        {"id": id_, "n": n, "_hoodie_is_deleted": None} for id_, n in ((4199, None), (9, 7), (None, None))
+    ]
+    assert bad.count() == 0
+
+
 def test_packed_files_and_names_without_an_ending(folder: str) -> None:
     put(folder, "a.json.gz", gzip.compress(lines(1).encode()))
     put(folder, "part-1", lines(2), OLD + 1)

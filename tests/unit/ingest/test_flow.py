@@ -18,6 +18,8 @@ from hoodie.format.instants.ingest_checkpoint import KEYS
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, BadRowsPolicy, divided
 from hoodie.ingest.flow import Flow, Start
 from hoodie.ingest.source import Batch, Decoded, Request
+from hoodie.ingest.target import Target
+from hoodie.ingest.transforms import transforms_of
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.table_view import TableView
@@ -129,6 +131,14 @@ def test_a_start_counts_once() -> None:
     assert numbers_of(Table(store)) == list(range(6))
 
 
+def test_a_new_text_to_ignore_counts_before_a_new_place() -> None:
+    store, source = made(), Numbers(6)
+    run(flow_into(store, source))
+    run(flow_into(store, source, start=Start(place="2", ignore="x")))
+    run(flow_into(store, source, start=Start(place="4", ignore="x")))
+    assert source.plans == [None, "2", "4", "6", None, "2", "4", "6", "4", "6"]
+
+
 def test_a_batch_without_rows_stores_its_place() -> None:
     store = made()
 
@@ -189,10 +199,63 @@ def test_transforms_that_drop_the_order_are_noted() -> None:
     assert "the transforms drop at" in result.notes[0]
 
 
+@pytest.mark.parametrize("operation", ["upsert", "insert"])
+def test_transforms_that_drop_the_flag_of_deletes_are_refused(operation: str) -> None:
+    store, events = made(partition_by=()), rows_of_numbers(range(2), _hoodie_is_deleted=pa.array([True, False]))
+    options = {"transforms": transforms_of("SELECT id, n, city FROM source"), "operation": operation}
+    with pytest.raises(InvalidConfigError, match="drop the column _hoodie_is_deleted"):
+        flow_into(store, Events(events, order=()), **options).run_batch()
+    assert numbers_of(Table(store)) == []
+
+
+def test_the_operation_delete_needs_no_flag() -> None:
+    store, events = made(partition_by=()), rows_of_numbers(range(2), _hoodie_is_deleted=pa.array([True, False]))
+    Table(store).upsert(rows_of_numbers(range(3)))
+    options = {"transforms": transforms_of("SELECT id FROM source"), "operation": "delete"}
+    flow_into(store, Events(events, order=()), **options).run_batch()
+    assert numbers_of(Table(store)) == [2]
+
+
+def test_deletes_of_a_table_pass_transforms_that_keep_the_flag() -> None:
+    source, target = made(), MemoryStore()
+    Table(source).upsert(rows_of_numbers(range(3)))
+    chain = {"kind": "hudi", "path": source.uri(""), "mode": "cdc"}
+    query = "SELECT id, n, city, _hoodie_is_deleted FROM source"
+    for count in (3, 2):
+        hoodie.ingest(chain, target.uri(""), create=CREATE, transform=query, spark=False)
+        found = Table(target)
+        assert (len(numbers_of(found)), found.schema.names) == (count, ["id", "n", "city"])
+        Table(source).delete(rows_of_numbers(range(1)))
+    Table(source).delete(rows_of_numbers(range(1, 2)))
+    with pytest.raises(HoodieError, match="drop the column _hoodie_is_deleted"):
+        hoodie.ingest(chain, target.uri(""), transform="SELECT id, n, city FROM source", spark=False)
+
+
 def test_an_ordering_of_the_table_decides_by_itself() -> None:
     store = made(partition_by=(), ordering="n")
     run(flow_into(store, Events(events())))
     assert sorted(Table(store).to_arrow("n")["n"].to_pylist()) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("create", "deletes_by"),
+    [
+        ({}, ()),
+        ({"ordering": "n"}, ("n",)),
+        ({"ordering": ["n"], "index": "simple"}, ("n", "city")),
+        ({"index": "global_simple"}, ()),
+    ],
+    ids=str,
+)
+def test_a_source_knows_what_decides_a_delete(create: dict[str, Any], deletes_by: tuple[str, ...]) -> None:
+    store = MemoryStore()
+    flow = Flow(name="numbers", source=Numbers(2), target=Target(path=store.uri(""), create={**CREATE, **create}))
+    for _ in range(2):
+        request = flow.request(flow.begun())
+        assert (request.keys, request.deletes_by) == (("id",), deletes_by)
+        flow.run_batch()
+    request = replace(flow, operation="insert").request(flow.begun())
+    assert (request.keys, request.deletes_by) == ((), ())
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFileError, InvalidConfigError, SourceError, UnsupportedError
-from hoodie.ingest.avro_values import AvroForm
+from hoodie.ingest.avro_values import AvroForm, registered_schema
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
 from hoodie.ingest.json_types import JsonParser
 from hoodie.ingest.values import DecodedWith, Form, JsonForm, TextForm, infer_schema, reason_of
@@ -216,15 +216,24 @@ def test_avro_records_of_a_registry(registry: str) -> None:
         _table([b"\0\0\0\0\x09" + _avro(1, "x")], AvroForm(pa.schema([("id", pa.int64())]), registry=registry))
 
 
+def test_the_password_of_a_registry_is_not_sent_to_another_host(registry: str) -> None:
+    with pytest.raises(SourceError, match=r"schema 3 cannot be read from the registry at 127.0.0.1:\d+/.*404"):
+        registered_schema(registry, 3)
+
+
 @pytest.fixture
 def registry() -> Iterator[str]:
-    """The address of a server with the schemas 1 and 2, for a user with a password."""
+    """The address of a server with the schemas 1 and 2, for a user with a password; 3 is at another host."""
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             is_known = self.path in ("/schemas/ids/1", "/schemas/ids/2")
             is_user = self.headers["Authorization"] == "Basic dXNlcjpzZWNyZXQ="
-            self.send_response(200 if is_known and is_user else 404)
+            if self.path == "/schemas/ids/3":
+                self.send_response(307)
+                self.send_header("Location", f"http://localhost:{server.server_port}/schemas/ids/1")
+            else:
+                self.send_response(200 if is_known and is_user else 404)
             self.end_headers()
             self.wfile.write(json.dumps({"schema": json.dumps(AVRO)}).encode())
 

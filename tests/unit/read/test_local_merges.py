@@ -88,7 +88,7 @@ def test_rows_above_the_limit_are_not_merged_here(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_results_that_were_used_last_are_kept() -> None:
-    kept: RecentResults[str] = RecentResults(10)
+    kept: RecentResults[str] = RecentResults(10, 100)
     kept.keep("a", "A", 4)
     kept.keep("b", "B", 4)
     assert kept.get("a") == "A"
@@ -105,3 +105,10 @@ def test_the_results_that_were_used_last_are_kept() -> None:
 
     LocalEngine(4).run(use, range(300))
     assert sum(kept.get(key) is not None for key in (0, 1, 2, "a", "c")) == 2
+
+
+def test_results_without_bytes_are_limited_by_their_number() -> None:
+    kept: RecentResults[str] = RecentResults(10, 2)
+    for key in ("a", "b", "a", "c"):
+        kept.keep(key, key.upper(), 0)
+    assert [kept.get(key) for key in "abc"] == ["A", None, "C"]

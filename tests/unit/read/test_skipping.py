@@ -69,6 +69,24 @@ def test_ranges_that_the_jvm_stores_wrong_are_not_believed(monkeypatch: pytest.M
     assert table.explain("id = 'zz'").file_slices == 0
 
 
+def test_a_text_of_half_the_bound_may_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """parquet-mr leaves bounds out that have 4096 bytes together, and the JVM then counts the values as nulls."""
+
+    def ranges(self: column_ranges.RangeObserver, metadata: pq.FileMetaData) -> tuple[ColumnRange, ...]:
+        stored = column_ranges.footer_ranges(metadata, self.types)
+        return tuple(
+            replace(one, low=None, high=None, nulls=1, uncompressed_bytes=2100) if one.column == "s" else one
+            for one in stored
+        )
+
+    monkeypatch.setattr(column_ranges.RangeObserver, "ranges", ranges)
+    rows = pa.table({"id": ["a"], "s": ["z" * 2048]})
+    table = new_table(rows.schema, index="simple", properties=ON)
+    table.upsert(rows)
+    assert found(table, "s IS NOT NULL") == ["a"]
+    assert found(table, "s LIKE 'z%'") == ["a"]
+
+
 def test_times_are_compared_with_a_day_to_spare() -> None:
     """The condition is evaluated by Spark, in the time zone of its session."""
     rows = pa.table({"id": ["a"], "t": pa.array([dt.datetime(1969, 12, 31, 20)], pa.timestamp("us", tz="UTC"))})

@@ -242,6 +242,7 @@ ZONED = pa.schema(
 def test_parts_that_depend_on_the_zone(where: str, expected: bool) -> None:
     tree = Condition.parse(where).tree
     assert depends_on_zone(tree, Translator(ZONED)) == expected
+    assert Condition.parse(f"NOT (x = 1 OR (x = 2 AND {where}))").depends_on_zone(ZONED) == expected
     left = Condition.parse(f"({where}) AND x = 1")
     kept = left.row_group_filter(ZONED, in_utc=False)
     assert kept is not None

@@ -55,6 +55,15 @@ def test_services_of_these_names_run_even_if_they_are_off() -> None:
         table.services(interval=0)
 
 
+def test_a_round_folds_logs_by_its_own_threshold() -> None:
+    store = trips_store({"a": (1, "sf")}, {"a": (2, "sf")}, {"a": (3, "sf")}, table_type="merge_on_read")
+    table = Table(store)
+    assert table.services(["log-compact"]).run_once().results == ()
+    low = {"hoodie.log.compaction.blocks.threshold": "2"}
+    results = table.services(["log-compact"], properties=low).run_once().results
+    assert [result.operation for result in results] == ["schedule log compaction"]
+
+
 def chosen(**runs: Callable[[], object]) -> ServiceChoice:
     """Services of these names that are always due and do this."""
 

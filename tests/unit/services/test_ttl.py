@@ -6,17 +6,21 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie.commit.call import Call, ChoosePartitions
 from hoodie.errors import InvalidConfigError
 from hoodie.index.record.state import record_index
 from hoodie.services.ttl import expire_partitions, is_expiry_due
+from hoodie.storage import LocalStore
 from hoodie.table import Table
 from hoodie.timeline import Action, InstantClock, parse_instant_time
 from tests.support.index_check import check_index
 from tests.support.tables import TYPES, Rows, made_once, rows_of, trips, trips_store
+from tests.unit.write.adopted import adopt, write
 
 DAY_MS = 86_400_000
 NOW_MS = time.time_ns() // 1_000_000
@@ -110,6 +114,31 @@ def test_by_creation_and_limits() -> None:
     assert expiring(table, {"hoodie.partition.ttl.strategy.days.retain": "25"}) == ["city=nyc"]
     with pytest.raises(InvalidConfigError, match="days expected"):
         table.expire_partitions(properties={"hoodie.partition.ttl.strategy.days.retain": "9999999"})
+
+
+@pytest.mark.parametrize("table_version", [6, 9])
+@pytest.mark.parametrize("properties", [WEEK, BY_CREATION], ids=["by time", "by creation"])
+def test_adopted_partitions_expire_after_their_adoption(
+    tmp_path: Path, properties: dict[str, str], table_version: int
+) -> None:
+    """Skeleton files have a reserved instant, which is older than every date."""
+    for city in ("nyc", "sf"):
+        write(tmp_path / "raw" / f"city={city}" / "1.parquet", {"id": [city]})
+    adopted = adopt(tmp_path / "raw", mode="metadata_only", partition_by="city", table_version=table_version)
+    assert adopted.write is not None
+    table = Table(LocalStore(str(tmp_path / "t")))
+    today, in_eight_days = datetime.now(UTC), datetime.now(UTC) + timedelta(days=8)
+    assert table.expire_partitions(properties=properties, dry_run=True).partitions == {}
+    later = expire_partitions(call_of(table, properties), dry_run=True, now=in_eight_days)
+    assert list(later.partitions) == ["city=nyc", "city=sf"]
+    assert all(parse_instant_time(since, table.view().layout.zone) <= today for since in later.partitions.values())
+    limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    for _ in range(14):
+        table.upsert(pa.table({"id": ["nyc"], "city": ["nyc"]}))
+    table.archive(properties=limits)
+    assert adopted.write.instant < (table.timeline.start or "")
+    archived = expire_partitions(call_of(table, properties), dry_run=True, now=in_eight_days).partitions
+    assert archived["city=sf"] == later.partitions["city=sf"]
 
 
 def test_a_partition_that_is_written_to_meanwhile_stays() -> None:

@@ -19,6 +19,7 @@ from hoodie.spark.datasource import TableSource
 from hoodie.spark.datasource_writer import StagedRows, TableWriter
 from hoodie.spark.types import spark_schema_of
 from hoodie.timeline.locks import file_system, in_process
+from tests.support.odd_types import text_of_bytes
 from tests.support.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("x", pa.int64())])
@@ -81,6 +82,12 @@ def test_a_write_that_is_given_up_leaves_nothing(table: hoodie.Table) -> None:
     done = sent(writer).write(iter([batch(("b", 2))]))
     sent(writer).abort([None, done])
     assert (staged(table), table.timeline.instants, table.count()) == ([], (), 0)
+
+
+def test_text_that_is_not_utf8_is_refused_where_it_is_staged(table: hoodie.Table) -> None:
+    wrong = pa.record_batch({"id": text_of_bytes(b"ok", b"\xff"), "x": pa.array([1, 2])})
+    with pytest.raises(hoodie.SchemaMismatchError, match="column 'id', row 2: text with bytes that are not valid"):
+        sent(writer_of(table)).write(iter([batch(("a", 1)), wrong]))
 
 
 _WRITER = """

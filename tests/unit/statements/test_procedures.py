@@ -249,9 +249,32 @@ def test_clusterings_of_chosen_partitions(call: Call) -> None:
         ("REQUESTED", "city=x"),
         ("REQUESTED", "city=y"),
     ]
+    for op in ("schedule", "scheduleAndExecute"):
+        with pytest.raises(InvalidConfigError, match="makes a new plan"):
+            call(f"run_clustering(table => 't', op => '{op}', instants => '{one['timestamp']}')")
+    assert {row["state"] for row in call("show_clustering('t')")} == {"REQUESTED"}
     call(f"run_clustering(table => 't', instants => '{one['timestamp']}')")
     states = {row["timestamp"]: row["state"] for row in call("show_clustering('t')")}
     assert states == {one["timestamp"]: "COMPLETED", two["timestamp"]: "REQUESTED"}
+
+
+def test_no_other_limit_is_negative(call: Call, tmp_path: Path) -> None:
+    for text in ("show_commits('t', limit => -1)", f"export_instants('t', '{tmp_path}', limit => -2)"):
+        with pytest.raises(InvalidConfigError, match="expected 0 or more"):
+            call(text)
+
+
+@pytest.mark.parametrize(("pattern", "told"), [("[", "regular expression expected"), (r"(.)\\1", "back-reference")])
+def test_patterns_that_are_refused(call: Call, pattern: str, told: str) -> None:
+    with pytest.raises(InvalidConfigError, match=told):
+        call(f"run_clustering(table => 't', op => 'schedule', partition_regex_pattern => '{pattern}')")
+
+
+def test_a_pattern_is_decided_in_linear_time() -> None:
+    city = "a" * 40 + "b"
+    rows = {"id": ["a"], "city": [city], "fare": [1.0]}
+    call = caller(new_table(pa.table(rows).schema, rows, partition_by="city", index="simple"))
+    assert call("run_clustering(table => 't', op => 'schedule', partition_regex_pattern => 'city=(a+)+$')") == []
 
 
 @pytest.mark.parametrize("removes", [True, False])
@@ -296,6 +319,33 @@ def test_markers_are_deleted_unless_the_writer_runs(trips: hoodie.Table, call: C
     assert read_markers(store, "20990101000000000") is None
 
 
+def test_defaults_of_arguments_do_not_override_the_options_of_the_caller() -> None:
+    trips = made(properties={"hoodie.metadata.compact.max.delta.commits": "2"})
+    for fare in range(5):
+        trips.upsert(
+            {"id": ["a"], "city": ["x"], "fare": [float(fare)]}, properties={"hoodie.clean.automatic": "false"}
+        )
+    trips.clean(properties={"hoodie.clean.commits.retained": "1"})
+    low = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+
+    def commits(text: str, **options: str) -> int:
+        hoodie.sql(None, f"CALL {text}", tables={"t": trips}, properties={**low, **options})
+        return len(trips.timeline.writes())
+
+    assert commits("archive_commits(table => 't', min_commits => 20, max_commits => 30)") == 7
+    assert commits("archive_commits(table => 't')") < 7
+
+
+def test_moves_to_another_version_have_the_options_of_the_caller() -> None:
+    trips = made(key_generator="complex", record_key="id")
+    call = "CALL downgrade_table('t', 'EIGHT')"
+    with pytest.raises(UnsupportedError, match=r"complex\.keygen\.validation\.enable=false"):
+        hoodie.sql(None, call, tables={"t": trips})
+    off = {"hoodie.write.complex.keygen.validation.enable": "false"}
+    hoodie.sql(None, call, tables={"t": trips}, properties=off)
+    assert trips.view().config.version.value == 8
+
+
 def test_versions_change(call: Call) -> None:
     assert call("upgrade_table('t', 'nine')") == [{"result": True}]
     for procedure, version in (("downgrade_table", "EIGHT"), ("downgrade_table", "SIX"), ("upgrade_table", "NINE")):
@@ -338,7 +388,7 @@ def test_files_on_disk(tmp_path: Path) -> None:
     assert leaf["storage_size(unit)"] == f"{leaf['storage_size'] / 1024:.2f}KB"
     folder = tmp_path / "exported"
     folder.mkdir()
-    (told,) = call(f"export_instants('t', '{folder}')")
+    (told,) = call(f"export_instants('t', '{folder}', limit => -1)")
     assert told["export_detail"] == f"Exported 2 Instants to {folder}"
     contents = [json.loads(found.read_text()) for found in sorted(folder.iterdir())]
     assert [pa.array(list(content)).to_pylist()[0] for content in contents]

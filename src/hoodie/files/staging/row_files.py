@@ -17,6 +17,7 @@ import pyarrow as pa
 from hoodie.files.markers import TEMP_FOLDER
 from hoodie.files.staging.staged import STAGE_PREFIX, compressed_writer, new_staged_file
 from hoodie.format.filenames import name_of
+from hoodie.format.schema.plain_types import valid_batches
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline.owner import Owner
 
@@ -41,8 +42,10 @@ def write_row_file(store: Store, folder: str, schema: pa.Schema, batches: Iterab
     """Write batches to a new file of the folder, in the types of the schema; return its path, None without rows.
 
     Each call, so each attempt of a task, has a file of its own. Memory: one batch.
+
+    Raises: SchemaMismatchError: a text is not valid UTF-8; names column and row.
     """
-    rows = (batch.cast(schema) for batch in batches if batch.num_rows)
+    rows = (batch.cast(schema) for batch in valid_batches(batches) if batch.num_rows)
     first = next(rows, None)
     if first is None:
         return None

@@ -21,7 +21,7 @@ _IGNORED: Final = "deltastreamer.checkpoint.ignore_key"
 _PLACE_V2: Final = "streamer.checkpoint.key.v2"
 _START_V2: Final = "streamer.checkpoint.reset.key.v2"
 _STARTED: Final = "_hoodie_ingest_start"
-"""Ours: the starts and the ignored places of jobs with a name, by name."""
+"""Ours: the starts, the ignored places and version 2 of the places of jobs with a name, by name."""
 KEYS: Final = (_PLACE, _START, _IGNORED, _PLACE_V2, _START_V2, _STARTED)
 """All keys of the extra metadata that this module reads."""
 
@@ -58,7 +58,7 @@ class IngestCheckpoint:
 
     def _of_several(self, name: str, others: Mapping[str, str]) -> dict[str, str]:
         places = {**(_json_object(others.get(_PLACE)) or {}), name: self.place or ""}
-        own = {"start": self.start, "ignored": self.ignored}
+        own = {"start": self.start, "ignored": self.ignored, "version": "2" if self.version == 2 else None}
         started = {**(_json_object(others.get(_STARTED)) or {}), name: json.dumps({k: v for k, v in own.items() if v})}
         return {_PLACE: _to_json(places), _STARTED: _to_json(started)}
 
@@ -75,7 +75,9 @@ class IngestCheckpoint:
             if several is None or name not in several:
                 return None
             started = _json_object((_json_object(extra.get(_STARTED)) or {}).get(name)) or {}
-            return cls(place=several[name] or None, start=started.get("start"), ignored=started.get("ignored"))
+            version = 2 if started.get("version") == "2" else 1
+            start, ignored = started.get("start"), started.get("ignored")
+            return cls(place=several[name] or None, start=start, ignored=ignored, version=version)
         if several is not None:
             raise CorruptFileError(
                 f"{_PLACE}: expected the place of one ingestion, found those of {', '.join(sorted(several))}: give the "

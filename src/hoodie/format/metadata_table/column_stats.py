@@ -52,14 +52,21 @@ class ColumnRange:
     uncompressed_bytes: int = 0
 
     def joined(self, other: ColumnRange) -> ColumnRange:
-        """Return the range of the values of both; the type of `other` counts, which is the newer one."""
+        """Return the range of the values of both; the type of `other` counts, which is the newer one.
+
+        Bounds of two types that have no common order, such as numbers and texts, make a range that is not known.
+        """
         lows = [found.low for found in (self, other) if found.low is not None]
         highs = [found.high for found in (self, other) if found.high is not None]
+        try:
+            low, high = min(lows, key=order_of, default=None), max(highs, key=order_of, default=None)
+        except TypeError:
+            low = high = None
         return ColumnRange(
             column=other.column,
             type=self.type if other.type in (None, NULL_TYPE) else other.type,
-            low=min(lows, key=order_of, default=None),
-            high=max(highs, key=order_of, default=None),
+            low=low,
+            high=high,
             values=self.values + other.values,
             nulls=self.nulls + other.nulls,
             size_bytes=self.size_bytes + other.size_bytes,

@@ -278,7 +278,9 @@ def _siblings(record: Record, path: str) -> tuple[list[Record], str]:
 
 
 def _refuse_taken(fields: list[Record], name: str, path: str) -> None:
-    """Refuse a name that a neighbour has, in any case: Spark could not read such a table."""
+    """Refuse a name that a neighbour has, in any case: Spark could not read such a table. Meta columns count."""
+    if "." not in path and name.lower() in _META:
+        raise SchemaMismatchError(f"column {path!r}: {name} is the name of a meta column; choose another name")
     for field in fields:
         if field["name"].lower() == name.lower():
             raise SchemaMismatchError(

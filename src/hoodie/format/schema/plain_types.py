@@ -6,7 +6,7 @@ fixed-size forms; the values of dictionaries and run-end encoded arrays; the sto
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -30,6 +30,8 @@ _AS_THEY_ARE: Final = frozenset(
     )
 )
 """The ids of types that are plain whatever their parameters are."""
+_TEXT_BYTES_MAX: Final = (1 << 31) - 1
+"""Bytes of an array of plain texts, whose offsets have 32 bits."""
 _LISTS: Final = (
     pa.types.is_list,
     pa.types.is_large_list,
@@ -96,10 +98,10 @@ def _plain(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if isinstance(kind, pa.BaseExtensionType):
         return plain_array(array.storage)
     if pa.types.is_dictionary(kind):
-        return plain_array(array.dictionary).take(array.indices)
+        return _repeated(plain_array(array.dictionary), array.indices)
     if pa.types.is_run_end_encoded(kind):
         places = np.arange(array.offset, array.offset + len(array))
-        return plain_array(array.values).take(pa.array(np.searchsorted(array.run_ends, places, side="right")))
+        return _repeated(plain_array(array.values), pa.array(np.searchsorted(array.run_ends, places, side="right")))
     if pa.types.is_struct(kind):
         children = [plain_array(array.field(place)) for place in range(kind.num_fields)]
         mask = array.is_null() if array.null_count else None
@@ -116,6 +118,19 @@ def _plain(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if _is_list(kind):
         return with_items(array, wanted, _offsets(array), plain_array(_flat(array)))
     return pc.cast(array, wanted)
+
+
+def _repeated(values: pa.Array, places: pa.Array) -> pa.Array:
+    """Return the values at these places. Raises: pa.ArrowInvalid if their texts exceed 2 GiB.
+
+    Releases of Arrow before 26 do not raise it: the offsets of the result are then wrong.
+    """
+    if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+        lengths = pc.fill_null(pc.binary_length(values), 0).cast(pa.int64())
+        longest = pc.max(lengths).as_py() or 0
+        if longest * len(places) > _TEXT_BYTES_MAX and pc.sum(lengths.take(places)).as_py() > _TEXT_BYTES_MAX:
+            raise pa.ArrowInvalid(f"expected at most {_TEXT_BYTES_MAX} bytes of text in one array")
+    return values.take(places)
 
 
 def own_items(array: pa.Array, *items: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
@@ -150,6 +165,14 @@ def with_items(array: pa.Array, wanted: pa.DataType, offsets: pa.Array, items: p
     validity = array.is_valid().buffers()[1] if array.null_count else None
     buffers = [validity, offsets.buffers()[1]]
     return pa.Array.from_buffers(wanted, len(array), buffers, array.null_count, children=[items])
+
+
+def valid_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches in plain types, each as `plain_batches` does. Raises: as `plain_batches`."""
+    row = 0
+    for batch in batches:
+        yield from plain_batches(batch, plain_schema(batch.schema), row)
+        row += batch.num_rows
 
 
 def plain_batches(batch: pa.RecordBatch, schema: pa.Schema, first_row: int) -> Iterator[pa.RecordBatch]:

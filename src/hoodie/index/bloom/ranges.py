@@ -133,7 +133,8 @@ def _stats_key(partition_path: str, path: str) -> str:
 
 
 def _range_of(row: StatsRow | None) -> KeyRange:
-    low, high = (None, None) if row is None else (row.range.low, row.range.high)
+    # Keys are never null: nulls are row groups of long keys, whose bounds a JVM did not find.
+    low, high = (None, None) if row is None or row.range.nulls else (row.range.low, row.range.high)
     return KeyRange.of(low, high) if isinstance(low, str) and isinstance(high, str) else KeyRange()
 
 

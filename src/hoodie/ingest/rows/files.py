@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from posixpath import splitext
-from typing import Final, Protocol
+from typing import BinaryIO, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,13 +40,15 @@ class InputOptions:
     """Rules for the conversion of text to values.
 
     `types` has types by column name; the types of other columns are inferred. `required` are columns without null. With
-    `ignores_others`, the other columns of CSV and JSON files are not read. `null_texts` are the strings that are null
-    in CSV. An empty CSV field is null; an empty field in quotes is an empty string.
+    `ignores_others`, the other columns of CSV and JSON files are not read. With `omits_missing`, the rows of JSON files
+    lack the columns that the first lines lack. `null_texts` are the strings that are null in CSV. An empty CSV field is
+    null; an empty field in quotes is an empty string.
     """
 
     types: pa.Schema = field(default_factory=lambda: pa.schema([]))
     required: frozenset[str] = frozenset()
     ignores_others: bool = False
+    omits_missing: bool = False
     null_texts: tuple[str, ...] = ()
 
 
@@ -114,7 +116,14 @@ def read_rows(file: RowFile, options: InputOptions, bad: BadLine | None = None) 
             bad=bad,
         )
     lines = io.BufferedReader(file.unpacked())
-    return JsonRows(lines, options.types, ignores_others=options.ignores_others, bad=bad)
+    return json_rows(lines, options, bad)
+
+
+def json_rows(lines: BinaryIO, options: InputOptions, bad: BadLine | None = None) -> JsonRows:
+    """Return the rows of JSON lines. Raises: as `read_rows`."""
+    return JsonRows(
+        lines, options.types, ignores_others=options.ignores_others, omits_missing=options.omits_missing, bad=bad
+    )
 
 
 class _ParquetRows:

@@ -42,7 +42,7 @@ class JsonRows:
     """The rows of a file of JSON lines as batches, in order.
 
     `types`: types of columns by name; a column that no line has is null, because JSON may omit nulls. Only meta columns
-    are then missing, and with `ignores_others` all columns that the first lines lack. Types of other columns are
+    are then missing, and with `omits_missing` all columns that the first lines lack. Types of other columns are
     inferred from the first lines; with `ignores_others` they are dropped. `bad` gets lines that are no JSON object, and
     lines with a value that does not fit; else they are errors. Memory: 4 MiB of lines as Python objects, or one line.
 
@@ -50,13 +50,21 @@ class JsonRows:
         numbers of the lines, from 1.
     """
 
-    def __init__(self, file: BinaryIO, types: pa.Schema, *, ignores_others: bool, bad: BadLine | None = None) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        types: pa.Schema,
+        *,
+        ignores_others: bool,
+        omits_missing: bool = False,
+        bad: BadLine | None = None,
+    ) -> None:
         self._bad = bad
         self._batches = _batches(file, bad)
         self._first = next(self._batches, [])
         names = _names(self._first)
         own = set(types.names)
-        optional = own if ignores_others and names else {*META_FIELDS}
+        optional = own if omits_missing and names else {*META_FIELDS}
         known = [child for child in types if child.name in names or child.name not in optional]
         # A batch without columns would have no rows. The columns are listed where the known columns are missed.
         ignores_others = ignores_others and bool(known)

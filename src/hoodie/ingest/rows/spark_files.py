@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from hoodie.errors import SourceError, UnsupportedError
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
+from hoodie.ingest.json_on_spark import valid_text
 from hoodie.ingest.rows.files import InputOptions, RowFile
 from hoodie.ingest.rows.many_files import columns_of
-from hoodie.records.sql.quoting import quoted
+from hoodie.ingest.source import Decoded
+from hoodie.records.sql.quoting import literal_of, quoted
 from hoodie.table.sessions import spark_room
 
 _THREADS: Final = 8
@@ -25,6 +27,18 @@ _THREADS: Final = 8
 _GLOB_CHARACTERS: Final = frozenset("\\{}[]*?")
 _CSV: Final = {"header": "true", "escape": '"'}
 """Spark's defaults have no header, and end a quoted field at a doubled quote."""
+_WHOLE: Final = frozenset({"multiline", "encoding", "charset"})
+"""Options of JSON with which files are not read line by line, as texts in UTF-8."""
+_NO_TEXT: Final = "\x00"
+"""A text that is null in CSV and that no file has: Spark's default makes null of an empty text in quotes too."""
+PLACE: Final = "_hoodie_place"
+"""Column of rows: their order in the batch, by the times and paths of the files."""
+_PLACE: Final = (
+    "named_struct('time', _metadata.file_modification_time, 'path', _metadata.file_path, "
+    f"'row', monotonically_increasing_id()) AS {PLACE}"
+)
+_PARSED: Final = "_hoodie_parsed"
+_BAD: Final = "_hoodie_bad"
 _TEXTS: Final = {
     "json": "expected a JSON object whose values have the types of the columns",
     "csv": "expected as many fields as the header has, with texts of the types of the columns",
@@ -49,8 +63,8 @@ class SparkRead:
     def _uris(self) -> list[str]:
         return [file.name for file in self.files]
 
-    def rows(self) -> Any:
-        """Return a DataFrame, or `Decoded` for JSON and CSV. Nothing but schemas and headers is read before an action.
+    def rows(self) -> Decoded:
+        """Return the rows and their order. Nothing but schemas and headers is read before an action.
 
         Columns that a file lacks are null. JSON is read twice if types are inferred: Spark infers them from all lines.
 
@@ -58,9 +72,9 @@ class SparkRead:
         the format.
         """
         if self.format == "json":
-            return divided(self._json())
+            return divided(self._json(), (PLACE,))
         if self.format == "csv":
-            return divided(self._csv())
+            return divided(self._csv(), (PLACE,))
         reader = self._reader()
         if self.format == "avro":
             schemas = {str(found) for found in self._each(lambda file: columns_of([file], self.rules))}
@@ -69,7 +83,9 @@ class SparkRead:
                 reader = reader.schema(self._struct(columns_of(self.files, self.rules)))
         else:
             reader = reader.option("mergeSchema", "true")
-        return self._load(reader, self._uris)
+        frame = self._load(reader, self._uris)
+        has_own = "_metadata" in frame.columns  # of the files: it hides Spark's column
+        return Decoded(rows=frame) if has_own else Decoded(rows=frame.selectExpr("*", _PLACE), order=(PLACE,))
 
     def _json(self) -> Any:
         known = self.rules.types
@@ -83,8 +99,36 @@ class SparkRead:
         if struct is None:
             where = ", ".join(self._uris[:3])
             raise SourceError(f"{where}: expected JSON lines, found no line with a JSON object; check the format")
+        if _WHOLE.isdisjoint(map(str.lower, self.options)):
+            return self._json_lines(struct)
         names = [child.name for child in struct.fields]
         return self._with_reason(self._load(self._reader().schema(struct.add(VALUE, "string")), self._uris), names)
+
+    def _json_lines(self, struct: Any) -> Any:
+        """Parse each line as the only element of a list: Spark's reader ignores what follows the object of a line.
+
+        It also makes Infinity of a number beyond a double, and accepts a line that is no UTF-8.
+        """
+        kind = literal_of(f"struct<v: array<{_type_text(struct)}>, {_BAD}: string>")
+        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
+        texts = ", ".join(literal_of(text) for pair in options.items() for text in pair)
+        parse = f"from_json(concat('{{\"v\":[', value, ']}}'), {kind}, map({texts})) AS {_PARSED}"
+        lines = self._load(self.session.read.format("text").options(**self.options), self._uris)
+        found = lines.selectExpr("value", f"_metadata.file_path AS {POSITION}", _PLACE, parse)
+        row, valid = f"get({_PARSED}.v, 0)", valid_text("value", self.session.version)
+        columns = {child.name: f"{row}.{quoted(child.name)}" for child in struct.fields}
+        floats = [columns[one.name] for one in struct.fields if one.dataType.simpleString() in ("float", "double")]
+        checks = (f"coalesce(abs({column}) < double('Infinity') OR isnan({column}), true)" for column in floats)
+        is_finite = f"(contains(value, 'Infinity') OR {' AND '.join(['true', *checks])})"
+        good = f"{_PARSED}.{_BAD} IS NULL AND size({_PARSED}.v) = 1 AND {row} IS NOT NULL AND value = {valid}"
+        is_good = f"coalesce({good} AND {is_finite}, false)"
+        return found.where(r"value RLIKE '\\S'").selectExpr(
+            *(f"{column} AS {quoted(name)}" for name, column in columns.items()),
+            f"CASE WHEN NOT {is_good} THEN '{_TEXTS['json']}' END AS {REASON}",
+            f"CASE WHEN NOT {is_good} THEN {valid} END AS {VALUE}",
+            POSITION,
+            PLACE,
+        )
 
     def _csv(self) -> Any:
         if self._option("header", "true").lower() != "true":
@@ -130,16 +174,14 @@ class SparkRead:
             f"CASE WHEN {VALUE} IS NULL THEN NULL WHEN length(to_json(struct({columns}))) < 0 THEN '' "
             f"ELSE '{_TEXTS[self.format]}' END AS {REASON}"
         )
-        return frame.selectExpr("*", reason, f"_metadata.file_path AS {POSITION}")
+        return frame.selectExpr("*", reason, f"_metadata.file_path AS {POSITION}", _PLACE)
 
     def _reader(self) -> Any:
         reader = self.session.read.format(self.format)
         if self.format in _TEXTS:
             reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=VALUE)
         if self.format == "csv":
-            reader = reader.options(**_CSV)
-            if self.rules.null_texts:
-                reader = reader.option("nullValue", self.rules.null_texts[0])
+            reader = reader.options(**_CSV, nullValue=next(iter(self.rules.null_texts), _NO_TEXT))
         return reader.options(**self.options)
 
     def _option(self, name: str, default: str) -> str:
@@ -180,6 +222,17 @@ class SparkRead:
             raise SourceError(
                 f"Spark cannot read {len(self._uris)} {self.format} files ({self._uris[0]}, …): {text}"
             ) from error
+
+
+def _type_text(kind: Any) -> str:
+    """Return a type of Spark as SQL has it, with quoted names."""
+    if hasattr(kind, "fields"):
+        return f"struct<{', '.join(f'{quoted(child.name)}: {_type_text(child.dataType)}' for child in kind.fields)}>"
+    if hasattr(kind, "elementType"):
+        return f"array<{_type_text(kind.elementType)}>"
+    if hasattr(kind, "keyType"):
+        return f"map<{_type_text(kind.keyType)}, {_type_text(kind.valueType)}>"
+    return str(kind.simpleString())
 
 
 def _literal(uri: str) -> str:

@@ -22,7 +22,6 @@ from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.dialects import POSTGRESQL, SQLITE, Dialect, Kind, PostgresColumn, dialect_of, postgres_list
 from hoodie.ingest.sources.incremental import Selection, plan_batch
 from hoodie.ingest.sources.secrets import unreadable
-from hoodie.records.sql.quoting import quoted
 from hoodie.table.sessions import spark_room
 
 _TYPE: Final = b"POSTGRESQL:type"
@@ -76,7 +75,7 @@ class Adbc(Selection):
                 batches = self._batches(self.rows(selected, where), request.schema)
                 # The first element is the schema; from then on the generator closes the connection when it is dropped.
                 reader = pa.RecordBatchReader.from_batches(next(batches), batches)
-                return reader if request.spark is None else _frame(request.spark, reader.read_all())
+                return reader if request.spark is None else spark_room().from_arrow(request.spark, reader.read_all())
 
             return plan_batch(database, self, request, read)
 
@@ -220,18 +219,6 @@ class _AdbcDatabase:
         arguments = ", ".join(map(SQLITE.literals[Kind.TEXT], (name, schema or "main")))
         found = self._rows(f"SELECT name, type FROM pragma_table_info({arguments})")
         return {name: (declared or "").upper() for name, declared in found}
-
-
-def _frame(session: Any, table: pa.Table) -> Any:
-    """Return a table as a DataFrame. Spark takes timestamps without time zone for instants, so they travel as texts."""
-    names = []
-    for place, one in enumerate(table.schema):
-        name = quoted(one.name)
-        if pa.types.is_timestamp(one.type) and one.type.tz is None:
-            table = table.set_column(place, one.name, table.column(place).cast(pa.string()))
-            name = f"CAST({name} AS TIMESTAMP_NTZ) AS {name}"
-        names.append(name)
-    return spark_room().from_arrow(session, table).selectExpr(*names)
 
 
 def _sqlite_uri(uri: str) -> str:

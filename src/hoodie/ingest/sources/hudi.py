@@ -1,6 +1,7 @@
 """The source `hudi`: what changed in a Hudi table, of any writer, since the commits that were read before.
 
 The place is Hudi's: the completion time of the newest commit that was read, in tables of version 6 its requested time.
+The requested time of a table that was upgraded since is replaced by the completion time of that commit.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperatio
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD
 from hoodie.ingest.options import check_types, require
 from hoodie.ingest.source import Batch, Decoded, Request
+from hoodie.ingest.transforms.transform import each_batch
 from hoodie.read.batches import read_batches
 from hoodie.read.cdc import read_cdc
 from hoodie.read.cdc_plan import UNCHANGING, CdcPlan, plan_cdc
@@ -139,23 +141,26 @@ class Hudi:
             # The place is committed now: commits until the next run are later ones.
             newest = max((view.order_time(found) for found in completed_between(view, None, None)), default=BEGINNING)
             plan = _planned(table, view, newest, newest)
-            return self._batch(_reading(table, plan), plan.until, f"no rows: only commits after {newest}")
+            return self._batch(self._reading(table, plan), plan.until, f"no rows: only commits after {newest}")
         return self._changes(table, request, completion_of(view, self.start))
 
     def _snapshot(self, table: Table, notes: tuple[str, ...]) -> Batch | None:
         plan = table._context.planned(lambda now: plan_batch(now, None, None))
         if plan.until == BEGINNING:
             return None
-        return self._batch(_reading(table, plan), plan.until, f"all rows as of {plan.until}", notes)
+        return self._batch(self._reading(table, plan), plan.until, f"all rows as of {plan.until}", notes)
 
     def _changes(self, table: Table, request: Request, after: str) -> Batch | None:
         view = table.view()
-        if self._idle == (after, view.timeline):
+        seen = after, view.timeline
+        if self._idle == seen:
             return None
+        if request.place_version == 1 and view.config.version.has_completion_time_in_name:
+            after = completion_of(view, after)
         span = _Span.of(view, after, request.limit)
         if not span.commits:
             check_not_taken_back(view, after, None, view.archived_instants(after, None))
-            self._idle = after, view.timeline
+            self._idle = seen
             return None
         if self.mode == "cdc":
             since, until = OrderTime(after), OrderTime(span.until)
@@ -179,7 +184,27 @@ class Hudi:
             longer = (f"{self.path}: the batch is longer than the limit: the files as of {span.until} were cleaned",)
             span = whole
         notes = (*span.notes, *span.unseen(self.path), *longer)
-        return self._batch(_reading(table, plan), span.until, span.about, notes, span.lag_seconds(view))
+        return self._batch(self._reading(table, plan), span.until, span.about, notes, span.lag_seconds(view))
+
+    def _reading(self, table: Table, plan: ChangesPlan) -> Callable[[], Any]:
+        """Return the function that reads the rows of a plan: as a DataFrame, or a stream of this process.
+
+        Beside change data with deletes, the rows have its flag, so that transforms find the same columns in each batch.
+        """
+        columns = tuple(name for name in plan.scan.columns if name not in (*META_FIELDS, OPERATION_FIELD))
+        scan = replace(plan.scan, columns=columns)
+        lacks_flag = self.mode == "cdc" and self.deletes is not False and IS_DELETED not in columns
+
+        def read() -> Any:
+            session = table._context.session()
+            rows = read_batches(scan) if session is None else spark_room().read_scan(session, scan)
+            if not lacks_flag:
+                return rows
+            if session is not None:
+                return rows.selectExpr("*", f"false AS {IS_DELETED}")
+            return each_batch(rows, lambda some: some.append_column(IS_DELETED, pa.repeat(False, some.num_rows)))
+
+        return read
 
     def _batch(
         self,
@@ -289,18 +314,6 @@ def _with_metadata(view: TableView, instants: list[Instant]) -> Iterator[tuple[I
 
 def _planned(table: Table, view: TableView, since: str, until: str) -> ChangesPlan:
     return table._context.planned(lambda now: plan_batch(now, OrderTime(since), OrderTime(until)), view)
-
-
-def _reading(table: Table, plan: ChangesPlan) -> Callable[[], Any]:
-    """Return the function that reads the rows of a plan: as a DataFrame, or a stream of this process."""
-    columns = tuple(name for name in plan.scan.columns if name not in (*META_FIELDS, OPERATION_FIELD))
-    scan = replace(plan.scan, columns=columns)
-
-    def read() -> Any:
-        session = table._context.session()
-        return read_batches(scan) if session is None else spark_room().read_scan(session, scan)
-
-    return read
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
 from hoodie.ingest.avro_values import AvroForm, registered_id, registered_schema, schema_of_avro
 from hoodie.ingest.bad_rows import POSITION, VALUE, divided
 from hoodie.ingest.debezium import DebeziumForm, check_columns, infer_row_schema
+from hoodie.ingest.json_on_spark import valid_text
 from hoodie.ingest.json_types import JsonParser
 from hoodie.ingest.options import check_types, require
 from hoodie.ingest.source import Batch, Decoded, Request
@@ -169,12 +170,15 @@ class Kafka:
 
     def _read(self, ranges: Mapping[int, Range], request: Request) -> Decoded:
         form, ties = self._form(ranges, request), self.format == "debezium"
-        if request.spark is None:
+        has_no_rows = form is None
+        if form is None:
+            form = JsonForm(JsonParser(pa.schema([])), skips_null=ties or self.nulls == "skip")
+        if request.spark is None or has_no_rows:
             work = DecodedWith(form)
             messages = self._broker().messages(self.topic, ranges, metadata=self.metadata_columns)
             # Each piece is decoded as it arrives, so the raw values of one piece are in memory.
             pieces = [work(piece) for piece in messages] or [work.schema_for(self._columns()).empty_table()]
-            return replace(divided(pa.concat_tables(pieces), _ORDER), deletes_tie=ties)
+            return replace(divided(pa.concat_tables(pieces), _ORDER), deletes_tie=ties, has_no_rows=has_no_rows)
         found = decoded(self._spark_messages(request.spark, ranges), form, self._columns(), _ORDER)
         return replace(found, deletes_tie=ties)
 
@@ -209,12 +213,15 @@ class Kafka:
             f"offset AS {OFFSET}",
         ]
         if self.metadata_columns:
-            kept = ("topic", "partition", "offset", "unix_millis(timestamp)", "decode(key, 'UTF-8')")
+            kept = ("topic", "partition", "offset", "unix_millis(timestamp)", valid_text("key", session.version))
             columns += [f"{text} AS {name}" for text, name in zip(kept, METADATA.names, strict=True)]
         return frame.selectExpr(*columns)
 
-    def _form(self, ranges: Mapping[int, Range], request: Request) -> Form:
-        """Return how the values of a batch are decoded; reads the first messages if that depends on them."""
+    def _form(self, ranges: Mapping[int, Range], request: Request) -> Form | None:
+        """Return how the values of a batch are decoded; reads the first messages if that depends on them.
+
+        Returns None if it does, and no message of the batch has a value.
+        """
         skips = self.nulls == "skip"
         if self.format == "text":
             return TextForm(skips)
@@ -227,29 +234,37 @@ class Kafka:
             schema = pa.schema(known)
         if schema is None:
             schema = schema_of_avro(writer) if writer else self._schema_of_values(self._sample(ranges))
+        if schema is None:
+            return None
         if self.format == "avro":
             return AvroForm(schema, writer, self.registry, skips)
         if self.format == "debezium":
-            return DebeziumForm(schema, tuple(self.debezium_columns), self.epoch)
+            extra = tuple(self.debezium_columns)
+            return DebeziumForm(schema, extra, self.epoch, keys=request.keys, deletes_by=request.deletes_by)
         return JsonForm(JsonParser(schema, self.unknown, self.epoch), skips)
 
-    def _schema_of_values(self, sample: pa.ChunkedArray) -> pa.Schema:
-        """Return the columns of the first values of a batch; none if there are no values."""
-        if self.registry is not None:
-            sample = sample.drop_null()
+    def _schema_of_values(self, sample: pa.ChunkedArray) -> pa.Schema | None:
+        """Return the columns of the first values of a batch; None if there are no values."""
         if not len(sample):
-            return pa.schema([])
+            return None
         if self.registry is not None:
             return schema_of_avro(registered_schema(self.registry, registered_id(sample[0].as_py())))
         return infer_row_schema(sample) if self.format == "debezium" else infer_schema(sample)
 
     def _sample(self, ranges: Mapping[int, Range]) -> pa.ChunkedArray:
-        """Return the values of the first messages of the batch, about 1,000, divided over the partitions."""
+        """Return the values of the first messages of the batch, about 1,000, divided over the partitions.
+
+        If they have no value, as in an aborted transaction, the values of later messages; empty if there are none.
+        """
         present = {number: both for number, both in ranges.items() if both[0] < both[1]}
         share = max(SAMPLED_ROWS // max(len(present), 1), 1)
         first = {number: (low, min(low + share, end)) for number, (low, end) in present.items()}
         pieces = [MESSAGE.empty_table(), *self._broker().messages(self.topic, first, metadata=False)]
-        return pa.concat_tables(pieces).sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])[VALUE]
+        found = pa.concat_tables(pieces).sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])[VALUE].drop_null()
+        if len(found) or first == present:
+            return found
+        later = self._broker().messages(self.topic, present, metadata=False)
+        return next((piece[VALUE].drop_null() for piece in later if piece[VALUE].null_count < len(piece)), found)
 
     def _given_schema(self) -> pa.Schema | None:
         if isinstance(self.schema, str):

@@ -88,7 +88,10 @@ class Removal:
     def finish(self, done: FileList, listed: Sequence[FileInfo]) -> None:
         """Archive or delete the files of a committed batch, and then its list; may be repeated.
 
-        A file that has changed since the batch was planned stays: it is a new file. Raises: StorageError.
+        A file that has changed since the batch was planned stays: it is a new file.
+
+        Raises: StorageError, even if a file was archived and only its source cannot be deleted; the list then stays, so
+            that the file is not read again.
         """
         now = {info.path: info for info in listed}
         leaving = [file.path for file in done.files if now.get(file.path) == file]
@@ -98,6 +101,9 @@ class Removal:
             store, source, target = self._roots(self.archive)
             for path in leaving:
                 _move(store, f"{source}{path}", f"{target}{path}", now[path].modified_ms)
+            if store.spec.is_remote:  # there, a move whose delete fails raises no error
+                unmoved = {info._replace(tag=None) for info in self.store.list("", recursive=True)}
+                self.store.delete_all([path for path in leaving if now[path] in unmoved])
         self.store.delete(done.name)
 
     def check(self) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hoodie.commit.idle import JVM_IDLE_MINUTES, JVM_IDLE_MS, idle_ms
 from hoodie.commit.pending import executor_text, inflight_content
-from hoodie.commit.writable import restore_plan, restored_to
+from hoodie.commit.writable import target_of_restore
 from hoodie.config.compaction import COMPACT_DELTA_COMMITS
 from hoodie.display import command_text, counted
 from hoodie.errors import HoodieError
@@ -104,8 +104,7 @@ def _about(view: TableView, instant: Instant, finding: Mapping[str, str] | None)
     if instant.action is Action.CLEAN:
         return f"dead: {about}", "hoodie clean TABLE"
     if instant.action is Action.RESTORE:
-        plan = restore_plan(view, instant)
-        commit = "" if plan is None else restored_to(plan)
+        commit = target_of_restore(view, instant)
         return f"dead: {about}", f"hoodie restore TABLE {commit}" if commit else _REPAIR
     if instant.action is Action.SAVEPOINT:
         return f"dead: {about}", f"hoodie savepoint create TABLE {instant.requested_time}"

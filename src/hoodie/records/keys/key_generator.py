@@ -123,7 +123,7 @@ class KeyGenerator:
         return pc.take(distinct.dictionary, distinct.indices)
 
     def fields_of_paths(self) -> frozenset[str]:
-        """Return the partition fields of which all rows of a path have one value, unless it is null or empty text.
+        """Return the partition fields whose value is equal in all rows of a path, unless it is null or empty text.
 
         Formatted times are left out: a day is the path of many times. So are the fields of a slash-separated path, in
         which a text and a date have one form.
@@ -172,7 +172,7 @@ class KeyGenerator:
         except (UnsupportedError, PartitionPathError) as error:
             raise PartitionPathError(f"partition field {name!r}: {error}") from error
         text = partition_component(text, name, hive_style=self.hive_style, url_encode=self.url_encode)
-        if self.slash_separated_dates:
+        if self.slash_separated_dates and written is None:
             _refuse_slashes(text, name)
             text = pc.replace_substring(text, "-", "/")
         return pa.DictionaryArray.from_arrays(array.indices, text)
@@ -228,7 +228,8 @@ def key_generator_for(
         time_formats=tuple(times if name == "TIMESTAMP" else None for name in types),
         hive_style=hive_style,
         url_encode=url_encode,
-        slash_separated_dates=slash_separated_dates,
+        # The JVM separates the dates of a single field, and those of each simple field of a custom key generator.
+        slash_separated_dates=slash_separated_dates and (len(partitions) == 1 or kind is KeyGeneratorType.CUSTOM),
     )
 
 

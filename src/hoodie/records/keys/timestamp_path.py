@@ -206,7 +206,9 @@ class TimestampFormat:
     output_zone: str | None
 
     def text(self, values: pa.Array) -> pa.StringArray:
-        """Return each value as a formatted time; null is formatted as the start of 1970, as in the JVM.
+        """Return each value as a formatted time; null is the number 1, or the text of a millisecond after 1970 began.
+
+        The JVM formats numbers in UTC if the output has no zone, whatever the zone of the input.
 
         Raises: PartitionPathError if the column's type does not match the option `timestamp.type`, text does not match
             the input patterns, or a time is outside the years 1 to 9999.
@@ -214,14 +216,14 @@ class TimestampFormat:
         if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
             local = self._local_of_text(pc.cast(values, pa.string()))
         else:
-            local = _in_zone(self._instants(values), self.output_zone or self.input_zone or "UTC")
+            local = _in_zone(self._instants(values), self.output_zone or "UTC")
         return self.output_pattern.format(local)
 
     def _instants(self, values: pa.Array) -> pa.TimestampArray:
         """Convert numbers, dates and timestamps to timestamps in UTC, in milliseconds."""
         self._check_type(values.type)
         numbers = pc.cast(values, pa.int32()) if pa.types.is_date32(values.type) else values
-        numbers = pc.fill_null(pc.cast(numbers, pa.int64(), safe=False), 0)
+        numbers = pc.fill_null(pc.cast(numbers, pa.int64(), safe=False), 1)
         factor, divisor = _MILLIS_OF_UNIT[self.scalar_unit or ""]
         try:
             millis = pc.divide(pc.multiply_checked(numbers, factor), divisor)
@@ -252,30 +254,45 @@ class TimestampFormat:
     def _local_of_text(self, text: pa.StringArray) -> pa.TimestampArray:
         if self.timestamp_type not in _TEXT_TYPES:
             raise PartitionPathError(f"timestamp.type {self.timestamp_type} does not match text: use DATE_STRING")
+        if text.null_count:
+            text = pc.fill_null(text, self._text_of_null())
         local, offset = self.input_patterns[0].parse(text)
         for pattern in self.input_patterns[1:]:
             other_local, other_offset = pattern.parse(text)
             local, offset = pc.coalesce(local, other_local), pc.coalesce(offset, other_offset)
-        bad = pc.and_(text.is_valid(), local.is_null())
+        bad = local.is_null()
         if pc.any(bad).as_py():
             examples = ", ".join(map(repr, text.filter(bad).slice(0, 3).to_pylist()))
             formats = " or ".join(pattern.text for pattern in self.input_patterns)
             raise PartitionPathError(f"{pc.sum(bad)} texts do not match {formats}, such as {examples}")
         return self._to_output_zone(local, offset)
 
+    def _text_of_null(self) -> str:
+        """Return the text that the JVM reads for null: by the first input pattern, so that it may lack parts."""
+        millis = pa.array([1], pa.timestamp("ms", "UTC"))
+        local = _in_zone(millis, self.input_zone or self.output_zone or "UTC")
+        sign, minutes = "+", (local.cast(pa.int64())[0].as_py() - 1) // 60_000
+        if minutes < 0:
+            sign, minutes = "-", -minutes
+        offset = f"{sign}{minutes // 60:02d}{minutes % 60:02d}"
+        pattern = self.input_patterns[0]
+        tokens = tuple((offset, 0) if token == ("Z", 1) else token for token in pattern.tokens)
+        return str(JodaPattern(pattern.text, tokens).format(local)[0])
+
     def _to_output_zone(self, local: pa.TimestampArray, offset: pa.StringArray) -> pa.TimestampArray:
         """Convert times to local times of the output zone, by default of the input zone; without both, keep them."""
-        epoch = pa.scalar(0, pa.timestamp("ms"))
         zone = self.output_zone or self.input_zone
         if zone is None:
-            return pc.fill_null(local, epoch)
+            return local
+        has_offset = pc.not_equal(offset, "")
+        # A time with an offset may be in the hour that summer time skips in the zone of the input.
+        here = pc.if_else(has_offset, None, local)
         try:
-            assumed = pc.assume_timezone(local, self.input_zone or "UTC", ambiguous="earliest")
+            assumed = pc.assume_timezone(here, self.input_zone or "UTC", ambiguous="earliest")
         except pa.ArrowInvalid as error:
             raise PartitionPathError(f"a time does not exist in {self.input_zone}: {error}") from error
-        has_offset = pc.not_equal(offset, "")
         instants = pc.if_else(has_offset, _minus_offset(local, offset), pc.cast(assumed, pa.timestamp("ms", "UTC")))
-        return _in_zone(pc.fill_null(instants, pa.scalar(0, pa.timestamp("ms", "UTC"))), zone)
+        return _in_zone(instants, zone)
 
 
 def timestamp_format(options: Mapping[str, str]) -> TimestampFormat:

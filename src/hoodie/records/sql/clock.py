@@ -29,9 +29,13 @@ def _in_utc() -> tuple[datetime, date]:
 
 @dataclass(frozen=True)
 class Clock:
-    """The instant of one call, and its date in the session's time zone; `read` is called at most once."""
+    """The instant of one call, and its date in the session's time zone; `read` is called at most once.
+
+    `check` raises an error for a text that the session would not evaluate as this library does.
+    """
 
     read: Callable[[], tuple[datetime, date]] = field(default=_in_utc)
+    check: Callable[[str], None] | None = None
 
     @cached_property
     def _time(self) -> tuple[datetime, date]:
@@ -52,8 +56,10 @@ class Clock:
 
         `columns` returns the names that the text can mean; it is called if the text has a function without parentheses.
 
-        Raises: InvalidConfigError for a function without parentheses that is also the name of a column.
+        Raises: InvalidConfigError for a function without parentheses that is also the name of a column; as `check`.
         """
+        if self.check is not None:
+            self.check(text)
         if not any(name in text.lower() for name in (*_DATES, *_TIMES)):
             return text
         parts, end = [], 0
@@ -67,6 +73,11 @@ class Clock:
             parts += [text[end : first.start], self.today if name in _DATES else self.instant]
             end = behind
         return "".join((*parts, text[end:]))
+
+
+def names_today(text: str) -> bool:
+    """Return whether SQL text has the date of the call, which depends on the session's time zone."""
+    return any(text[first.start : first.end + 1].lower() in _DATES for first, _ in _calls(text))
 
 
 def _calls(text: str) -> list[tuple[Token, int]]:

@@ -25,7 +25,7 @@ from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.commit.write_instant import WriteInstant, write_instant
 from hoodie.display import command_text, counted
 from hoodie.engine import TaskContext
-from hoodie.errors import HoodieError, InvalidConfigError, UnsupportedError
+from hoodie.errors import CommitConflictError, HoodieError, InvalidConfigError, UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
@@ -33,7 +33,7 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.format.filenames import LogFileName, name_of, parse_data_file
 from hoodie.format.instants.accepted_loss import ACCEPTED_LOSS
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata, WriteOperation, WriteStat
-from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
+from hoodie.format.instants.planned_replacement import PlannedReplacement
 from hoodie.format.table.call_options import effective_options
 from hoodie.index import HBASE, index_of_view, stored_index
 from hoodie.index.record import StagedEntries
@@ -47,6 +47,7 @@ from hoodie.metadata.slices import SliceReader
 from hoodie.progress import PhaseTimes
 from hoodie.records.change import RECORD_KEY
 from hoodie.results import ServiceResult
+from hoodie.services.check.completion import FILE_ID_HEAD
 from hoodie.services.check.data_check import is_damaged
 from hoodie.services.check.lost_history import LostHistory
 from hoodie.services.compaction.compaction import COMPACTION
@@ -61,7 +62,6 @@ from hoodie.view.table_view import TableView
 OPERATION: Final = "accept loss"
 """Extra metadata of the commit: the lost files, as a JSON list of paths."""
 _BATCH_ROWS: Final = 64 * 1024
-_FILE_ID_HEAD: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
     with times.phase("history"):
         history.give_up(call)
     with times.phase("commit"):
-        instant = _commit(call, paths) if paths else None
+        instant = _commit(call, paths, losses) if paths else None
     with times.phase("compact"):
         notes += tuple(_compacted(call, plan) for plan in plans)
     return ServiceResult(operation=OPERATION, instant=instant, counts=counts, seconds=times.seconds(), notes=notes)
@@ -240,9 +240,13 @@ def _commits_of(view: TableView, path: str) -> Iterator[CommitMetadata]:
         yield commit
 
 
-def _commit(call: Call, paths: Sequence[str]) -> str:
-    """Commit the replacement of the file groups; the files are looked at once more after the write began."""
-    plan = RequestedReplaceMetadata().to_bytes()
+def _commit(call: Call, paths: Sequence[str], planned: Sequence[_Loss]) -> str:
+    """Commit the replacement of the file groups; the files are looked at once more after the write began.
+
+    Raises: CommitConflictError if other file groups than those of `planned` have the files.
+    """
+    groups = _groups(planned)
+    plan = PlannedReplacement.of_groups(groups, _lost(paths, planned)).to_plan()
     with (
         stage_folder(call.state.store) as folder,
         write_instant(
@@ -256,19 +260,31 @@ def _commit(call: Call, paths: Sequence[str]) -> str:
         ) as write,
     ):
         losses = _losses(write.view, paths)
+        if groups != _groups(losses):
+            raise CommitConflictError(
+                f"another writer changed the file groups of {', '.join(paths)} meanwhile; nothing was committed, try "
+                "again"
+            )
         replaced: dict[str, list[str]] = {}
         for loss in losses:
             replaced.setdefault(loss.file_slice.partition_path, []).append(loss.file_slice.file_id)
         stats = [_written_anew(call, write, loss.kept, losses) for loss in losses if loss.kept is not None]
         write.index.note_locations(_staged_keys(write, [loss.file_slice for loss in losses], stats, folder))
-        lost = [*dict.fromkeys((*paths, *(path for loss in losses for path in loss.paths)))]
         write.commit(
             stats,
             schema=write.view.schema().avro,
-            extra_metadata={**call.extra_metadata, ACCEPTED_LOSS: json.dumps(lost)},
+            extra_metadata={**call.extra_metadata, ACCEPTED_LOSS: json.dumps(_lost(paths, losses))},
             replaced=replaced,
         )
         return write.instant_time
+
+
+def _groups(losses: Iterable[_Loss]) -> set[FileGroup]:
+    return {(loss.file_slice.partition_path, loss.file_slice.file_id) for loss in losses}
+
+
+def _lost(paths: Iterable[str], losses: Iterable[_Loss]) -> list[str]:
+    return [*dict.fromkeys((*paths, *(path for loss in losses for path in loss.paths)))]
 
 
 def _written_anew(call: Call, write: WriteInstant, kept: FileSlice, losses: Sequence[_Loss]) -> WriteStat:
@@ -287,7 +303,7 @@ def _written_anew(call: Call, write: WriteInstant, kept: FileSlice, losses: Sequ
         number=0,
         without=_keys_elsewhere(view, kept, losses),
     )
-    file_id = f"{kept.file_id[:_FILE_ID_HEAD]}{str(uuid.uuid4())[_FILE_ID_HEAD:]}-0"
+    file_id = f"{kept.file_id[:FILE_ID_HEAD]}{str(uuid.uuid4())[FILE_ID_HEAD:]}-0"
     stat = task(replace(kept, file_id=file_id), TaskContext(0, 0, 0))
     return replace(
         stat, prev_commit=NULL_COMMIT, prev_base_file=None, num_inserts=0, num_update_writes=0, num_deletes=0

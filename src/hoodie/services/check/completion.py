@@ -5,7 +5,8 @@ docs/operations/verify-and-repair.md lists what the new file cannot have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -18,8 +19,11 @@ from hoodie.errors import InstantNotFoundError, UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.logs.log_scan import logs_of_instant
 from hoodie.files.slices import BaseFile, FileSlice, LogFile, join_path
-from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file, name_of
+from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file, name_of, parse_data_file
+from hoodie.format.instants.accepted_loss import ACCEPTED_LOSS
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.instants.planned_replacement import PlannedReplacement
+from hoodie.format.instants.replaced_files import FileGroup
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.storage import Store
 from hoodie.timeline import (
@@ -39,6 +43,8 @@ from hoodie.view.table_view import TableView
 
 SET_ASIDE: Final = f"{HOODIE_FOLDER}/.aux/damaged"
 """Where damaged completed files are kept after they were replaced."""
+FILE_ID_HEAD: Final = 8
+"""The characters of a file id that an accepted loss keeps: with a bucket index they are the number of the bucket."""
 _SERVICES = {
     Action.COMPACTION: WriteOperation.COMPACT,
     Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT,
@@ -55,20 +61,23 @@ def lost_completions(view: TableView) -> list[LostInstant]:
     return lost_writes(view, suspects, recorded_commits(view)) if suspects else []
 
 
-def complete_anew(view: TableView, lost: LostInstant, damaged: Mapping[str, Instant]) -> str:
+def complete_anew(
+    view: TableView, lost: LostInstant, damaged: Mapping[str, Instant], others: Collection[str] = ()
+) -> str:
     """Write the completed file, and return a note of what could not be known; `view` was loaded under the lock.
 
     `damaged`: the instants whose completed file does not parse, by requested time. The file is replaced, and keeps its
-    completion time.
+    completion time. `others`: the requested times of further instants whose completed file is lost or damaged.
 
     Raises: UnsupportedError if the replaced file groups of a write are unknown.
     """
     instant = lost.instant
     if instant is None:
         raise UnsupportedError(f"{lost.requested_time}: no file of the instant is left; restore them from a copy")
-    left_out = {*damaged, lost.requested_time}
+    left_out = {*damaged, *others, lost.requested_time}
     before = replace(view, timeline=view.timeline.filter(lambda found: found.requested_time not in left_out))
-    content = _Content(before, instant, lost.recorded_at).metadata().to_bytes(view.config.version)
+    made = _Content(before, instant, lost.recorded_at, frozenset(left_out))
+    content = made.metadata().to_bytes(view.config.version)
     if lost.requested_time in damaged:
         _replace(view, damaged[lost.requested_time], content)
         time = f"; the damaged file is kept in {view.store.uri(SET_ASIDE)}"
@@ -78,7 +87,7 @@ def complete_anew(view: TableView, lost: LostInstant, damaged: Mapping[str, Inst
         time = "" if lost.recorded_at else f"; its completion time {completion_time} is a guess"
     return (
         f"{instant.requested_time} has a new completed file: the extra metadata of its writer (also the batch of a "
-        f"stream) is lost, and the numbers of inserts, updates and deletes are estimates{time}"
+        f"stream) is lost, and the numbers of inserts, updates and deletes are estimates{time}{made.doubt}"
     )
 
 
@@ -96,11 +105,12 @@ def _replace(view: TableView, damaged: Instant, content: bytes) -> None:
 
 @dataclass(frozen=True)
 class _Content:
-    """The commit metadata of a lost instant; `view` is the table without the instant."""
+    """The commit metadata of a lost instant; `view` is the table without the instants of `left_out`."""
 
     view: TableView
     instant: Instant
     recorded_at: str | None
+    left_out: frozenset[str]
 
     def metadata(self) -> CommitMetadata:
         """Return the content of the completed file."""
@@ -116,7 +126,7 @@ class _Content:
         return commit_metadata(
             stats,
             operation,
-            {SCHEMA_KEY: self._schema()},
+            {SCHEMA_KEY: self._schema(), **self._accepted()},
             self._replaced(operation, files, before),
             compacted=operation is WriteOperation.COMPACT,
         )
@@ -131,10 +141,7 @@ class _Content:
             if known.value == stored:
                 return known
         if self.instant.action is Action.REPLACE_COMMIT:
-            raise UnsupportedError(
-                f"{self.instant}: its inflight file does not say what the write replaced; restore the completed file "
-                "from a copy"
-            )
+            raise self._unknown("its inflight file does not name the operation, so what it replaced is unknown")
         return WriteOperation.UPSERT
 
     def _pending_content(self, state: State) -> bytes:
@@ -217,27 +224,102 @@ class _Content:
         return self.view.schema(as_of=self.instant.requested_time).avro
 
     def _replaced(
-        self, operation: WriteOperation, files: Mapping[str, object], before: Mapping[tuple[str, str], FileSlice]
+        self, operation: WriteOperation, files: Mapping[str, object], before: Mapping[FileGroup, FileSlice]
     ) -> dict[str, Sequence[str]] | None:
         if self.instant.action.completed_as is not Action.REPLACE_COMMIT:
             return None
+        planned = self._planned
         if operation is WriteOperation.CLUSTER:
             plan = RequestedReplaceMetadata.parse(self._pending_content(State.REQUESTED), path=str(self.instant))
             groups = () if plan.clustering_plan is None else plan.clustering_plan.input_groups
             found = {(piece.partition_path, piece.file_id) for group in groups for piece in group.slices}
+        elif planned is not None and planned.groups is not None:
+            found = {*planned.groups}
         elif operation is WriteOperation.INSERT_OVERWRITE:
-            found = {group for group in before if group[0] in files}
+            found = self._overwritten({*files, *(() if planned is None else planned.partitions)}, before)
         elif operation is WriteOperation.INSERT_OVERWRITE_TABLE:
-            found = {*before}
+            found = self._overwritten(None, before)
         else:
-            raise UnsupportedError(
-                f"{self.instant}: the file groups that the {operation.value.lower()} replaced are unknown; restore the "
-                "completed file from a copy"
-            )
+            raise self._unknown(f"the file groups that the {operation.value.lower()} replaced are unknown")
         return {
             path: sorted(file_id for other, file_id in found if other == path)
             for path in sorted({path for path, _ in found} | {*files})
         }
+
+    @cached_property
+    def _planned(self) -> PlannedReplacement | None:
+        """What the write replaces by its plan; None if another engine or an earlier release began it."""
+        return PlannedReplacement.parse(self._pending_content(State.REQUESTED), path=str(self.instant))
+
+    def _accepted(self) -> Mapping[str, str]:
+        """Return the entry of an accepted loss: the files that it gave up."""
+        lost = () if self._planned is None else self._planned.lost
+        return {ACCEPTED_LOSS: json.dumps(lost)} if lost else {}
+
+    @property
+    def doubt(self) -> str:
+        """Return what a note adds about the replaced file groups of an overwrite without `_planned`."""
+        if self._operation() is not WriteOperation.INSERT_OVERWRITE or self._planned is not None:
+            return ""
+        return "; partitions that it replaced and has no rows of, if any, are unknown and have their earlier rows"
+
+    def _overwritten(self, partitions: Set[str] | None, later: Mapping[FileGroup, FileSlice]) -> set[FileGroup]:
+        """Return the file groups of the partitions (None: of all) that the table had when the overwrite began.
+
+        `later` are those that it had at the end of the overwrite. A writer of this library replaces those that it had
+        at its requested time. Another writer may have seen file groups that were added meanwhile.
+
+        Raises: UnsupportedError if file groups of another write may or may not be among them.
+        """
+        began = self.instant.requested_time
+        if unknown := sorted(time for time in self.left_out if time < began):
+            raise self._unknown(f"the completed file of {unknown[0]} is lost too, and it may have replaced its files")
+        listed = sorted(list_files(self.view) if partitions is None else partitions & list_files(self.view).keys())
+        slices = list_existing_slices(self.view.as_completed_by(began), listed)
+        found = {(one.partition_path, one.file_id): one for one in slices if one.base_instant_time < began}
+        meanwhile = {group for group, one in found.items() if not self._was_there(one)}
+        if self._planned is None:
+            meanwhile |= {group for group in later.keys() - found.keys() if group[0] in listed}
+            if partitions is not None and (not partitions or self._keeps_groups(partitions, found)):
+                raise self._unknown("it may have replaced some of the file groups of its partitions only")
+        if meanwhile:
+            path, file_id = min(meanwhile)
+            raise self._unknown(
+                f"another write may have added the file group {file_id} of {path or 'the table'} while it ran, and "
+                "whether it was replaced is unknown"
+            )
+        return {*found}
+
+    def _was_there(self, found: FileSlice) -> bool:
+        """Return whether a file slice had completed when the instant began.
+
+        In version 6 the view goes by requested times. There the change time of the completed file decides.
+        """
+        if self.view.config.version.has_completion_time_in_name:
+            return True
+        time = found.base_instant_time
+        active = self.view.timeline.get(time)
+        instants = self.view.archive().find([time]) if active is None else [active]
+        return any((known.completion_time or "9") < self.instant.requested_time for known in instants)
+
+    def _keeps_groups(self, partitions: Set[str], found: Mapping[FileGroup, FileSlice]) -> bool:
+        """Return whether a new file id and the file id of an older group of its partition begin alike.
+
+        An accepted loss of an earlier release wrote such file ids, and replaced only the file groups of lost files.
+        With a bucket index, the file ids of every overwrite are such.
+        """
+        heads = {(path, file_id[:FILE_ID_HEAD]) for path, file_id in found}
+        parsed = ((path, parse_data_file(name)) for path, names in self._files().items() for name in names)
+        return any((path, name.file_id[:FILE_ID_HEAD]) in heads for path, name in parsed if name and path in partitions)
+
+    def _unknown(self, reason: str) -> UnsupportedError:
+        time, begun = self.instant.requested_time, f"{self.instant}: {reason}. Restore its completed file from a copy"
+        if any(known.requested_time > time for known in self.view.timeline.writes()):
+            return UnsupportedError(begun)
+        return UnsupportedError(
+            f'{begun}; or delete its completed file, if it is there and damaged, call t.rollback("{time}"), and write '
+            "its rows again"
+        )
 
 
 def _base_stat(store: Store, file: BaseFile, before: FileSlice | None) -> WriteStat:

@@ -134,7 +134,7 @@ def _doubt(survey: Survey, known: KnownFiles, path: str) -> kinds.FindingKind | 
     if instant is not None:
         is_checked = instant.is_completed and instant not in survey.damaged and instant.action.writes_data
         return kinds.FILE_ORPHANED if is_checked and not known.lists(path) else None
-    if parsed.instant_time in known.archived:
+    if parsed.instant_time in known.archived or parsed.instant_time in survey.written_late:
         return None
     if _is_before_start(survey, parsed.instant_time) or not survey.timeline.instants:
         if known.lists(path):

@@ -296,17 +296,25 @@ def _drop_plans(call: Call, keys: Sequence[str]) -> None:
 
 
 def _complete(call: Call, keys: Sequence[str]) -> tuple[str, ...]:
-    """Write completed files; an instant that cannot be completed is a note, and the others are."""
+    """Write completed files; an instant that cannot be completed is a note, and the others are.
+
+    The oldest comes first: the file groups that an overwrite replaced depend on the writes before it.
+    """
     notes = []
     with Survey.locked(call.state) as survey:
-        damaged = {instant.requested_time: instant for instant in survey.damaged}
-        for lost in [*lost_completions(survey.view), *damaged_writes(survey)]:
+        view, damaged = survey.view, {instant.requested_time: instant for instant in survey.damaged}
+        found = sorted([*lost_completions(view), *damaged_writes(survey)], key=lambda lost: lost.requested_time)
+        others = {lost.requested_time for lost in found}
+        for lost in found:
             if lost.requested_time in keys:
                 try:
-                    notes.append(complete_anew(survey.view, lost, damaged))
-                    damaged.pop(lost.requested_time, None)
+                    notes.append(complete_anew(view, lost, damaged, others))
                 except UnsupportedError as error:
                     notes.append(f"{_FAILED}{Step.COMPLETE}: {error}")
+                    continue
+                damaged.pop(lost.requested_time, None)
+                others.discard(lost.requested_time)
+                view = view.refreshed()
     return tuple(notes)
 
 

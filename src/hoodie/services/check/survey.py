@@ -17,6 +17,7 @@ from hoodie.files.slices import join_path
 from hoodie.format.filenames import BaseFileName, LogFileName, name_of, parse_data_file
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.services.check.kinds import FindingKind
+from hoodie.services.versions.kept import written_after_move
 from hoodie.storage import FileInfo
 from hoodie.timeline import HOODIE_FOLDER, Instant, TableLock, Timeline
 from hoodie.view.lost_instants import bases_of
@@ -115,6 +116,11 @@ class Survey:
     def bases(self) -> frozenset[str]:
         """The instants on whose files completed writes of the active timeline were based."""
         return frozenset(time for found in self.commits.values() for time in bases_of(found, self.view.config.version))
+
+    @cached_property
+    def written_late(self) -> frozenset[str]:
+        """The instants that a writer of another table version wrote to the kept timeline after the move."""
+        return frozenset(found.requested_time for found in written_after_move(self.view))
 
     def below(self, folder: str) -> Iterator[FileInfo]:
         """Yield the files anywhere below a folder of `.hoodie`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from hoodie.commit.writable import restore_plan, restored_to
+from hoodie.commit.writable import restore_plan, target_of_restore
 from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.format.instants.service_metadata import (
     CleanerPlan,
@@ -237,15 +237,23 @@ def pending_problems(view: TableView) -> Iterator[Problem]:
             continue
         if instant.action is Action.RESTORE:
             # The other pending instants are part of it, or wait for it.
-            plan = restore_plan(view, instant)
-            commit = "" if plan is None else f", to the commit {restored_to(plan)}"
-            yield Problem(kinds.RESTORE_PENDING, instant.requested_time, found=f"{instant}{commit}")
+            yield Problem(kinds.RESTORE_PENDING, instant.requested_time, found=f"{instant}{_about(view, instant)}")
         elif instant.action is Action.ROLLBACK:
             yield Problem(kinds.ROLLBACK_PENDING, instant.requested_time, found=str(instant))
         elif instant.action is Action.CLEAN:
             yield Problem(kinds.CLEAN_PENDING, instant.requested_time, found=str(instant))
         elif instant.action.writes_data and instant.action not in _SERVICES:
             yield Problem(kinds.WRITE_DEAD, instant.requested_time, found=str(instant))
+
+
+def _about(view: TableView, restore: Instant) -> str:
+    """Say to which commit a restore goes back."""
+    try:
+        restore_plan(view, restore)
+    except CorruptFileError as error:
+        return f", whose plan is damaged: {error}"
+    commit = target_of_restore(view, restore)
+    return f", to the commit {commit}" if commit else ""
 
 
 def _archive_problems(survey: Survey) -> Iterator[Problem]:

@@ -49,6 +49,7 @@ from hoodie.view.ahead import LISTING, ask_for_partitions
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import last_clean, oldest_readable_instant, readable_savepoints, stable_since
 from hoodie.view.listing import note_unknown
+from hoodie.view.lost_instants import check_no_write_is_lost
 from hoodie.view.table_view import TableView
 
 
@@ -214,20 +215,42 @@ def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
     view = call.view()
     check_call_options(call.properties, view.config)
     options = CleanOptions.of(view.config.raw, call.properties)
-    unknown: tuple[str, ...] = ()
-    if call.occasion is Occasion.CALL:
-        unknown = note_unknown(view, options.partitions, retention.CLEAN_PARTITIONS_SELECTED.key)
     if dry_run:
         with times.phase("plan"):
+            check_no_exclusive_service(view)
+            view, dead = _without_dead_writes(view)
             planned = _planned(view, options)
-        preview = _preview(view, planned, times)
-        return replace(preview, notes=(*unknown, *preview.notes))
+        result = _preview(view, planned, times)
+        notes = (f"{found} would be rolled back first: its writer had died" for found in dead)
+        return replace(result, notes=(*_note_unknown(call, view, options), *notes, *result.notes))
     rolled_back: tuple[RolledBack, ...] = ()
     if call.occasion is not Occasion.AFTER_WRITE:
         with call.state.table_lock(call.properties) as lock:
             view, rolled_back = prepare_table(call.state, lock)
+    unknown = _note_unknown(call, view, options)
     result = _finish_pending(call, view, times) or _clean(call, view, options, times)
     return replace(result, notes=(*unknown, *(done.note for done in rolled_back), *result.notes))
+
+
+def _note_unknown(call: Call, view: TableView, options: CleanOptions) -> tuple[str, ...]:
+    """Return a note of partitions that a call selects and the table does not have."""
+    if call.occasion is not Occasion.CALL:
+        return ()
+    return note_unknown(view, options.partitions, retention.CLEAN_PARTITIONS_SELECTED.key)
+
+
+def _without_dead_writes(view: TableView) -> tuple[TableView, list[Instant]]:
+    """Return the view as it is after dead writes were rolled back, and these writes; nothing is changed.
+
+    Raises: CorruptFileError if a write completed that looks dead.
+    """
+    dead = dead_writes(view)
+    check_no_write_is_lost(view, dead)
+    if not dead:
+        return view, dead
+    left = view.timeline.filter(lambda found: found not in dead)
+    never = view.timeline.never_completed | {found.requested_time for found in dead}
+    return replace(view, timeline=replace(left, never_completed=never)), dead
 
 
 def _clean(call: Call, view: TableView, options: CleanOptions, times: PhaseTimes) -> CleanResult:

@@ -37,9 +37,14 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
 from hoodie.services.indexing.hbase import properties_to_remove
-from hoodie.services.indexing.key_check import check_buckets, check_one_partition_each, check_partitions_of_columns
-from hoodie.services.indexing.life import end_dead_builds, foreign_write, locked_without_dead_writes
-from hoodie.services.indexing.record_builds import build_record_index
+from hoodie.services.indexing.key_check import (
+    check_buckets,
+    check_one_partition_each,
+    check_one_row_each,
+    check_partitions_of_columns,
+)
+from hoodie.services.indexing.life import dead_builds, end_dead_builds, foreign_write, locked_without_dead_writes
+from hoodie.services.indexing.record_builds import build_record_index, check_buildable
 from hoodie.services.indexing.switch import differing, index_properties, off_properties
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
@@ -79,6 +84,8 @@ def switch_index(call: Call, wish: SwitchWish) -> ServiceResult:
     view = call.load()
     current = index_of_view(view)
     _check_switchable(view, target, wish)
+    if wish.dry_run:
+        _check_begin(view, wish, target)
     notes: tuple[str, ...] = ()
     if target is RECORD and current is not RECORD and not wish.dry_run:
         with times.phase("build"):
@@ -171,6 +178,15 @@ def _check_switchable(view: TableView, target: IndexKind, wish: SwitchWish) -> N
         )
 
 
+def _check_begin(view: TableView, wish: SwitchWish, target: IndexKind) -> None:
+    """Raise in a dry run the errors with which the build or the change of the properties would begin."""
+    builds = target is RECORD and index_of_view(view) is not RECORD
+    if builds:
+        check_buildable(view)
+    if builds or differing(view.config, _changes(view, wish, target)):
+        dead_builds(view, of_records=True)
+
+
 def _checked_rows(call: Call, view: TableView, wish: SwitchWish, target: IndexKind) -> int | None:
     """Prove from the data what the new index relies on; return the rows that were read, None if nothing is to prove.
 
@@ -178,7 +194,9 @@ def _checked_rows(call: Call, view: TableView, wish: SwitchWish, target: IndexKi
     """
     current = index_of_view(view)
     rows: list[int] = []
-    if view.config.partition_fields:
+    if wish.dry_run and target is RECORD and not RECORD.needs_one_of(view.config.metadata_partitions):
+        rows.append(check_one_row_each(view, call.engine_for))  # the build checks it otherwise
+    elif view.config.partition_fields:
         if target.is_global and not current.is_global:
             rows.append(check_one_partition_each(view, call.engine_for))
         if current.is_global and not target.is_global:

@@ -43,6 +43,31 @@ def check_one_partition_each(view: TableView, engine_for: EngineFor) -> int:
 
     Raises: RecordKeyError, with the number of such keys and three of them.
     """
+    rows, count, examples = _keys_in_several(view, engine_for, rows_too=False)
+    if count:
+        raise RecordKeyError(
+            f"{count:,} keys of {view.store.uri('')} are in several partitions, e.g. {examples}: an index of the whole "
+            "table needs each key in one; delete the other rows, then switch"
+        )
+    return rows
+
+
+def check_one_row_each(view: TableView, engine_for: EngineFor) -> int:
+    """Refuse a table in which a key has two rows, as a build of the record index does; return the number of its rows.
+
+    Raises: RecordKeyError, with the number of such keys and three of them.
+    """
+    rows, count, examples = _keys_in_several(view, engine_for, rows_too=True)
+    if count:
+        raise RecordKeyError(
+            f"{count:,} keys of {view.store.uri('')} have several rows, e.g. {examples}: the record index stores one "
+            "location for a key; delete the other rows, then switch"
+        )
+    return rows
+
+
+def _keys_in_several(view: TableView, engine_for: EngineFor, *, rows_too: bool) -> tuple[int, int, list[str]]:
+    """Return the numbers of rows, and of keys that are in several partitions (`rows_too`: rows), and a few of these."""
     slices = list_slices(view)
     spec = view.store.spec
     parts = max(1, sum(found.size_bytes for found in slices) // _PART_BYTES)
@@ -53,22 +78,15 @@ def check_one_partition_each(view: TableView, engine_for: EngineFor) -> int:
         numbers: dict[str, int] = {}
         partitions = tuple(numbers.setdefault(path, len(numbers)) for path, _ in by_part.locations)
         rows = sum(entries.rows for entries in staged)
-        task = partial(_spread_keys, store=spec, partitions=partitions)
+        task = partial(_spread_keys, store=spec, partitions=partitions, rows_too=rows_too)
         found = engine_for(rows * ENTRY_BYTES).run(task, by_part.file_groups)
-    count = sum(number for number, _ in found)
-    if count:
-        examples = [key for _, keys in found for key in keys][:_SHOWN]
-        raise RecordKeyError(
-            f"{count:,} keys of {view.store.uri('')} are in several partitions, e.g. {examples}: an index of the whole "
-            "table needs each key in one; delete the other rows, then switch"
-        )
-    return rows
+    return rows, sum(number for number, _ in found), [key for _, keys in found for key in keys][:_SHOWN]
 
 
 def _spread_keys(
-    part: FileGroupEntries, _context: TaskContext, *, store: StoreSpec, partitions: Sequence[int]
+    part: FileGroupEntries, _context: TaskContext, *, store: StoreSpec, partitions: Sequence[int], rows_too: bool
 ) -> tuple[int, list[str]]:
-    """Return the number of keys of a part that are in several partitions, and a few of them."""
+    """Return the number of keys of a part that are in several partitions, or rows, and a few of them."""
     keys, codes = part.read(open_store(store))
     if not len(keys):
         return 0, []
@@ -78,7 +96,10 @@ def _spread_keys(
     last = np.full(len(encoded.dictionary), -1)
     np.minimum.at(first, numbers, places)
     np.maximum.at(last, numbers, places)
-    spread = np.flatnonzero(first != last)
+    is_spread = first != last
+    if rows_too:
+        is_spread |= np.bincount(numbers, minlength=len(encoded.dictionary)) > 1
+    spread = np.flatnonzero(is_spread)
     return len(spread), pc.take(encoded.dictionary, pa.array(spread[:_SHOWN])).to_pylist()
 
 

@@ -267,17 +267,25 @@ def end_dead(view: TableView, build: IndexBuild) -> str:
 
 
 def end_dead_builds(view: TableView, *, of_records: bool | None = None) -> tuple[str, ...]:
-    """Complete or roll back builds whose process died, of the record index or of other partitions; return notes.
+    """Complete or roll back builds whose process died, as `dead_builds` returns them; return notes.
 
-    `of_records`: only builds of the record index, or only others; None: both. Call it under the table's lock.
+    Call it under the table's lock. Raises: as `dead_builds`.
+    """
+    return tuple(end_dead(view, build) for build in dead_builds(view, of_records=of_records))
+
+
+def dead_builds(view: TableView, *, of_records: bool | None = None) -> list[IndexBuild]:
+    """Return the builds whose process died, of the record index or of other partitions.
+
+    `of_records`: only builds of the record index, or only others; None: both.
 
     Raises: CommitConflictError if another build is pending, or runs; UnsupportedError if it is the JVM's.
     """
-    notes = []
+    found = []
     for instant in pending_indexing(view):
         build = build_of(view, instant)
         is_other = build is not None and of_records not in (None, build.is_of_records)
         if build is None or is_other or is_live(view.store, instant.requested_time):
             raise pending_build_error(view, instant)
-        notes.append(end_dead(view, build))
-    return tuple(notes)
+        found.append(build)
+    return found

@@ -142,13 +142,18 @@ def drop_record_index(state: TableState) -> ServiceResult:
     times = PhaseTimes()
     with locked_to_build(state) as view, times.phase("drop"):
         notes = end_dead_builds(view, of_records=True)
-        view = view.refreshed()
-        had_index = RECORD_INDEX in view.config.metadata_partitions
-        files = len(list_index_files(state.store))
-        if had_index or RECORD_INDEX in view.config.metadata_partitions_inflight:
-            is_partitioned = is_partitioned_record_index(state.store)
-            update_table_config(state.store, off_properties(view.config, is_partitioned=is_partitioned))
-        view.held_lock.ensure_held()
-        MetadataTable(state.store, view.config).drop_partitions({RECORD_INDEX})
+        had_index, files = drop_in(view.refreshed())
     counts = {"files_deleted": files} if had_index or files else {}
     return ServiceResult(operation="drop record index", counts=counts, seconds=times.seconds(), notes=notes)
+
+
+def drop_in(view: TableView) -> tuple[bool, int]:
+    """Drop the record index under the lock of the view; return whether there was one, and the number of its files."""
+    had_index = RECORD_INDEX in view.config.metadata_partitions
+    files = len(list_index_files(view.store))
+    if had_index or RECORD_INDEX in view.config.metadata_partitions_inflight:
+        is_partitioned = is_partitioned_record_index(view.store)
+        update_table_config(view.store, off_properties(view.config, is_partitioned=is_partitioned))
+    view.held_lock.ensure_held()
+    MetadataTable(view.store, view.config).drop_partitions({RECORD_INDEX})
+    return had_index, files

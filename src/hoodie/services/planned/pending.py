@@ -11,7 +11,7 @@ from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.display import html_rows
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.metadata.table import MetadataTable
-from hoodie.services.planned.claim import PlannedService, PlanT, RunState, clear_files, runner_of
+from hoodie.services.planned.claim import PlannedService, PlanT, Runner, RunState, clear_files, runner_of
 from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -85,27 +85,35 @@ def roll_back_plan(
         UnsupportedError: a restore is pending; or a compaction of version 6 is to be removed that later writes rely on.
     """
     with TableView.locked(state) as view:
-        check_no_exclusive_service(view)
-        instant = next((found for found in service.pending_plans(view) if found.requested_time == instant_time), None)
-        if instant is None:
-            raise InstantNotFoundError(
-                f"{state.store.uri('')} has no pending {service.name} {instant_time}: it was completed or rolled back"
-            )
-        runner = runner_of(view, instant, is_asked_for=True)
-        if runner.state is RunState.RUNNING:
-            raise CommitConflictError(
-                f"the {instant.action} {instant_time} of {state.store.uri('')} is being executed by {runner}: stop "
-                "that process first"
-            )
-        check_no_running_rollback(view, instant)
-        if remove_plan:
-            _check_removable(view, instant)
+        instant, runner = check_plan_can_go(service, view, instant_time, remove_plan=remove_plan)
         is_foreign = runner.state is RunState.INTERRUPTED and runner.owner is None
         plan = service.stored_plan(view, instant) if is_foreign else None
         partitions = () if plan is None else service.partitions_of(plan)
         states = (State.INFLIGHT, State.REQUESTED) if remove_plan else (State.INFLIGHT,)
         count = _delete(view, instant, partitions, *states)
     return RolledBack(instant_time, count)
+
+
+def check_plan_can_go(
+    service: PlannedService[PlanT], view: TableView, instant_time: str, *, remove_plan: bool
+) -> tuple[Instant, Runner]:
+    """Return a pending plan that can be rolled back, and its runner. Raises: as `roll_back_plan`."""
+    check_no_exclusive_service(view)
+    where = view.store.uri("")
+    instant = next((found for found in service.pending_plans(view) if found.requested_time == instant_time), None)
+    if instant is None:
+        raise InstantNotFoundError(
+            f"{where} has no pending {service.name} {instant_time}: it was completed or rolled back"
+        )
+    runner = runner_of(view, instant, is_asked_for=True)
+    if runner.state is RunState.RUNNING:
+        raise CommitConflictError(
+            f"the {instant.action} {instant_time} of {where} is being executed by {runner}: stop that process first"
+        )
+    check_no_running_rollback(view, instant)
+    if remove_plan:
+        _check_removable(view, instant)
+    return instant, runner
 
 
 def _delete(view: TableView, instant: Instant, partitions: Collection[str], *states: State) -> int:

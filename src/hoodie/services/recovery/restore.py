@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from hoodie.commit.begin import prepare_table
@@ -21,7 +22,8 @@ from hoodie.commit.rollback import (
     roll_back_unpublished,
     stored_rollback_plan,
 )
-from hoodie.commit.writable import restore_plan, restored_to
+from hoodie.commit.writable import restore_plan, restored_to, target_of_restore
+from hoodie.display import command_text
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RestoreMetadata, RestorePlan, RollbackPlan
 from hoodie.progress import PhaseTimes
@@ -67,21 +69,33 @@ def restore(call: Call, commit: str, *, dry_run: bool = False) -> ServiceResult:
 def finish_restores(call: Call) -> None:
     """Complete the pending restores whose process died; a restore without a plan did nothing and is removed.
 
-    Raises: as `restore`; UnsupportedError too if a plan does not name the commit to restore to.
+    A restore whose plan is damaged is removed if it was not begun.
+
+    Raises: as `restore`; UnsupportedError too if a plan is damaged, or does not name the commit to restore to.
     """
     for found in _pending(call.load()):
-        plan = restore_plan(call.load(), found)
-        if plan is None:
-            with TableView.locked(call.state, call.properties) as view:
-                if restore_plan(view, found) is None:
-                    _remove(view, found)
-        elif to := restored_to(plan):
+        if to := target_of_restore(call.load(), found):
             restore(call, to)
-        else:
+            continue
+        with TableView.locked(call.state, call.properties) as view:
+            did_nothing, reason = _did_nothing(view, found)
+            if did_nothing:
+                _remove(view, found)
+        if not did_nothing:
+            command = command_text("hoodie restore TABLE COMMIT", call.state.store.uri(""))
             raise UnsupportedError(
-                f"{call.state.store.uri('')}: the plan of {found} does not name the commit to restore to: complete it "
-                "with the engine that started it, or with t.restore(COMMIT)"
+                f"{call.state.store.uri('')}: the plan of {found} {reason}: complete it with the engine that started "
+                f"it, or with t.restore(COMMIT) (`{command}`)"
             )
+
+
+def _did_nothing(view: TableView, restore: Instant) -> tuple[bool, str]:
+    """Return whether a restore has taken back nothing, and what is wrong with its plan."""
+    try:
+        plan = restore_plan(view, restore)
+    except CorruptFileError as error:
+        return restore.state is State.REQUESTED, f"is damaged ({error})"
+    return plan is None, "does not name the commit to restore to"
 
 
 def _pending(view: TableView) -> list[Instant]:
@@ -96,10 +110,14 @@ def _remove(view: TableView, restore: Instant) -> None:
 def _begun(view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
     """Return the pending restore and its plan; None if there is none, or if it has no plan and so did nothing.
 
+    A damaged plan counts as none: what it took back stays, and a new plan has the rest.
+
     Raises: UnsupportedError if it restores to another commit.
     """
     for found in _pending(view):
-        plan = restore_plan(view, found)
+        plan = None
+        with suppress(CorruptFileError):
+            plan = restore_plan(view, found)
         if plan is None:
             continue
         to = restored_to(plan)
@@ -117,9 +135,10 @@ def _begun(view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
 
 def _begin(call: Call, view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
     """Plan the restore and store the plan; None if the commit is the newest write already."""
-    for found in _pending(view):
-        _remove(view, found)  # without a plan, see `_begun`
+    pending = _pending(view)
     _planned(view.refreshed(), commit)  # refuses before anything is changed
+    for found in pending:
+        _remove(view, found)  # without a plan, see `_begun`
     view, _ = prepare_table(call.state, view.held_lock)
     instants = _planned(view, commit)
     if not instants:

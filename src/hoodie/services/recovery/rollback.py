@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
@@ -30,7 +31,8 @@ from hoodie.services.clustering.clustering import CLUSTERING
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.indexing.file_builds import build_partition
 from hoodie.services.indexing.rebuild import build_lost_index
-from hoodie.services.planned.pending import roll_back_plan
+from hoodie.services.planned.claim import PlannedService
+from hoodie.services.planned.pending import check_plan_can_go, roll_back_plan
 from hoodie.services.recovery.plan import plan_chain
 from hoodie.timeline import Instant
 from hoodie.timeline.heartbeat import is_live
@@ -39,6 +41,7 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 OPERATION = "rollback"
+_PLANNED: Final[tuple[PlannedService[Any], ...]] = (COMPACTION, CLUSTERING)
 
 
 def _roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = False) -> ServiceResult:
@@ -56,28 +59,35 @@ def _roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = 
     view = TableView.load(state)
     instant = _pending(view, instant_time)
     check_no_exclusive_service(view)
+    service = next((known for known in _PLANNED if instant.action in known.actions), None)
     if dry_run:
+        if service is None:
+            _check_stopped(view, instant)
+        else:
+            check_plan_can_go(service, view, instant_time, remove_plan=True)
         requests = plan_rollback(view, instant).rollback_requests
         files = sum(len(request.files_to_be_deleted) for request in requests)
         counts = {"instants": 1, "files_deleted": files}
         notes = (f"{instant} would be rolled back", *_would_build_anew(view, [instant]))
         return ServiceResult(operation=OPERATION, counts=counts, dry_run=True, notes=notes)
-    if instant.action in COMPACTION.actions:
+    if service is not None:
         with times.phase("rollback"):
-            done = roll_back_plan(COMPACTION, state, instant_time, remove_plan=True)
-    elif instant.action in CLUSTERING.actions:
-        with times.phase("rollback"):
-            done = roll_back_plan(CLUSTERING, state, instant_time, remove_plan=True)
+            done = roll_back_plan(service, state, instant_time, remove_plan=True)
     else:
         with times.phase("rollback"), TableView.locked(state) as view:
             instant = _pending(view, instant_time)
             check_no_exclusive_service(view)
-            if is_live(state.store, instant_time):
-                raise CommitConflictError(f"the writer of {instant} is running: stop it first, or wait until it ends")
-            check_no_running_rollback(view, instant)
+            _check_stopped(view, instant)
             done = roll_back_pending(view, instant)
     counts = {"instants": 1, "files_deleted": done.files_deleted}
     return ServiceResult(operation=OPERATION, instant=done.instant_time, counts=counts, seconds=times.seconds())
+
+
+def _check_stopped(view: TableView, instant: Instant) -> None:
+    """Refuse to roll back a write that runs, or that another process rolls back. Raises: CommitConflictError."""
+    if is_live(view.store, instant.requested_time):
+        raise CommitConflictError(f"the writer of {instant} is running: stop it first, or wait until it ends")
+    check_no_running_rollback(view, instant)
 
 
 def _pending(view: TableView, instant_time: str) -> Instant:

@@ -42,7 +42,7 @@ from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.compaction.plan import schedule_compaction
 from hoodie.services.indexing.file_builds import build_partition, off_properties
 from hoodie.services.indexing.rebuild import BUILD_OR_DROP, rebuild
-from hoodie.services.indexing.switch import drop_record_index
+from hoodie.services.indexing.switch import drop_in
 from hoodie.services.planned.executor import execute, execute_waiting
 from hoodie.services.versions.kept import COPYING, KEPT, MOVE
 from hoodie.services.versions.plan import MovePlan, ended_first, plan_move, slices_with_logs, target_config
@@ -145,11 +145,15 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
     _refuse(view, plan)
     _check_place(view, plan)
     with times.phase("prepare"):
-        notes = _prepare(call, plan)
+        notes = _prepare(call)
     with times.phase("move"), TableView.locked(call.state, call.properties) as now:
         plan = replace(plan_move(now, new, call.properties), steps=plan.steps, lost=plan.lost)
         _check_ready(now, plan)
         _refuse(now, plan)
+        if RECORD.needs_one_of(plan.dropped):
+            drop_in(now)
+            now = now.refreshed()
+            plan = replace(plan_move(now, new, call.properties), steps=plan.steps, lost=plan.lost)
         move = _move_timeline if plan.changes_timeline else _move_properties
         counts = move(now, plan)
     with times.phase("index"):
@@ -233,8 +237,8 @@ def _check_place(view: TableView, plan: MovePlan) -> None:
         )
 
 
-def _prepare(call: Call, plan: MovePlan) -> tuple[str, ...]:
-    """End what is pending, compact all log files, and drop a record index that the version does not have."""
+def _prepare(call: Call) -> tuple[str, ...]:
+    """End what is pending, and compact all log files."""
     state, notes = call.state, list[str]()
     for _ in range(_TRIES):
         with state.table_lock(call.properties) as lock:
@@ -244,8 +248,6 @@ def _prepare(call: Call, plan: MovePlan) -> tuple[str, ...]:
             _compact_all(call)
         if not ended_first(TableView.load(state)):
             break
-    if RECORD.needs_one_of(plan.dropped):
-        drop_record_index(state)
     return tuple(notes)
 
 

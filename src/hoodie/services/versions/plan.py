@@ -22,7 +22,7 @@ from hoodie.format.table.version_change import properties_for
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS
-from hoodie.services.versions.kept import MOVE
+from hoodie.services.versions.kept import MOVE, written_after_move
 from hoodie.timeline import Action, Instant, layout_for
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.stored_keys import view_key_generator
@@ -75,7 +75,7 @@ def plan_move(view: TableView, new: TableVersion, options: Mapping[str, str]) ->
     Raises: CorruptFileError for a table that cannot be read.
     """
     plan = MovePlan(old=view.config.version, new=new)
-    in_the_way = [*_pending(view), *_keys_in_the_way(view, new, options)]
+    in_the_way = [*_pending(view), *_late_writes(view, plan), *_keys_in_the_way(view, new, options)]
     changes: dict[str, str | None] = {}
     try:
         changes = properties_for(view.config, new, options)
@@ -119,6 +119,19 @@ def _remedy(instant: Instant) -> str:
     if instant.action is Action.INDEXING:
         return "t.index.build() goes on with it, or the engine that began it"
     return "its writer is running: wait until it has ended, and stop all writers"
+
+
+def _late_writes(view: TableView, plan: MovePlan) -> list[str]:
+    """Refuse to copy the timeline over a kept timeline to which a writer wrote after the last move.
+
+    The copy would delete its instants, and then its data files would count as orphaned.
+    """
+    later = written_after_move(view) if plan.changes_timeline else []
+    return [
+        f"{found} was written to the old timeline after the last move: its rows are not in the table, and this move "
+        "would delete it. Stop its writer, write these rows again, and delete its instant files"
+        for found in later[:1]
+    ]
 
 
 def _keys_in_the_way(view: TableView, new: TableVersion, options: Mapping[str, str]) -> list[str]:

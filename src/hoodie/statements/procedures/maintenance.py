@@ -81,7 +81,7 @@ def _change_version(call: Call) -> Iterable[Row]:
         raise InvalidConfigError(f"CALL: to_version => {call['to_version']!r}: expected one of {', '.join(_VERSIONS)}")
     to, found = _VERSIONS.index(wanted), table.view().config.version.value
     if to != found:
-        (table.upgrade if to > found else table.downgrade)(to, dry_run=False)
+        (table.upgrade if to > found else table.downgrade)(to, dry_run=False, properties=call.options())
     return [{"result": True}]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable
+from itertools import compress
 from typing import Any, Final
 
+from hoodie.config.patterns import check_pattern, match_whole
 from hoodie.errors import InstantNotFoundError, InvalidConfigError, UnsupportedError
 from hoodie.format.instants.service_metadata import ClusteringPlan
 from hoodie.format.table.table_config import TableType
@@ -37,7 +38,8 @@ def _chosen(call: Call, pending: Iterable[str], schedule: Callable[[], str | Non
     """Return the plans of a call, and whether they are executed; a new plan is made for some values of `op`.
 
     As in Hudi, `run` executes the new plan; if there is nothing new to do, the pending ones.
-    Raises: InvalidConfigError; InstantNotFoundError for instants that are not pending.
+    Raises: InvalidConfigError, also for named instants and an `op` that makes a new plan only; InstantNotFoundError for
+    instants that are not pending.
     """
     waiting = sorted(pending)
     named = names_in(call["instants"] or call.values.get("timestamp"))
@@ -45,6 +47,11 @@ def _chosen(call: Call, pending: Iterable[str], schedule: Callable[[], str | Non
     if op not in (*_RUN, *_SCHEDULE, *_EXECUTE):
         raise InvalidConfigError(f"CALL: op => {call['op']!r}: expected run, schedule, execute or scheduleAndExecute")
     if named:
+        if op not in ("run", *_EXECUTE):
+            raise InvalidConfigError(
+                f"CALL: op => {call['op']!r} makes a new plan, and instants => {', '.join(named)} are pending plans: "
+                "expected op => 'execute', or no instants"
+            )
         lost = sorted(set(named) - set(waiting))
         if lost:
             raise InstantNotFoundError(f"CALL: {lost} are not pending; pending are {waiting}")
@@ -134,7 +141,12 @@ def _wanted_partitions(call: Call, view: TableView) -> list[str] | None:
             )
         return sorted(pruning.keep(list_files(view)))
     if pattern:
-        return sorted(path for path in list_files(view) if re.fullmatch(pattern, path))
+        try:
+            check_pattern(pattern)
+        except ValueError as error:
+            raise InvalidConfigError(f"CALL: partition_regex_pattern => {pattern!r}: {error}") from error
+        paths = sorted(list_files(view))
+        return [*compress(paths, match_whole(pattern, paths))]
     return names_in(call["selected_partitions"]) or None
 
 

@@ -52,18 +52,22 @@ class Parameter:
             return float(value)
         if type(value) is not self.kind:
             raise InvalidConfigError(f"CALL {procedure}: {self.name} => {value!r}: expected {KINDS[self.kind]}")
-        if self.name == "limit" and isinstance(value, int) and value < 0:
+        if self.name == "limit" and isinstance(value, int) and value < 0 and value != self.default:
             raise InvalidConfigError(f"CALL {procedure}: limit => {value}: expected 0 or more")
         return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call: the values of all parameters, and the options of the caller."""
+    """One call: the values of all parameters, and the options of the caller.
+
+    `given`: the parameters that the call names; the others have their defaults.
+    """
 
     names: Names
     values: Mapping[str, Any]
     properties: dict[str, str]
+    given: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -81,7 +85,9 @@ class Call:
     def options(self, **named: str) -> dict[str, str]:
         """Return the options of the caller, those of the argument `options` ('a=1,b=2'), and arguments by option name.
 
-        `named`: for each parameter the option that it stands for; a parameter that is None sets nothing.
+        `named`: for each parameter the option that it stands for; a parameter that is None sets nothing. The default of
+        a parameter sets an option that the caller does not have; as in JVM Hudi, it overrides a stored one.
+
         Raises: InvalidConfigError for text that is no list of options.
         """
         found = dict(self.properties)
@@ -90,7 +96,9 @@ class Call:
             if not equals:
                 raise InvalidConfigError(f"CALL: options => {self['options']!r}: expected 'name=value,name=value'")
             found[name.strip()] = value.strip()
-        found.update({option: str(self[name]) for name, option in named.items() if self[name] is not None})
+        for name, option in named.items():
+            if self[name] is not None and (name in self.given or option not in found):
+                found[option] = str(self[name])
         return found
 
 

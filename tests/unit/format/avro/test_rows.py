@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.avro.rows import arrow_schema, decode_rows, encode_rows
+from tests.support.odd_types import text_of_bytes
 from tests.support.seeds import examples
 from tests.unit.format.avro.avro_types import tables
 
@@ -258,6 +259,18 @@ def test_null_where_none_may_be_is_refused() -> None:
     unknown = record({"type": "enum", "name": "e", "symbols": ["A"]})
     with pytest.raises(SchemaMismatchError, match="symbol"):
         encoded(unknown, pa.table({"f0": ["B"]}))
+
+
+def test_text_that_no_decoder_accepts_is_refused() -> None:
+    wrong = text_of_bytes(b"ok", b"\xff")
+    listed = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), wrong)
+    for kind, column in (
+        ("string", wrong),
+        (["null", "string"], wrong),
+        ({"type": "array", "items": "string"}, listed),
+    ):
+        with pytest.raises(SchemaMismatchError, match=r"column 'f0.*, row 1: text with bytes that are not valid UTF-8"):
+            encoded(record(kind), pa.table({"f0": column}))
 
 
 @pytest.mark.parametrize(

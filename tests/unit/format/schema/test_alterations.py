@@ -131,6 +131,8 @@ def test_nulls_and_comments() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (AddColumn("_hoodie_operation", pa.string()), "the name of a meta column"),
+        (RenameColumn("id", "_Hoodie_Operation"), "the name of a meta column"),
         (AddColumn("I", pa.int32()), "has a column 'i' there"),
         (AddColumn("no.n", pa.int32()), "no column 'no'; expected one of id, i, s, l, m"),
         (AddColumn("i.n", pa.int32()), "'i' is no struct"),

@@ -8,7 +8,14 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import SchemaMismatchError
-from hoodie.format.schema.plain_types import plain_array, plain_batches, plain_schema, plain_type, refuse_wrong_text
+from hoodie.format.schema.plain_types import (
+    plain_array,
+    plain_batches,
+    plain_schema,
+    plain_type,
+    refuse_wrong_text,
+    valid_batches,
+)
 from tests.support.odd_types import WRAPPERS, pairs_of_all_depths, text_of_bytes
 
 
@@ -77,3 +84,22 @@ def test_bytes_below_null_are_no_text() -> None:
     ]
     for array in arrays:
         refuse_wrong_text(array, "c")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary()])
+def test_repeated_texts_beyond_two_gib_are_refused(kind: pa.DataType) -> None:
+    """`plain_batches` halves such a batch; older releases of Arrow returned wrong texts."""
+    values = pa.array(["short", None, "x" * (1 << 20)], kind)
+    few = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 2], pa.int32()), values)
+    assert plain_array(few).to_pylist() == few.to_pylist()
+    many = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(2, pa.int32()), 2048), values)
+    with pytest.raises(pa.ArrowInvalid, match="bytes of text"):
+        plain_array(many)
+
+
+def test_batches_of_another_program_are_checked_and_get_plain_types() -> None:
+    good = pa.record_batch({"v": pa.array(["a", "ä"], pa.large_string())})
+    assert [batch.schema.field("v").type for batch in valid_batches([good, good])] == [pa.string()] * 2
+    wrong = pa.record_batch({"v": text_of_bytes(b"ok", b"\xff")})
+    with pytest.raises(SchemaMismatchError, match="column 'v', row 3: text with bytes that are not valid UTF-8"):
+        list(valid_batches([good, wrong]))

@@ -154,6 +154,30 @@ def test_slashes_that_make_the_folder_of_a_date_are_refused(hive_style: bool) ->
         keys.partition_paths(slashes)
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "2026/07/01"),
+        ({"kind": "COMPLEX", "partition_fields": ["p", "city"]}, "2026-07-01/san-francisco"),
+        (
+            {
+                "kind": "TIMESTAMP",
+                "timestamp_options": {
+                    "timestamp.type": "DATE_STRING",
+                    "input.dateformat": "yyyy-MM-dd",
+                    "output.dateformat": "yyyy-MM",
+                },
+            },
+            "2026-07",
+        ),
+    ],
+)
+def test_dates_are_separated_where_jvm_hudi_1_2_0_separates_them(options: dict[str, Any], expected: str) -> None:
+    """It separates the dates of a single field that is no time."""
+    batch = pa.RecordBatch.from_pydict({"k": [1], "p": ["2026-07-01"], "city": ["san-francisco"]})
+    assert simple(slash_separated_dates=True, **options).partition_paths(batch).to_pylist() == [expected]
+
+
 def test_keys_name_how_many_and_three_rows() -> None:
     batch = pa.RecordBatch.from_pydict({"k": ["a", None, "", None, "b", None]})
     keys = key_generator_for(table_version=TableVersion.NINE, kind="NON_PARTITION", record_key_fields=["k"])

@@ -136,3 +136,44 @@ def test_scalar_units(unit: str, value: int, expected: str) -> None:
 def test_options_that_are_missing_or_unknown_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidConfigError):
         timestamp_format(options)
+
+
+BY_JVM = [
+    ({"timestamp__type": "SCALAR", "timestamp__scalar__time__unit": "DAYS"}, None, "1970-01-02-00-00-00-000"),
+    ({"timestamp__type": "SCALAR", "timestamp__scalar__time__unit": "HOURS"}, None, "1970-01-01-01-00-00-000"),
+    ({"timestamp__type": "UNIX_TIMESTAMP"}, None, "1970-01-01-00-00-01-000"),
+    ({"timestamp__type": "EPOCHMILLISECONDS"}, None, "1970-01-01-00-00-00-001"),
+    (
+        {"timestamp__type": "EPOCHMILLISECONDS", "input__timezone": "Asia/Tokyo"},
+        1_700_000_000_000,
+        "2023-11-14-22-13-20-000",
+    ),
+]
+TEXTS_BY_JVM = [
+    ("yyyy-MM-dd HH", {"input__timezone": "Asia/Tokyo", "output__timezone": "America/New_York"}, None,
+     "1969-12-31-19-00-00-000"),
+    ("yyyy-MM-dd HH", {}, None, "1970-01-01-00-00-00-000"),
+    ("yyyy-MM-dd'T'HH:mm:ssZ", {"input__timezone": "Europe/Berlin"}, "2026-03-29T02:30:00Z", "2026-03-29-04-30-00-000"),
+]  # fmt: skip
+ALL_PARTS = {"output__dateformat": "yyyy-MM-dd-HH-mm-ss-SSS"}
+
+
+@pytest.mark.parametrize(("options", "value", "expected"), BY_JVM)
+def test_numbers_as_jvm_hudi_1_2_0_writes_them(options: dict[str, str], value: int | None, expected: str) -> None:
+    """Null is the number 1, and the zone of the input does not count."""
+    assert text(pa.array([value], pa.int64()), **ALL_PARTS, **options) == [expected]
+
+
+@pytest.mark.parametrize(("pattern", "options", "value", "expected"), TEXTS_BY_JVM)
+def test_texts_as_jvm_hudi_1_2_0_writes_them(
+    pattern: str, options: dict[str, str], value: str | None, expected: str
+) -> None:
+    """Null is read from its own text. An offset counts in the hour that summer time skips in the zone of the input."""
+    given = {"timestamp__type": "DATE_STRING", "input__dateformat": pattern, **ALL_PARTS, **options}
+    assert text(pa.array([value], pa.string()), **given) == [expected]
+
+
+def test_null_in_a_pattern_with_an_offset() -> None:
+    given = {"timestamp__type": "DATE_STRING", "input__dateformat": "yyyy-MM-dd'T'HH:mm:ss.SSSZ", **ALL_PARTS}
+    zones = {"input__timezone": "Asia/Tokyo", "output__timezone": "America/New_York"}
+    assert text(pa.array([None], pa.string()), **given, **zones) == ["1969-12-31-19-00-00-001"]

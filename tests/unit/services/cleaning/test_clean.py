@@ -13,7 +13,7 @@ from hoodie.format.instants.service_metadata import CleanerPlan, CleanFileInfo, 
 from hoodie.services.cleaning.partitions import LEFT
 from hoodie.storage import Store
 from hoodie.table import Table
-from hoodie.timeline import Action, Instant, read_instant
+from hoodie.timeline import Action, Heartbeat, Instant, read_instant
 from hoodie.view.listing import list_files
 from hoodie.view.table_view import TableView
 from tests.support.cleaned_tables import check_listing, data_files, table_of_versions, version_of
@@ -200,14 +200,34 @@ def test_a_deleted_partition_is_dropped_when_it_leaves_the_window() -> None:
 
 
 def test_an_emptied_partition_waits_while_a_write_is_pending() -> None:
+    """A dead write is rolled back first; a dry run counts without it too, and names it."""
     table = without_nyc()
+    heartbeat = Heartbeat(store_of(table), PENDING)
+    heartbeat.start()
     begin(table, Action.COMMIT, at=PENDING)
     dry = table.clean(dry_run=True, properties=TWO)
-    assert dry.counts["partitions_dropped"] == 0
-    assert dry.counts["files_deleted"] == 4
-    # The explicit clean rolls the dead write back, plans again, and drops the partition.
-    assert table.clean(properties=TWO).counts["partitions_dropped"] == 1
+    heartbeat.stop()
+    assert (dry.counts["partitions_dropped"], dry.counts["files_deleted"]) == (0, 4)
+    dry = table.clean(dry_run=True, properties=TWO)
+    assert dry.notes == (f"{PENDING}.commit (inflight) would be rolled back first: its writer had died",)
+    done = table.clean(properties=TWO)
+    assert done.counts["partitions_dropped"] == dry.counts["partitions_dropped"] == 1
+    assert done.counts["files_deleted"] == dry.counts["files_deleted"]
     check_listing(table)
+
+
+def test_a_dry_run_counts_the_window_without_dead_writes() -> None:
+    table = table_of_versions(5)
+    dead = begin(table, Action.COMMIT)
+    heartbeat = Heartbeat(store_of(table), dead)
+    heartbeat.start()  # so that the next writers leave it alone
+    for version in (5, 6, 7):
+        table.upsert(version_of(version))
+    heartbeat.stop()
+    dry = table.clean(dry_run=True, properties=TWO)
+    done = table.clean(properties=TWO)
+    assert dry.counts["files_deleted"] == done.counts["files_deleted"] > 0
+    assert dry.oldest_readable == done.oldest_readable
 
 
 def test_replaced_file_groups_stay_while_the_window_has_them() -> None:

@@ -199,3 +199,40 @@ def test_a_write_during_the_check_asks_for_another(monkeypatch: pytest.MonkeyPat
     with pytest.raises(CommitConflictError, match="during each of 3 checks"):
         table.index.switch("global_simple")
     table.index.switch("global_simple")
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_a_dry_run_finds_keys_of_several_rows(partitioned: bool) -> None:
+    """An insert looks up no keys; the record index has one location for a key."""
+    options: dict[str, Any] = {"partition_by": "city"} if partitioned else {}
+    table = new_table(PLAIN, rows("a", "b"), index="simple", **options)
+    table.insert(rows("a", ts=2))
+    for dry_run in (True, False):
+        with pytest.raises(RecordKeyError, match="'a'"):
+            table.index.switch("record", dry_run=dry_run)
+    assert table.index.switch("global_simple", dry_run=True).dry_run
+    table.delete(rows("a").select(["id", "city"]))
+    assert table.index.switch("record", dry_run=True).counts == {"rows_checked": 1}
+    assert index_of_view(table.view()).name == "simple"
+    assert table.index.switch("record").notes[-1].startswith("the index is 'record' now")
+
+
+def test_a_dry_run_refuses_tables_without_a_record_index() -> None:
+    table = new_table(PLAIN, rows("a"), index="simple", properties={"hoodie.populate.meta.fields": "false"})
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedError, match="stores no record keys"):
+            table.index.switch("record", dry_run=dry_run)
+
+
+@pytest.mark.parametrize("new", ["record", "global_simple"])
+def test_a_dry_run_refuses_a_build_that_runs(new: str) -> None:
+    table = made("simple", rows("a"))
+    store = table.view().store
+
+    def while_it_builds() -> None:
+        for dry_run in (True, False):
+            with pytest.raises(CommitConflictError, match="is being built"):
+                Table(store).index.switch(new, dry_run=dry_run)
+
+    with once_at(Step.BEGUN, while_it_builds):
+        table.index.build("column_stats")

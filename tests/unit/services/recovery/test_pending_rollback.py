@@ -43,6 +43,8 @@ def test_a_plan_that_another_process_rolls_back_is_left_to_it(store: MemoryStore
     store.create(heartbeat_path(rollback_time), b"")
     with pytest.raises(hoodie.CommitConflictError, match=f"by another process, as {rollback_time}"):
         table.rollback(str(plan))
+    with pytest.raises(hoodie.CommitConflictError, match=f"by another process, as {rollback_time}"):
+        table.rollback(str(plan), dry_run=True)
     assert table.timeline.get(str(plan)) is not None
     store.delete(heartbeat_path(rollback_time))
     assert table.rollback(str(plan)).instant == plan
@@ -58,3 +60,26 @@ def test_a_dead_write_is_rolled_back(store: MemoryStore) -> None:
     assert merged_rows(dead) == {"a": (2, "sf")}
     with pytest.raises(hoodie.InstantNotFoundError, match="no instant 123"):
         Table(dead).rollback("123")
+
+
+def test_a_dry_run_refuses_what_the_rollback_refuses(store: MemoryStore) -> None:
+    table = Table(store)
+    pending = begin(table, Action.DELTA_COMMIT)
+    store.create(heartbeat_path(pending), b"")
+    for dry_run in (True, False):
+        with pytest.raises(hoodie.CommitConflictError, match="is running: stop it first"):
+            table.rollback(pending, dry_run=dry_run)
+    store.delete(heartbeat_path(pending))
+    assert table.rollback(pending, dry_run=True).notes == (f"{pending}.deltacommit (inflight) would be rolled back",)
+    assert table.timeline.get(pending) is not None
+
+
+def test_a_dry_run_refuses_a_compaction_of_version_6_that_later_writes_need() -> None:
+    changes = ({"a": (1, "sf")}, {"a": (2, "sf")})
+    table = Table(trips_store(*changes, table_type="merge_on_read", index="simple", table_version=6))
+    plan = str(table.schedule_compaction())
+    assert table.rollback(plan, dry_run=True).counts["instants"] == 1
+    table.upsert(trips({"a": (3, "sf")}))
+    for dry_run in (True, False):
+        with pytest.raises(hoodie.UnsupportedError, match="began after it"):
+            table.rollback(plan, dry_run=dry_run)

@@ -11,7 +11,7 @@ from hoodie.format.instants.service_metadata import RestoreMetadata
 from hoodie.table import Table
 from hoodie.timeline import Action, read_instant
 from tests.support.deaths import check_tidy, die
-from tests.support.tables import TYPES, contents, made_once, rows_of, trips, trips_store
+from tests.support.tables import TYPES, contents, copy_of, made_once, rows_of, trips, trips_store
 
 ONE = {"a": (1, "sf"), "b": (1, "la")}
 COMPACTS = {"hoodie.metadata.compact.max.delta.commits": "2"}
@@ -119,3 +119,40 @@ def test_a_read_warns_of_a_restore_that_died() -> None:
         table.count()
         table.restore(saved)
         assert rows_of(store) == ONE
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("step", [".restore.inflight", ".rollback.inflight"], ids=["requested", "begun"])
+def test_a_restore_whose_plan_is_damaged_is_planned_anew(step: str, table_type: str) -> None:
+    """One call leads out; a repair only removes a restore that was not begun."""
+    table = saved_table(table_type)
+    store, saved = table.view().store, table.savepoints()[0].instant
+    before = rows_of(store)
+    die(store, lambda table: table.restore(saved), step)
+    (plan,) = [info.path for info in store.list(".hoodie/timeline") if info.name.endswith(".restore.requested")]
+    content = store.read(plan)
+    store.replace(plan, content[: len(content) // 2])
+    table = Table(store)
+    assert any("whose plan is damaged" in str(found) for found in table.verify().findings)
+    assert "restore" in str(table.inspect.waits().to_pylist())
+    with pytest.raises(hoodie.UnsupportedError, match=r"t\.restore\(COMMIT\)"):
+        table.upsert(trips({"z": (1, "sf")}))
+    assert not table.repair().notes[0].startswith("failed")
+    done = Table(copy_of(store)).repair(dry_run=False, min_age_seconds=0)
+    if step == ".restore.inflight":
+        assert done.counts["restore"] == 1
+        repaired = copy_of(store)
+        Table(repaired).repair(dry_run=False, min_age_seconds=0)
+        assert rows_of(repaired) == before
+        assert Table(repaired).verify(full=True).ok
+    else:
+        assert any("t.restore(COMMIT) (`hoodie restore " in note for note in done.notes), done.notes
+    files = contents(store)
+    with pytest.raises(hoodie.InstantNotFoundError):
+        table.restore("123")
+    assert contents(store) == files
+    Table(store).restore(saved)
+    assert rows_of(store) == ONE
+    assert Table(store).verify(full=True).ok
+    Table(store).upsert(trips({"z": (1, "sf")}))
+    check_tidy(store)

@@ -19,8 +19,10 @@ from hoodie.services.versions.kept import MOVE
 from hoodie.storage import Store
 from hoodie.table import Table
 from hoodie.timeline import Action, Heartbeat
+from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.view.slices import list_slices
 from tests.support.archived import OFTEN
+from tests.support.index_check import check_index
 from tests.support.refusals import refused
 from tests.support.rows import assert_same_rows
 from tests.support.steps import begin
@@ -272,6 +274,25 @@ def test_an_older_version_has_no_partitioned_record_index() -> None:
     assert table.count() == 6
 
 
+def test_a_refused_downgrade_keeps_the_partitioned_record_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer begins after the preparation: nothing is dropped then."""
+    table = copied(9, 4, index="partitioned_record")
+    prepare = move_module._prepare
+
+    def then_a_writer_begins(call: Any) -> Any:
+        notes = prepare(call)
+        pending = begin(table, Action.COMMIT)
+        store_of(table).create(heartbeat_path(pending), b"")
+        return notes
+
+    monkeypatch.setattr(move_module, "_prepare", then_a_writer_begins)
+    before = table.view().config
+    with pytest.raises(CommitConflictError, match="The table was not moved"):
+        table.downgrade(8, dry_run=False)
+    assert table.view().config == before
+    check_index(table.view())
+
+
 def test_a_record_index_that_cannot_be_built_is_named() -> None:
     """An insert looks up no keys; a record index holds one row of each key."""
     statistics = {"hoodie.metadata.index.column.stats.enable": "true"}
@@ -331,6 +352,33 @@ def test_a_writer_that_goes_on_with_the_old_version_is_found() -> None:
         table.drop_old_timeline()
     (finding,) = table.verify().findings
     assert (finding.kind, finding.key) == ("old-timeline-written", "20990101000000000")
+
+
+@pytest.mark.parametrize(
+    ("versions", "late"),
+    [((6, 9), ".hoodie/{time}.commit"), ((9, 6), ".hoodie/timeline/{time}_{time}.commit")],
+    ids=["up", "down"],
+)
+def test_a_late_writer_of_the_old_version_blocks_the_way_back(versions: tuple[int, int], late: str) -> None:
+    """The copy would delete its instants."""
+    table = copied(versions[0], 3)
+    move(table, versions[1])
+    path = late.format(time="20990101000000000")
+    store_of(table).create(path, b"{}")
+    operation = table.upgrade if versions[0] > versions[1] else table.downgrade
+    (named,) = operation(to=versions[0]).in_the_way
+    assert named.startswith("20990101000000000.commit (completed) was written to the old timeline")
+    data = "city=sf/88888888-574a-47eb-8b2f-5817642eb63e-0_0-34-0_20990101000000000.parquet"
+    store_of(table).create(data, b"rows that are nowhere else")
+    assert table.verify().problems == {"old-timeline-written": 1}
+    table.repair(dry_run=False, min_age_seconds=0)
+    assert store_of(table).head(data) is not None
+    with refused(table, "Stop its writer, write these rows again", error=UnsupportedError):
+        operation(to=versions[0], dry_run=False)
+    store_of(table).delete(path)
+    assert move(table, versions[0]).to_version == versions[0]
+    assert table.count() == 3
+    assert table.verify().problems == {"file-orphaned": 1}
 
 
 @pytest.mark.parametrize("versions", [(9, 6), (6, 9)], ids=str)

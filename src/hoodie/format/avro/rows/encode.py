@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.avro.rows.cursor import BoolArray, Int64Array, UInt8Array
 from hoodie.format.avro.rows.layout import Kind, Layout, row_layout
+from hoodie.format.schema.plain_types import refuse_wrong_text
 from hoodie.format.varint import zigzag_cells
 
 _GROUP_ROWS = 16 * 1024
@@ -39,8 +40,8 @@ def encode_rows(
     `framed` writes each row's length before the row, as four big-endian bytes. Memory: a few times `group_rows`.
 
     Raises:
-        SchemaMismatchError: a value is null where the schema does not allow null, or is not a symbol of its enum; the
-            error names the column.
+        SchemaMismatchError: a value is null where the schema does not allow null, is not a symbol of its enum, or is
+            text that is not valid UTF-8; the error names the column.
         UnsupportedError: the schema has a type that no table has.
     """
     layout = row_layout(avro_schema)
@@ -54,7 +55,8 @@ def encode_rows(
 def encode_column(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     """Add the value of an array to each row that is present.
 
-    Raises: SchemaMismatchError if a value is null where the layout does not allow null, or is not a symbol of its enum.
+    Raises: SchemaMismatchError if a value is null where the layout does not allow null, is not a symbol of its enum, or
+        is text that is not valid UTF-8.
     """
     if layout.kind is Kind.UNION:
         _union(layout, array, present, out)
@@ -125,6 +127,8 @@ def _column(present: Present) -> Present:
 
 def _bytes(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     array = _masked(array, present)
+    # A decoder refuses the whole block if a text in it is not valid.
+    refuse_wrong_text(array, layout.path)
     out.add_varints(byte_lengths(array), present)
     out.add_bytes(array)
 
