@@ -4,12 +4,14 @@ commits. Then it goes on: it fails, or what it did is in the table; no acknowled
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -182,6 +184,91 @@ def _begun(calls: Sequence[Call]) -> range:
     of_timeline = [number for number, call in enumerate(calls, 1) if call.path.startswith(".hoodie/timeline/")]
     begun = next(number for number in of_timeline if calls[number - 1].path.endswith(".inflight"))
     return range(begun + 1, of_timeline[-1] + 1)
+
+
+class _Woken:
+    """A writer that was silent after it wrote its files, and goes on when `wake` is called: in a thread of its own."""
+
+    def __init__(self, store: Store, act: Act, step: Step) -> None:
+        self._awake, self._asleep, self.error = threading.Event(), threading.Event(), cast(Exception | None, None)
+        self._thread = threading.Thread(target=self._run, args=(store, act, step), daemon=True)
+        self._thread.start()
+        assert self._asleep.wait(60)
+
+    def wake(self) -> None:
+        self._awake.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def _run(self, store: Store, act: Act, step: Step) -> None:
+        def sleep() -> None:
+            self._asleep.set()
+            assert self._awake.wait(60)
+
+        try:
+            with once_at(step, sleep):
+                act(Table(store))
+        except HoodieError as error:
+            self.error = error
+
+
+def _rolling_back(calls: Sequence[Call]) -> range:
+    """The calls with which a write rolls a dead one back, from the move of its plan to its name to the completion."""
+    first = next(number for number, call in enumerate(calls, 1) if call.path.endswith("rollback.requested"))
+    last = next(number for number, call in enumerate(calls, 1) if call.path.endswith(".rollback"))
+    return range(first, last + 1)
+
+
+REVIVED: dict[str, dict[str, Any]] = {
+    "copy on write": {},
+    "merge on read": MOR,
+    "copy on write, version 6": {"table_version": 6},
+    "merge on read, version 6": {**MOR, "table_version": 6},
+    "merge on read, version 8": {**MOR, "table_version": 8},
+}
+
+
+@pytest.mark.matrix(keep=5)
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["dead usurper", "stopped usurper"])
+@pytest.mark.parametrize("name", REVIVED)
+def test_a_writer_that_wakes_while_its_instant_is_rolled_back(name: str, is_stopped: bool) -> None:
+    """The usurper died, or is stopped, anywhere in the rollback: the writer fails, or its rows stay for ever."""
+    start = MemoryStore()
+    create_in(start, **REVIVED[name])
+    Table(start).upsert(trips(START))
+
+    def asleep(store: Store) -> _Woken:
+        woken = _Woken(store, lambda table: table.upsert(trips(OURS)), Step.LOCATED)
+        forget_all()
+        return woken
+
+    counted = copy_of(start)
+    woken = asleep(counted)
+    calls = run_until(counted, lambda table: table.upsert(trips(THEIRS)), None).calls
+    woken.wake()
+    assert isinstance(woken.error, CommitConflictError)
+    rolling_back = _rolling_back(calls)
+    for number in (rolling_back.start - 1, *sample_numbers(rolling_back, 2 * _STOPS)):
+        store = copy_of(start)
+        woken = asleep(store)
+        theirs: Rows = {}
+
+        def wake(_: Table, woken: _Woken = woken) -> None:
+            forget_all()
+            woken.wake()
+
+        with noted(f"call {number}: {calls[number - 1]}"):
+            if is_stopped:
+                with contextlib.suppress(CommitConflictError), stopping(store, number, wake) as table:
+                    table.upsert(trips(THEIRS), properties=ONE_TRY)
+                    theirs = THEIRS
+            else:
+                assert run_until(store, lambda table: table.upsert(trips(THEIRS)), number).crashed
+                wake(Table(store))
+            assert isinstance(woken.error, CommitConflictError | None)
+            # Until the plan has its name, the usurper has changed nothing.
+            assert (woken.error is None) == (number <= rolling_back.start)
+            check(store, {**START, **theirs, **({} if woken.error else OURS)})
 
 
 def test_the_storage_based_lock_of_a_writer_that_died_ends_by_itself() -> None:

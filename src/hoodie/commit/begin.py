@@ -16,15 +16,14 @@ from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service
-from hoodie.errors import CorruptFileError
-from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers, read_markers
+from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import BACKUP, finish_update
-from hoodie.format.filenames import LogFileName, name_of
+from hoodie.format.filenames import name_of
 from hoodie.storage import Store, forget_answers
 from hoodie.timeline import HOODIE_FOLDER, Action, TableLock, Timeline, delete_heartbeat, is_live
 from hoodie.view.ahead import ask_for_creation, ask_for_view
-from hoodie.view.listing import list_files
+from hoodie.view.pending_plans import rolled_back_logs
 from hoodie.view.slices import with_archived_between
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -86,22 +85,9 @@ def _remove_markers(view: TableView, timeline: Timeline, instant_time: str) -> N
     may have been archived, so its files count as committed and are kept.
     """
     if not timeline.contains_or_before_start(instant_time):
-        delete_marked_files(view.store, instant_time, keep=_rolled_back_logs(view, instant_time))
+        delete_marked_files(view.store, instant_time, keep=rolled_back_logs(view, instant_time))
         forget_answers()
     delete_markers(view.store, instant_time)
-
-
-def _rolled_back_logs(view: TableView, instant_time: str) -> set[str]:
-    """Return the marked log files of version 6 that stay: a rollback adds a block that hides theirs, and lists them."""
-    if not view.config.version.log_name_has_base_instant:
-        return set()
-    marked = {marker.path for marker in read_markers(view.store, instant_time) or []}
-    logs = {path for path in marked if LogFileName.parse(name_of(path)) is not None}
-    try:
-        listing = list_files(view, {path.rpartition("/")[0] for path in logs}) if logs else {}
-    except CorruptFileError:
-        return logs
-    return {path for path in logs if name_of(path) in listing[path.rpartition("/")[0]]}
 
 
 def _is_pending(timeline: Timeline, instant_time: str) -> bool:

@@ -38,6 +38,7 @@ from hoodie.timeline import (
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
 from hoodie.view.ahead import ask_for_columns, ask_for_view
+from hoodie.view.pending_plans import pending_rollbacks, rolled_back_logs
 from hoodie.view.table_view import TableView
 
 EXECUTOR: Final = "hoodie.python.executor"
@@ -198,12 +199,14 @@ class PendingInstant:
     def ensure_mine(self, now: TableView) -> None:
         """Refuse to continue if another process rolled the instant back or claimed it. Call it under the table's lock.
 
+        A rollback of it that has only begun counts: it may have deleted files, and is executed to its end.
+
         Raises: CommitConflictError.
         """
         self._ensure_fresh()
         # By action too: a savepoint has the time of its commit.
         found = now.timeline.get(self.instant_time, self.instant.action)
-        if found is None or found.is_completed or not self._owns(now, found):
+        if found is None or found.is_completed or self._is_being_rolled_back(now) or not self._owns(now, found):
             raise self._lost(now)
 
     def finish(self, completion: Completion, follow_up: FollowUp | None = None) -> Instant:
@@ -400,11 +403,28 @@ class PendingInstant:
         )
 
     def _delete_attempt(self, *states: State) -> None:
-        """Delete data files, then the instant's files, then the markers that name the data files."""
+        """Delete data files, then the instant's files, then the markers that name the data files.
+
+        In version 6 the log files stay that a rollback of another process lists.
+        """
         store = self.view.store
-        delete_marked_files(store, self.instant_time)
+        delete_marked_files(store, self.instant_time, keep=self._logs_of_rollback())
         delete_instant_files(store, self.view.layout, self.instant_time, self.instant.action, *states)
         delete_markers(store, self.instant_time)
+
+    def _logs_of_rollback(self) -> set[str]:
+        """Return the log files of version 6 that another process's rollback of the instant lists, or will list."""
+        if not self.view.config.version.log_name_has_base_instant:
+            return set()
+        now = self.view.refreshed()
+        is_there = now.timeline.get(self.instant_time, self.instant.action) is not None
+        if is_there and not self._is_being_rolled_back(now):
+            return set()
+        return rolled_back_logs(now, self.instant_time)
+
+    def _is_being_rolled_back(self, now: TableView) -> bool:
+        """Return whether a pending rollback names the instant. Rollbacks of a savepoint's commit do not count."""
+        return self.instant.action.writes_data and any(pending_rollbacks(now, self.instant_time))
 
     def _owns(self, now: TableView, found: Instant) -> bool:
         return self.token is None or inflight_content(now, found) == self.token
@@ -432,6 +452,17 @@ def request(view: TableView, action: Action, plan: bytes = b"", requested_time: 
     """
     chosen = requested_time or view.clock.next_time(view.timeline)
     return create_requested(view.store, view.layout, chosen, action, plan)
+
+
+def request_rollback(view: TableView, plan: bytes) -> Instant:
+    """Create a requested rollback, as `request`, unless this process lost the lock after `view` was loaded.
+
+    The next holder of the lock may have completed the instant that the plan takes back: it found no rollback.
+
+    Raises: CommitConflictError.
+    """
+    chosen, create = view.clock.next_time(view.timeline), view.held_lock.create_last
+    return create_requested(view.store, view.layout, chosen, Action.ROLLBACK, plan, create=create)
 
 
 def _start(view: TableView, instant: Instant, content: bytes) -> tuple[Heartbeat, Instant]:

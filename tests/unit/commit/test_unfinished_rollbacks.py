@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.commit.rollback import plan_rollback
+from hoodie.commit.rollback import committed_files, plan_rollback
+from hoodie.format.instants.service_metadata import InstantInfo, pending_rollback_plan
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action
@@ -24,11 +25,15 @@ def store() -> MemoryStore:
     return store
 
 
-@pytest.mark.parametrize("plan", ["none", "refused"])
+@pytest.mark.parametrize("plan", ["none", "refused", "of a write that completed since"])
 def test_the_next_write_deletes_it(store: MemoryStore, plan: str) -> None:
     view = Table(store).view()
-    older = plan_rollback(view, view.timeline.completed().instants[0]).to_bytes()
-    store.create(REQUESTED, b"" if plan == "none" else older)
+    older, newest = view.timeline.completed().instants
+    path = view.store.uri(next(iter(committed_files(view, newest))))
+    target = InstantInfo(commit_time=newest.requested_time, action=newest.action.value)
+    of_pending = pending_rollback_plan(target, [("sf", [path])])
+    plans = {"none": b"", "refused": plan_rollback(view, older).to_bytes()}
+    store.create(REQUESTED, plans.get(plan, of_pending.to_bytes()))
     Table(store).upsert(trips({"c": (1, "sf")}))
     assert rows_of(store) == {**START, "c": (1, "sf")}
     assert not Table(store).timeline.pending().instants

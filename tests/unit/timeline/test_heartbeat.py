@@ -12,6 +12,7 @@ import pytest
 from hoodie.errors import CommitConflictError, StorageError
 from hoodie.storage import LocalStore, MemoryStore, process
 from hoodie.timeline import Heartbeat, delete_heartbeat, forget_all, is_live
+from hoodie.timeline.owner import Renewal
 from tests.support.fault_store import CrashError, FaultStore
 from tests.unit.timeline.writers import HOSTILE, Undeletable, forbid_threads, on_another_machine, other_process
 
@@ -87,6 +88,41 @@ def test_a_writer_whose_heart_stopped_must_not_commit() -> None:
         now[0] += 1
         with pytest.raises(CommitConflictError, match="120001 ms"):
             heartbeat.ensure_fresh()
+
+
+def test_a_writer_that_was_silent_for_too_long_is_dead_for_good() -> None:
+    """Another writer that found the file old may be about to roll the instant back: a later beat hides that."""
+    store, elapsed = MemoryStore(), [5]
+    heartbeat = Heartbeat(store, T, now_ms=lambda: 1_000_000, elapsed_ms=lambda: elapsed[0])
+    with heartbeat:
+        elapsed[0] += 120_000
+        assert heartbeat._pulse.beat()
+        elapsed[0] += 120_001
+        store.delete(FILE)
+        assert not heartbeat._pulse.beat()
+        assert store.head(FILE) is None
+        with pytest.raises(CommitConflictError, match="120001 ms"):
+            heartbeat.ensure_fresh()
+
+
+def test_a_failed_renewal_is_soon_repeated() -> None:
+    waited = list[float]()
+
+    class Stopped(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0)
+            return len(waited) > 3
+
+    errors = [StorageError("no network"), None, None]
+
+    def renew() -> bool:
+        error = errors.pop(0)
+        if error is not None:
+            raise error
+        return True
+
+    Renewal(renew)._run(Stopped(), 60)
+    assert waited == [60, 6, 60, 60]
 
 
 def test_a_crashed_writer_is_dead_at_once() -> None:

@@ -21,6 +21,7 @@ from hoodie.commit.call import Call
 from hoodie.commit.idle import JVM_IDLE_MS, idle_ms
 from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, executor_content, executor_text, inflight_content
+from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, files_of_instant, is_file_of, read_markers
@@ -38,6 +39,7 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.owner import Owner, fields_of
 from hoodie.view.lost_instants import check_no_write_is_lost
+from hoodie.view.pending_plans import pending_rollbacks
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -284,6 +286,11 @@ class _Taking(Generic[PlanT]):
         wanted, coordinator = self.wanted, self.coordinator
         with TableView.locked(state, wanted.properties, finishes_update=True) as view:
             check_no_exclusive_service(view)
+            if any(pending_rollbacks(view, instant.requested_time)):
+                roll_back_dead_writes(view)
+                view = view.refreshed()
+            if any(pending_rollbacks(view, instant.requested_time)):
+                return None  # a process executes the rollback
             found = view.timeline.get(instant.requested_time, instant.action)
             if found is None or found.is_completed or _is_running(view, found, coordinator, wanted):
                 return None

@@ -19,7 +19,6 @@ from hoodie.commit.rollback import (
     metadata_of,
     resume_unpublished,
     roll_back_unpublished,
-    stored_rollback_plan,
 )
 from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.errors import CorruptFileError, UnsupportedError
@@ -29,6 +28,7 @@ from hoodie.results import ServiceResult
 from hoodie.services.recovery.plan import commit_to_restore, plan_restore
 from hoodie.services.recovery.rollback import notes_of, preview, what_goes
 from hoodie.timeline import Action, Instant, State, delete_instant_files
+from hoodie.view.pending_plans import stored_rollback_plan
 from hoodie.view.table_view import TableView
 
 OPERATION = "restore"

@@ -48,6 +48,23 @@ def test_a_plan_that_another_process_rolls_back_is_left_to_it(store: MemoryStore
     assert table.rollback(str(plan)).instant == plan
 
 
+def test_a_plan_that_is_being_rolled_back_is_not_executed(store: MemoryStore) -> None:
+    """The rollback would take the completed compaction back. A dead rollback is completed first."""
+    table = Table(store)
+    plan = table.schedule_compaction()
+    target = InstantInfo(commit_time=str(plan), action="compaction")
+    content = RollbackPlan(instant_to_rollback=target, rollback_requests=()).to_bytes()
+    rollback_time = begin(table, Action.ROLLBACK, content, only_requested=True)
+    store.create(heartbeat_path(rollback_time), b"")
+    with pytest.raises(hoodie.CommitConflictError, match="by another process"):
+        table.compact(plan)
+    store.delete(heartbeat_path(rollback_time))
+    done = table.compact()
+    assert done.instant != plan
+    assert [found.requested_time for found in table.timeline.pending()] == []
+    assert merged_rows(store) == {"a": (2, "sf")}
+
+
 def test_a_dead_write_is_rolled_back(store: MemoryStore) -> None:
     change = trips({"a": (3, "sf"), "b": (1, "la")})
     dead = next(deaths(store, lambda table: table.upsert(change), since=".deltacommit.inflight")).store
