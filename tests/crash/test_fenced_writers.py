@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -35,7 +34,7 @@ from tests.support.fault_store import Call, FaultStore
 from tests.support.losing_store import LOCK, LosingStore
 from tests.support.recoveries import noted
 from tests.support.samples import draw, sample_numbers
-from tests.support.steps import ONE_TRY, once_at
+from tests.support.steps import ONE_TRY, SleepingWrite, once_at
 from tests.support.tables import Rows, copy_of, create_in, rows_of, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
@@ -186,32 +185,6 @@ def _begun(calls: Sequence[Call]) -> range:
     return range(begun + 1, of_timeline[-1] + 1)
 
 
-class _Woken:
-    """A writer that was silent after it wrote its files, and goes on when `wake` is called: in a thread of its own."""
-
-    def __init__(self, store: Store, act: Act, step: Step) -> None:
-        self._awake, self._asleep, self.error = threading.Event(), threading.Event(), cast(Exception | None, None)
-        self._thread = threading.Thread(target=self._run, args=(store, act, step), daemon=True)
-        self._thread.start()
-        assert self._asleep.wait(60)
-
-    def wake(self) -> None:
-        self._awake.set()
-        self._thread.join(60)
-        assert not self._thread.is_alive()
-
-    def _run(self, store: Store, act: Act, step: Step) -> None:
-        def sleep() -> None:
-            self._asleep.set()
-            assert self._awake.wait(60)
-
-        try:
-            with once_at(step, sleep):
-                act(Table(store))
-        except HoodieError as error:
-            self.error = error
-
-
 def _rolling_back(calls: Sequence[Call]) -> range:
     """The calls with which a write rolls a dead one back, from the move of its plan to its name to the completion."""
     first = next(number for number, call in enumerate(calls, 1) if call.path.endswith("rollback.requested"))
@@ -237,8 +210,8 @@ def test_a_writer_that_wakes_while_its_instant_is_rolled_back(name: str, is_stop
     create_in(start, **REVIVED[name])
     Table(start).upsert(trips(START))
 
-    def asleep(store: Store) -> _Woken:
-        woken = _Woken(store, lambda table: table.upsert(trips(OURS)), Step.LOCATED)
+    def asleep(store: Store) -> SleepingWrite:
+        woken = SleepingWrite(store, lambda table: table.upsert(trips(OURS)), Step.LOCATED)
         forget_all()
         return woken
 
@@ -253,7 +226,7 @@ def test_a_writer_that_wakes_while_its_instant_is_rolled_back(name: str, is_stop
         woken = asleep(store)
         theirs: Rows = {}
 
-        def wake(_: Table, woken: _Woken = woken) -> None:
+        def wake(_: Table, woken: SleepingWrite = woken) -> None:
             forget_all()
             woken.wake()
 
