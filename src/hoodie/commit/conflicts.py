@@ -238,6 +238,26 @@ def _refuse_taken_back(baseline: TableView, now: TableView, missing: AbstractSet
         raise conflict(f"{what} while this write ran")
 
 
+def refuse_hidden_columns(now: TableView, instant_time: str, schema: str) -> None:
+    """Refuse a write of version 6 that changes the schema, if a write began later.
+
+    There commits are ordered by their requested times: the table would have the schema of the later write, without the
+    new columns. Raises: CommitConflictError.
+    """
+    if not now.config.version.has_completion_time_in_name and schema != known_schema(now)[0]:
+        refuse_later_writes(now, instant_time)
+
+
+def refuse_later_writes(now: TableView, instant_time: str) -> None:
+    """Refuse to change the schema if a write began later: readers would read its files by the new schema.
+
+    Raises: CommitConflictError.
+    """
+    for instant in now.timeline:
+        if instant.action.writes_data and instant.requested_time > instant_time:
+            raise conflict(f"{instant} began while the columns changed")
+
+
 def known_schema(view: TableView) -> tuple[str | None, int]:
     """Return the schema that the newest commit or the table's creation stored, and the version of its columns' ids.
 

@@ -14,6 +14,7 @@ from hoodie.commit.conflicts import (
     policy_metadata,
     raise_if_deleted_since,
     refuse_changed,
+    refuse_hidden_columns,
     refuse_marked,
 )
 from hoodie.commit.data_commit import DataCommit
@@ -120,6 +121,7 @@ class WriteInstant:
             if self.late_entries is not None:
                 extra.update(self.late_entries(now))  # `metadata` has this mapping
             check_conflicts(self.baseline, now, own)
+            refuse_hidden_columns(now, self.instant_time, extra[SCHEMA_KEY])
 
         with collected(data_table(self.view), metadata) as collect:
             steps = DataCommit(
