@@ -226,7 +226,14 @@ class PendingInstant:
             lock.ask()
             self._asked_at = time.monotonic()
             now = self.view.refreshed(lock)
-            completed = self.complete(now, completion)
+            try:
+                completed = self.complete(now, completion)
+            except BaseException:
+                if self.is_in_metadata_table:
+                    # Under the lock, so that the next writer rolls the instant back. A write that began later without a
+                    # rollback would prove that the instant had completed (`view.lost_instants`).
+                    self.end()
+                raise
             completed_at = time.monotonic()
             now = now.with_instant(completed)
             if follow_up is not None:
