@@ -27,8 +27,9 @@ from hoodie.storage import Store
 from hoodie.table import Table
 from hoodie.timeline import Action, forget_all, load_timeline
 from tests.support.deaths import check_tidy, run_until
-from tests.support.steps import ONE_TRY, SleepingWrite
+from tests.support.steps import ONE_TRY, SleepingWrite, begin, once_at
 from tests.support.tables import SCHEMA, TYPES, Write, copy_of, new_table, rows_of, trips, values_of
+from tests.unit.write.tables import memory_of
 
 ONE_FILE = {"hoodie.parquet.small.file.limit": "0"}
 
@@ -440,3 +441,33 @@ def test_a_write_with_the_known_columns_goes_on_beside_a_later_one(table_type: s
     write.wake()
     assert write.error is None
     assert rows_of(store_of(table)) == {"a": (2, "sf"), "b": (2, "nyc")}
+
+
+@pytest.mark.parametrize("is_completed", [False, True], ids=["pending", "completed"])
+@pytest.mark.parametrize("options", [ONE_TRY, {}], ids=["one try", "retried"])
+def test_rows_are_not_hidden_by_a_compaction_that_was_planned_meanwhile(
+    options: dict[str, str], is_completed: bool
+) -> None:
+    """As a JVM with concurrency control plans it: beside pending writes, whose log files have the older name."""
+    table = logged(1, 2)
+    planned = Table(copy_of(memory_of(table)))
+    content = planned.view().store.read(f".hoodie/{planned.schedule_compaction()}.compaction.requested")
+
+    def compact() -> None:
+        begin(table, Action.COMPACTION, content, only_requested=True)
+        if is_completed:
+            table.compact()
+
+    def write() -> None:
+        with once_at(Step.WRITTEN, compact):
+            Table(store_of(table)).upsert(trips({"a": (3, "sf")}), properties=options)
+
+    if options:
+        with pytest.raises(CommitConflictError, match="was planned while this write appended"):
+            write()
+    else:
+        write()
+    if not is_completed:
+        table.compact()
+    assert rows_of(store_of(table)) == {"a": (2 if options else 3, "sf")}
+    check(table)
