@@ -30,7 +30,7 @@ from hoodie.timeline import forget_all
 from hoodie.timeline.locks import in_process, storage_based
 from tests.support.archived import OFTEN, active_times, archived_times
 from tests.support.deaths import check_tidy, run_until
-from tests.support.fault_store import Call, FaultStore
+from tests.support.fault_store import Call, CrashPoint, FaultStore
 from tests.support.losing_store import LOCK, LosingStore
 from tests.support.recoveries import noted
 from tests.support.samples import draw, sample_numbers
@@ -242,6 +242,33 @@ def test_a_writer_that_wakes_while_its_instant_is_rolled_back(name: str, is_stop
             # Until the plan has its name, the usurper has changed nothing.
             assert (woken.error is None) == (number <= rolling_back.start)
             check(store, {**START, **theirs, **({} if woken.error else OURS)})
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_compaction_of_the_metadata_table_that_another_process_completes_meanwhile(version: int) -> None:
+    """Both write files of the same names: the process that lost the lock must not delete those of the completed one."""
+    start = MemoryStore()
+    create_in(start, table_version=version, properties={"hoodie.metadata.compact.max.delta.commits": "1"})
+    for ts in (1, 2):
+        Table(start).upsert(trips({key: (ts, city) for key, (_, city) in START.items()}))
+    rows = rows_of(start)
+    calls = run_until(copy_of(start), lambda table: table.upsert(trips(OURS)), None).calls
+    written = [n for n, call in enumerate(calls, 1) if call.operation == "replace" and call.path.endswith(".hfile")]
+    died = run_until(start, lambda table: table.upsert(trips(OURS)), written[-1], CrashPoint.AFTER)
+    path = died.calls[written[-1] - 1].path
+    assert died.crashed
+    forget_all()
+    resumed = run_until(copy_of(start), lambda table: table.upsert(trips(OURS)), None).calls
+    touched = [n for n, call in enumerate(resumed, 1) if call.path.endswith(".hfile")]
+    # Without them, a death before they are written again would damage the completed compaction.
+    assert Call("delete", path) not in resumed
+    for number in (touched[0], touched[-1]):
+        store = copy_of(start)
+        with noted(f"stopped before call {number}: {resumed[number - 1]}"), contextlib.suppress(CommitConflictError):
+            with stopping(store, number, usurp) as table:
+                table.upsert(trips(OURS), properties=ONE_TRY)
+            raise AssertionError("the process that lost the lock committed")
+        check(store, {**rows, **THEIRS})
 
 
 def test_the_storage_based_lock_of_a_writer_that_died_ends_by_itself() -> None:
