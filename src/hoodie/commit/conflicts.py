@@ -327,7 +327,7 @@ def _check_against_compaction(pair: _Pair) -> None:
     """Refuse if this write rewrote a compacted file group.
 
     Its new base file was made from the base file before the compaction, and would hide the log records that the
-    compaction merged. In version 6 also if it appended to a slice that the compaction ended. Raises:
+    compaction merged. In version 6 a write that appended to the slice before the compaction is refused too. Raises:
     CommitConflictError.
     """
     rewritten = {
