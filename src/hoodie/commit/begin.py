@@ -7,6 +7,7 @@ are deleted.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -16,13 +17,15 @@ from hoodie.commit.pending import PendingInstant
 from hoodie.commit.rollback import RolledBack, roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service
-from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers
+from hoodie.errors import CorruptFileError
+from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers, read_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import BACKUP, finish_update
-from hoodie.format.filenames import name_of
+from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.storage import Store, forget_answers
 from hoodie.timeline import HOODIE_FOLDER, Action, TableLock, Timeline, delete_heartbeat, is_live
 from hoodie.view.ahead import ask_for_creation, ask_for_view
+from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import rolled_back_logs
 from hoodie.view.slices import with_archived_between
 from hoodie.view.table_state import TableState
@@ -79,7 +82,7 @@ class AbandonedFiles:
 
 
 def _remove_markers(view: TableView, timeline: Timeline, instant_time: str) -> None:
-    """Remove an instant's markers, and the files that they announce if the instant is known to be uncommitted.
+    """Remove an instant's markers, and the files that they announce and no commit names.
 
     Tasks of a cancelled Spark job may write files after their instant was undone. An instant older than the timeline
     may have been archived, so its files count as committed and are kept.
@@ -87,7 +90,34 @@ def _remove_markers(view: TableView, timeline: Timeline, instant_time: str) -> N
     if not timeline.contains_or_before_start(instant_time):
         delete_marked_files(view.store, instant_time, keep=rolled_back_logs(view, instant_time))
         forget_answers()
+    elif _delete_late_files(view, instant_time):
+        forget_answers()
     delete_markers(view.store, instant_time)
+
+
+def _delete_late_files(view: TableView, instant_time: str) -> bool:
+    """Delete base files of a completed write that its commit does not name; return whether there are any.
+
+    A second attempt at a task can end after the commit. The metadata table does not list its file, but a listing of the
+    folders does. A file that the metadata table lists is kept: it was built from the folders since.
+    """
+    instant = view.timeline.get(instant_time)
+    if instant is None or not instant.is_completed or not instant.action.writes_data:
+        return False
+    with contextlib.suppress(CorruptFileError):
+        markers = read_markers(view.store, instant_time) or ()
+        bases = {found.path: BaseFileName.parse(name_of(found.path)) for found in markers}
+        own = {path for path, base in bases.items() if base is not None and base.instant_time == instant_time}
+        if own:
+            stats = view.commit_metadata(instant).write_stats()
+            late = own - {path for stat in stats for path in (stat.path, *stat.sizes)}
+            if late and view.lists_by_partition:
+                listing = list_files(view, {path.rpartition("/")[0] for path in late})
+                late -= {f"{folder}/{name}" if folder else name for folder, names in listing.items() for name in names}
+            for path in late:
+                view.store.delete(path)
+            return bool(late)
+    return False
 
 
 def _is_pending(timeline: Timeline, instant_time: str) -> bool:
