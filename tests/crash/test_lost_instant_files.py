@@ -11,20 +11,23 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 
+import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.commit.pending import PendingInstant
 from hoodie.commit.steps import Step, watching
-from hoodie.errors import CorruptFileError, UnsupportedError
+from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedError
 from hoodie.storage import MemoryStore, Store
 from hoodie.table import Table
 from hoodie.timeline import Action, Instant, State
+from hoodie.timeline.heartbeat import heartbeat_path
 from tests.support.actions import CELLS, COVER, Cell, sampled_cells
-from tests.support.deaths import die
+from tests.support.deaths import check_tidy, die
+from tests.support.losing_store import LOCK
 from tests.support.recoveries import LAST, NEXT, noted
 from tests.support.samples import sample_of
-from tests.support.steps import once_at
+from tests.support.steps import ONE_TRY, once_at
 from tests.support.tables import Rows, copy_of, create_in, rows_of, trips
 
 pytestmark = pytest.mark.timeout(900)  # for all files of a cell in `make test-all`
@@ -252,3 +255,36 @@ def test_a_write_that_begins_after_a_failed_one_released_the_lock_rolls_it_back(
         Table(store).delete_partitions(["city=rome"])
     assert rows_of(store) == {**NEXT, "y": (1, "oslo")}
     assert Table(store).verify(full=True).ok
+
+
+ACTS: dict[str, Callable[[Table], object]] = {
+    "delete_partitions": lambda table: table.delete_partitions(["city=rome"], properties=ONE_TRY),
+    "alter": lambda table: table.alter.add_column("c", pa.int64()),
+    "upsert": lambda table: table.upsert(trips(LAST), properties=ONE_TRY),
+}
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("act", ACTS)
+def test_a_write_that_lost_the_lock_after_it_was_recorded_is_rolled_back(version: int, act: str) -> None:
+    """Stopped for longer than its lease and shorter than its heartbeat: the next writer began without a rollback."""
+    store = MemoryStore()
+    create_in(store, table_version=version)
+    Table(store).upsert(trips(NEXT))
+    before = Table(store).schema.names
+
+    def take_over() -> None:
+        store.delete(LOCK)
+        Table(store).upsert(trips({"y": (1, "oslo")}))
+
+    with once_at(Step.RECORDED, take_over), pytest.raises(CommitConflictError):
+        ACTS[act](Table(store))
+    rows = {**NEXT, "y": (1, "oslo")}
+    assert rows_of(store) == rows
+    (dead,) = Table(store).timeline.pending()
+    assert store.head(heartbeat_path(dead.requested_time)) is not None, "its presence refutes the proof"
+    Table(store).upsert(trips({"z": (1, "rome")}))
+    assert rows_of(store) == {**rows, "z": (1, "rome")}
+    assert Table(store).schema.names == before
+    assert Table(store).verify(full=True).ok
+    check_tidy(store)

@@ -32,6 +32,7 @@ from hoodie.timeline import (
     create_completed,
     create_inflight,
     create_requested,
+    delete_heartbeat,
     delete_instant_files,
     read_instant,
 )
@@ -124,6 +125,7 @@ class PendingInstant:
     completed_view: TableView | None = None
     """The table with the completed instant, as `finish` left it, without the lock; after `finish_under` with it."""
     _has_ended: bool = False
+    _is_completed: bool = False
     _asked_at: float = 0.0
     """When `finish` requested the check of the lock before the metadata table changes; monotonic seconds."""
 
@@ -230,8 +232,7 @@ class PendingInstant:
                 completed = self.complete(now, completion)
             except BaseException:
                 if self.is_in_metadata_table:
-                    # Under the lock, so that the next writer rolls the instant back. A write that began later without a
-                    # rollback would prove that the instant had completed (`view.lost_instants`).
+                    # Under the lock: the next writer of this process finds no running writer, and rolls it back.
                     self.end()
                 raise
             completed_at = time.monotonic()
@@ -283,7 +284,7 @@ class PendingInstant:
         self._forget_old_answers()
         lock.ask_next()
         self._ensure_pending(now)
-        return create_completed(
+        completed = create_completed(
             now.store,
             now.layout,
             self.instant_time,
@@ -292,6 +293,8 @@ class PendingInstant:
             completion_time=now.clock.next_time(now.timeline),
             create=lock.create_last,
         )
+        self._is_completed = True
+        return completed
 
     def _forget_old_answers(self) -> None:
         if time.monotonic() - self._asked_at > _FRESH_SECONDS:
@@ -317,10 +320,18 @@ class PendingInstant:
         self.end()
 
     def end(self) -> None:
-        """End the heartbeat. Never raises an error; a second call does nothing if the first one succeeded."""
+        """End the heartbeat. Never raises an error; a second call does nothing if the first one succeeded.
+
+        The heartbeat file of an instant that the metadata table may have, and that is not completed, stays until it is
+        rolled back or claimed again. Without it, a write that began later would prove that the instant had completed
+        (`view.lost_instants`); and this process may have lost the lock, and the file may be the next owner's.
+        """
         if self.heartbeat is not None and not self._has_ended:
             with contextlib.suppress(Exception):
-                self.heartbeat.stop()
+                if self.is_in_metadata_table and not self._is_completed:
+                    self.heartbeat.abandon()
+                else:
+                    self.heartbeat.stop()
                 self._has_ended = True
 
     def _delete_markers(self) -> None:
@@ -362,6 +373,8 @@ class PendingInstant:
                 if metadata_table is not None:
                     metadata_table.take_back(self.instant_time)
                 self._delete_attempt()
+                self.end()
+                delete_heartbeat(now.store, self.instant_time)  # the rollback did, but the thread may have renewed it
 
     def _ensure_fresh(self) -> None:
         if self.heartbeat is not None:

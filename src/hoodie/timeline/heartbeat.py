@@ -82,6 +82,13 @@ class Heartbeat:
         self._owner.forget()
         self._pulse.end()
 
+    def abandon(self) -> None:
+        """End the heartbeat and keep the file: this process counts the writer as dead, others when the file is old.
+
+        Makes no storage call, so it cannot fail.
+        """
+        self._owner.forget()
+
     def ensure_fresh(self) -> None:
         """Refuse to continue if other writers may count this writer as dead. Call it before completing the instant.
 
