@@ -15,9 +15,9 @@ from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.instants.service_metadata import RollbackPlan
 from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordType
-from hoodie.format.metadata_table.partition_names import FILES
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import METADATA_FOLDER, METADATA_HOODIE_FOLDER
 from hoodie.metadata.slice_content import RowBlock
 from hoodie.metadata.slices import read_log
@@ -225,7 +225,8 @@ def _recorded_a_file(view: TableView, requested_time: str) -> bool:
     if instant is None:
         return False
     content = read_instant(folder.store, folder.layout, instant, folder=METADATA_HOODIE_FOLDER)
-    for stat in CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats.get(FILES, ()):
+    stats = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats
+    for stat in (stat for kind in KINDS.required for stat in stats.get(kind.name, ())):
         path = f"{METADATA_FOLDER}/{stat.path}"
         try:
             blocks = read_log(view.store, path, version=view.config.version).blocks
