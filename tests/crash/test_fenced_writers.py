@@ -29,6 +29,7 @@ from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.timeline.locks import in_process, storage_based
 from tests.support.archived import OFTEN, active_times, archived_times
+from tests.support.cloud_store import CloudStore
 from tests.support.deaths import check_tidy, run_until
 from tests.support.fault_store import Call, CrashPoint, FaultStore
 from tests.support.losing_store import LOCK, LosingStore
@@ -242,6 +243,46 @@ def test_a_writer_that_wakes_while_its_instant_is_rolled_back(name: str, is_stop
             # Until the plan has its name, the usurper has changed nothing.
             assert (woken.error is None) == (number <= rolling_back.start)
             check(store, {**START, **theirs, **({} if woken.error else OURS)})
+
+
+class _WakingStore(CloudStore):
+    """Calls `wake` once, before the first call of an operation on a path that has a text in it."""
+
+    def __init__(self, inner: Store, operation: str, text: str, wake: Callable[[], None]) -> None:
+        super().__init__(inner, seed=f"{operation} {text}")
+        self._at, self._wake = (operation, text), [wake]
+
+    def _change(
+        self, operation: str, path: str, action: Callable[[], None], *, instead: Callable[[], None] | None = None
+    ) -> None:
+        if self._wake and operation == self._at[0] and self._at[1] in path:
+            self._wake.pop()()
+        super()._change(operation, path, action, instead=instead)
+
+
+@pytest.mark.parametrize("index", [None, "record"])
+@pytest.mark.parametrize(("operation", "text"), [("replace", "prepared-"), ("copy", ".rollback.requested")])
+def test_the_first_writer_wakes_before_its_rollback_has_a_plan(operation: str, text: str, index: str | None) -> None:
+    """The usurper's handle knew no metadata table, so it looked at the lock ahead: older than its plan."""
+    store, writes = MemoryStore(), list[SleepingWrite]()
+    create_in(store, index=index)
+
+    def sleep() -> None:
+        writes.append(SleepingWrite(store, lambda table: table.upsert(trips(OURS)), Step.LOCATED))
+        forget_all()
+
+    def wake() -> None:
+        if writes:
+            forget_all()
+            writes[0].wake()
+
+    cloud = _WakingStore(store, operation, text, wake)
+    cloud.register()
+    with once_at(Step.PREPARED, sleep), pytest.raises(CommitConflictError):
+        Table(cloud).upsert(trips(THEIRS), properties=ONE_TRY)
+    cloud.unregister()
+    assert writes[0].error is None
+    check(store, OURS)
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -183,6 +183,8 @@ def prepare_table(
     ask_for_view(state, reads)
     ask_for_creation(state, lock)
     view = TableView.load(state, lock)
+    if view.config.has_metadata_table:
+        lock.forget_looks()  # another writer has created it since: nothing takes what was requested for the creation
     check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))
     if rolled_back:

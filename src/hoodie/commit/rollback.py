@@ -273,7 +273,7 @@ def _delete_files(
         # Before the completed file is deleted: a process that resumes the rollback would not know of it.
         drop_metadata_table(view)
     if was_completed:
-        view.held_lock.ensure_held()
+        view.held_lock.ensure_held_now()
         # Readers must stop counting the instant before its files are deleted.
         delete_instant_files(view.store, view.layout, target.commit_time, action, State.COMPLETED)
     for path in paths:
