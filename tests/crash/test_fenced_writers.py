@@ -55,6 +55,14 @@ class StoppedStore(FaultStore):
         super().__init__(inner)
         self._number, self._act = number, act
 
+    def stop_at(self, number: int) -> None:
+        """Call `act` before this call instead."""
+        self._number = number
+
+    def last_calls(self) -> Sequence[Call]:
+        """The calls from that one on."""
+        return self.calls[(self._number or 0) - 1 :]
+
     def _dies_at(self, operation: str, path: str) -> bool:
         super()._dies_at(operation, path)
         if len(self.calls) == self._number:
@@ -243,6 +251,37 @@ def test_a_writer_that_wakes_while_its_instant_is_rolled_back(name: str, is_stop
             # Until the plan has its name, the usurper has changed nothing.
             assert (woken.error is None) == (number <= rolling_back.start)
             check(store, {**START, **theirs, **({} if woken.error else OURS)})
+
+
+@pytest.mark.parametrize("name", REVIVED)
+def test_a_writer_that_is_stopped_while_it_gives_up(name: str) -> None:
+    """Another writer rolls it back meanwhile. In version 6 the rollback lists log files, which it must not delete."""
+    start = MemoryStore()
+    create_in(start, **REVIVED[name])
+    Table(start).upsert(trips(START))
+    Table(start).upsert(trips({"a": (2, "sf")}))
+    rows = rows_of(start)
+
+    def fail(store: Store, number: int) -> Sequence[Call]:
+        """Stop before the call of this number of the undo; return the calls of the undo."""
+        stopped = StoppedStore(store, None, usurp)
+        stopped.register()
+
+        def give_up() -> None:
+            stopped.stop_at(len(stopped.calls) + number)
+            raise StorageError("no network")
+
+        with once_at(Step.LOCATED, give_up), pytest.raises(StorageError):
+            Table(stopped).upsert(trips(OURS), properties=ONE_TRY)
+        stopped.unregister()
+        return stopped.last_calls()
+
+    calls = fail(copy_of(start), 1)
+    for number, call in enumerate(calls, 1):
+        store = copy_of(start)
+        with noted(f"stopped before call {number}: {call}"):
+            fail(store, number)
+            check(store, {**rows, **THEIRS})
 
 
 class _WakingStore(CloudStore):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
@@ -39,7 +39,7 @@ from hoodie.timeline import (
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
 from hoodie.view.ahead import ask_for_columns, ask_for_view
-from hoodie.view.pending_plans import pending_rollbacks, rolled_back_logs
+from hoodie.view.pending_plans import marked_logs, pending_rollbacks, rolled_back_logs
 from hoodie.view.table_view import TableView
 
 EXECUTOR: Final = "hoodie.python.executor"
@@ -309,6 +309,7 @@ class PendingInstant:
     def undo(self) -> None:
         """Undo the instant unless the metadata table may have it, and end the heartbeat. Never raises an error.
 
+        A write of version 6 that began log files stays pending: the next writer rolls it back.
         The caller raises the error that caused the undo. If a step of the undo fails, the next writer rolls the instant
         back; the plan of a table service waits for its next executor.
         """
@@ -349,6 +350,9 @@ class PendingInstant:
                 # The rollback deleted the markers of files that this process wrote after it.
                 for path in files_of_instant(store, self.instant_time):
                     store.delete(path)
+            if self._appended_to_logs():
+                # Without the lock, a rollback could begin at any moment and list the log files, which must then stay.
+                return
             self._delete_attempt(State.INFLIGHT)
             self.end()
             # Last: without this file another writer whose clock is behind may begin an instant of the same time, and
@@ -359,7 +363,7 @@ class PendingInstant:
             now = self.view.refreshed(lock)
             found = now.timeline.get(self.instant_time)
             if found is not None and not found.is_completed and self._owns(now, found):
-                self._delete_attempt(State.INFLIGHT)
+                self._delete_attempt(State.INFLIGHT, keep=self._logs_of_rollback(now))
                 # Under the lock: later the heartbeat file may belong to the next owner.
                 self.end()
 
@@ -372,7 +376,7 @@ class PendingInstant:
                 metadata_table = MetadataTable.open(now.store, now.config)
                 if metadata_table is not None:
                     metadata_table.take_back(self.instant_time)
-                self._delete_attempt()
+                self._delete_attempt(keep=self._logs_of_rollback(now))
                 self.end()
                 delete_heartbeat(now.store, self.instant_time)  # the rollback did, but the thread may have renewed it
 
@@ -422,21 +426,21 @@ class PendingInstant:
             "found no fresh heartbeat, and rolled the instant back or claimed it; nothing was committed, try again"
         )
 
-    def _delete_attempt(self, *states: State) -> None:
-        """Delete data files, then the instant's files, then the markers that name the data files.
-
-        In version 6 the log files stay that a rollback of another process lists.
-        """
+    def _delete_attempt(self, *states: State, keep: Collection[str] = ()) -> None:
+        """Delete data files but those to keep, then the instant's files, then the markers that name the data files."""
         store = self.view.store
-        delete_marked_files(store, self.instant_time, keep=self._logs_of_rollback())
+        delete_marked_files(store, self.instant_time, keep=keep)
         delete_instant_files(store, self.view.layout, self.instant_time, self.instant.action, *states)
         delete_markers(store, self.instant_time)
 
-    def _logs_of_rollback(self) -> set[str]:
-        """Return the log files of version 6 that another process's rollback of the instant lists, or will list."""
-        if not self.view.config.version.log_name_has_base_instant:
+    def _appended_to_logs(self) -> bool:
+        """Return whether the instant is of version 6 and may have log files, which the next writer rolls back."""
+        return self.view.config.version.log_name_has_base_instant and bool(marked_logs(self.view, self.instant_time))
+
+    def _logs_of_rollback(self, now: TableView) -> set[str]:
+        """Return the log files of version 6 that another process's rollback of the instant lists. Under the lock."""
+        if not now.config.version.log_name_has_base_instant:
             return set()
-        now = self.view.refreshed()
         is_there = now.timeline.get(self.instant_time, self.instant.action) is not None
         if is_there and not self._is_being_rolled_back(now):
             return set()

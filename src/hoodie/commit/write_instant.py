@@ -198,7 +198,7 @@ def write_instant(
     `reads`: as for `begin_write`.
 
     If the body fails before the metadata table may have the write, the write is undone without a trace. If it fails
-    later, the write stays pending, and the next writer rolls it back.
+    later, or the write began log files of version 6, it stays pending, and the next writer rolls it back.
     """
 
     def inflight(view: TableView) -> bytes:

@@ -137,6 +137,12 @@ def pending_rollbacks(view: TableView, requested_time: str) -> Iterator[tuple[In
                     yield found, plan
 
 
+def marked_logs(view: TableView, requested_time: str) -> set[str]:
+    """Return the log files that the markers of an instant name. Raises: CorruptFileError."""
+    marked = {marker.path for marker in read_markers(view.store, requested_time) or []}
+    return {path for path in marked if LogFileName.parse(name_of(path)) is not None}
+
+
 def rolled_back_logs(view: TableView, requested_time: str) -> set[str]:
     """Return the marked log files of a write of version 6 that stay although it was rolled back, or is being so.
 
@@ -144,8 +150,7 @@ def rolled_back_logs(view: TableView, requested_time: str) -> set[str]:
     """
     if not view.config.version.log_name_has_base_instant:
         return set()
-    marked = {marker.path for marker in read_markers(view.store, requested_time) or []}
-    logs = {path for path in marked if LogFileName.parse(name_of(path)) is not None}
+    logs = marked_logs(view, requested_time)
     named = {
         path
         for _, plan in pending_rollbacks(view, requested_time)
