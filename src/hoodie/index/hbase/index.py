@@ -134,9 +134,13 @@ class HBaseUpdate:
         return other.requested_time in self._times_of_keys[0]
 
     def would_lose_to(self, now: TableView, other: Instant) -> bool:
-        """See `IndexUpdate`: the version of the later instant counts. Reads as `shares_keys_with`."""
-        times, hidden = self._times_of_keys
-        return other.requested_time in (times if other.requested_time > self.instant_time else hidden)
+        """See `IndexUpdate`: the version of the later instant counts.
+
+        Reads as `shares_keys_with`, unless the other write is older and this one deletes no key.
+        """
+        if other.requested_time > self.instant_time:
+            return self.shares_keys_with(now, other)
+        return any(found.deletes for found in self._entries) and other.requested_time in self._times_of_keys[1]
 
     def was_replaced_or_dropped(self, now: TableView) -> bool:
         """Always False: HBase errors already name the cause."""
