@@ -121,8 +121,33 @@ def test_a_failed_renewal_is_soon_repeated() -> None:
             raise error
         return True
 
-    Renewal(renew)._run(Stopped(), 60)
+    Renewal(renew, monotonic=lambda: 5.0)._run(Stopped(), 60)
     assert waited == [60, 6, 60, 60]
+
+
+def test_a_slow_renewal_does_not_end_the_heartbeat() -> None:
+    """It counts from its start: a full pause after its end would make the writer silent for too long."""
+    clock, waited = [0.0], list[float]()
+
+    class Stopped(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0)
+            clock[0] += waited[-1]
+            return len(waited) > 4
+
+    class Slow(MemoryStore):
+        def replace(self, path: str, data: bytes) -> None:
+            clock[0] += 61 if clock[0] == 60 else 20
+            super().replace(path, data)
+
+    def ms() -> int:
+        return round(clock[0] * 1000)
+
+    heartbeat = Heartbeat(Slow(), T, now_ms=ms, elapsed_ms=ms)
+    heartbeat._pulse._last_ms, heartbeat._pulse.was_written = (0, 0), True
+    Renewal(heartbeat._pulse.beat, monotonic=lambda: clock[0])._run(Stopped(), 60)
+    assert waited == [60, 1, 40, 40, 40]
+    heartbeat.ensure_fresh()
 
 
 def test_a_crashed_writer_is_dead_at_once() -> None:
