@@ -284,6 +284,22 @@ def test_a_writer_that_is_stopped_while_it_gives_up(name: str) -> None:
             check(store, {**rows, **THEIRS})
 
 
+@pytest.mark.parametrize("operation", ["replace", "move"])
+def test_a_restore_that_lost_the_lock_leaves_no_plan(operation: str) -> None:
+    """Its plan would refuse every writer, and would take back what the next holder of the lock has committed."""
+    store = MemoryStore()
+    create_in(store)
+    for ts in (1, 2):
+        Table(store).upsert(trips({"a": (ts, "sf")}))
+    first = Table(store).timeline.instants[0].requested_time
+    calls = run_until(copy_of(store), lambda table: table.restore(first), None).calls
+    planned = next(number for number, call in enumerate(calls) if call.path.endswith("restore.requested"))
+    number = next(n for n in range(planned + 1, 0, -1) if calls[n - 1].operation == operation)
+    with pytest.raises(CommitConflictError), stopping(store, number, usurp) as table:
+        table.restore(first)
+    check(store, {"a": (5, "sf"), "y": (1, "nyc")})
+
+
 class _WakingStore(CloudStore):
     """Calls `wake` once, before the first call of an operation on a path that has a text in it."""
 

@@ -478,15 +478,15 @@ def request(view: TableView, action: Action, plan: bytes = b"", requested_time: 
     return create_requested(view.store, view.layout, chosen, action, plan)
 
 
-def request_rollback(view: TableView, plan: bytes) -> Instant:
-    """Create a requested rollback, as `request`, unless this process lost the lock after `view` was loaded.
+def request_last(view: TableView, action: Action, plan: bytes) -> Instant:
+    """Create a requested rollback or restore, as `request`, unless this process lost the lock after `view` was loaded.
 
-    The next holder of the lock may have completed the instant that the plan takes back: it found no rollback.
+    The next holder of the lock may have completed an instant that the plan takes back, or later ones: it found no plan.
 
     Raises: CommitConflictError.
     """
     chosen, create = view.clock.next_time(view.timeline), view.held_lock.create_last
-    return create_requested(view.store, view.layout, chosen, Action.ROLLBACK, plan, create=create)
+    return create_requested(view.store, view.layout, chosen, action, plan, create=create)
 
 
 def _start(view: TableView, instant: Instant, content: bytes) -> tuple[Heartbeat, Instant]:

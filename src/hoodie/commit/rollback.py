@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from hoodie.commit.column_ids import delete_column_history
 from hoodie.commit.metadata_table import drop_metadata_table
-from hoodie.commit.pending import PendingInstant, request_rollback
+from hoodie.commit.pending import PendingInstant, request_last
 from hoodie.commit.rolled_back_logs import append_rollback_blocks, logs_of_write, slices_of_plan
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.files.markers import delete_markers, files_of_instant, read_markers
@@ -148,7 +148,7 @@ def roll_back(view: TableView, instant: Instant) -> RolledBack:
     is deleted too.
     """
     plan = plan_rollback(view, instant)
-    return _execute(view, request_rollback(view, plan.to_bytes()), plan)
+    return _execute(view, request_last(view, Action.ROLLBACK, plan.to_bytes()), plan)
 
 
 def roll_back_pending(view: TableView, instant: Instant) -> RolledBack:
@@ -166,7 +166,7 @@ def roll_back_unpublished(view: TableView, instant: Instant) -> RolledBack:
     Arguments and errors as `roll_back`.
     """
     plan = plan_rollback(view, instant)
-    return resume_unpublished(view, request_rollback(view, plan.to_bytes()), plan)
+    return resume_unpublished(view, request_last(view, Action.ROLLBACK, plan.to_bytes()), plan)
 
 
 def resume_unpublished(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:

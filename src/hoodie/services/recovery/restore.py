@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
-from hoodie.commit.pending import PendingInstant, request
+from hoodie.commit.pending import PendingInstant, request_last
 from hoodie.commit.rollback import (
     RolledBack,
     metadata_of,
@@ -130,7 +130,7 @@ def _begin(call: Call, view: TableView, commit: str) -> tuple[Instant, RestorePl
         ),
         savepoint_to_restore_timestamp=commit,
     )
-    return request(view, Action.RESTORE, plan.to_bytes()), plan
+    return request_last(view, Action.RESTORE, plan.to_bytes()), plan
 
 
 def _planned(view: TableView, commit: str) -> tuple[Instant, ...]:
