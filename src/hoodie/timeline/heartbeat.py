@@ -219,5 +219,6 @@ def _now_ms() -> int:
 
 
 def _elapsed_ms() -> int:
-    boot = getattr(time, "CLOCK_BOOTTIME", None)
-    return (time.monotonic_ns() if boot is None else time.clock_gettime_ns(boot)) // 1_000_000
+    # Where there is no CLOCK_BOOTTIME, as in macOS, CLOCK_MONOTONIC runs on in sleep, but `time.monotonic` may not.
+    clock = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+    return (time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)) // 1_000_000

@@ -4,6 +4,7 @@ import gc
 import json
 import threading
 import time
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from hoodie.errors import CommitConflictError, StorageError
 from hoodie.storage import LocalStore, MemoryStore, process
 from hoodie.timeline import Heartbeat, delete_heartbeat, forget_all, is_live
+from hoodie.timeline.heartbeat import _elapsed_ms
 from hoodie.timeline.owner import Renewal
 from tests.support.fault_store import CrashError, FaultStore
 from tests.unit.timeline.writers import HOSTILE, Undeletable, forbid_threads, on_another_machine, other_process
@@ -103,6 +105,18 @@ def test_a_writer_that_was_silent_for_too_long_is_dead_for_good() -> None:
         assert store.head(FILE) is None
         with pytest.raises(CommitConflictError, match="120001 ms"):
             heartbeat.ensure_fresh()
+
+
+def test_the_clock_of_a_heartbeat_runs_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """macOS has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC counts sleep, and `time.monotonic` does not."""
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: clock * 1_000_000)
+    monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
+    monkeypatch.setattr(time, "CLOCK_MONOTONIC", 6, raising=False)
+    assert _elapsed_ms() == 7
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+    assert _elapsed_ms() == 6
+    monkeypatch.delattr(time, "CLOCK_MONOTONIC")
+    assert _elapsed_ms() > 7
 
 
 def test_a_failed_renewal_is_soon_repeated() -> None:
