@@ -4,7 +4,6 @@ import gc
 import json
 import threading
 import time
-import time
 from dataclasses import replace
 from pathlib import Path
 
