@@ -56,9 +56,11 @@ def test_a_plan_that_is_being_rolled_back_is_not_executed(store: MemoryStore) ->
     content = RollbackPlan(instant_to_rollback=target, rollback_requests=()).to_bytes()
     rollback_time = begin(table, Action.ROLLBACK, content, only_requested=True)
     store.create(heartbeat_path(rollback_time), b"")
-    with pytest.raises(hoodie.CommitConflictError, match="by another process"):
+    with pytest.raises(hoodie.CommitConflictError, match=f"rolled back by another process, as {rollback_time}"):
         table.compact(plan)
     store.delete(heartbeat_path(rollback_time))
+    with pytest.raises(hoodie.CommitConflictError, match="was rolled back: a rollback of it had begun"):
+        table.compact(plan)
     done = table.compact()
     assert done.instant != plan
     assert [found.requested_time for found in table.timeline.pending()] == []
