@@ -89,13 +89,15 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
         if found.action is not Action.ROLLBACK:
             continue
         plan = stored_rollback_plan(view, found)
+        if plan is not None and is_live(view.store, found.requested_time):
+            settled.add(_target(plan, found.requested_time).commit_time)
+            continue
         if plan is None or _is_refused(view, plan, _target(plan, found.requested_time)):
             states = (State.INFLIGHT, State.REQUESTED)
             delete_instant_files(view.store, view.layout, found.requested_time, Action.ROLLBACK, *states)
             continue
         settled.add(_target(plan, found.requested_time).commit_time)
-        if not is_live(view.store, found.requested_time):
-            done.append(_execute(view, found, plan))
+        done.append(_execute(view, found, plan))
     dead = [found for found in dead_writes(view) if found.requested_time not in settled]
     check_no_write_is_lost(view, [*dead, *_dead_services(view)])
     return [*done, *(roll_back(view, found) for found in dead)]

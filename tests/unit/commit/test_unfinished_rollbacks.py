@@ -9,6 +9,7 @@ from hoodie.format.instants.service_metadata import InstantInfo, pending_rollbac
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action
+from hoodie.timeline.heartbeat import heartbeat_path
 from tests.support.deaths import die
 from tests.support.fault_store import CrashPoint
 from tests.support.tables import rows_of, trips, trips_store
@@ -23,6 +24,20 @@ def store() -> MemoryStore:
     store = trips_store({"a": (1, "sf")}, START)
     die(store, lambda table: table.upsert(trips({"b": (1, "sf")})), ".inflight", "create", CrashPoint.AFTER)
     return store
+
+
+def test_one_that_a_jvm_executes_is_left_to_it(store: MemoryStore) -> None:
+    """Even if its plan looks as one that must not be executed, as that of a completed write without files."""
+    view = Table(store).view()
+    store.create(REQUESTED, plan_rollback(view, view.timeline.completed().instants[0]).to_bytes())
+    beat = heartbeat_path("20991201000000000")
+    store.create(beat, b"")
+    Table(store).upsert(trips({"c": (1, "sf")}))
+    assert store.head(REQUESTED) is not None
+    store.delete(beat)
+    Table(store).upsert(trips({"c": (2, "sf")}))
+    assert store.head(REQUESTED) is None
+    assert rows_of(store) == {**START, "c": (2, "sf")}
 
 
 @pytest.mark.parametrize("plan", ["none", "refused", "of a write that completed since"])
