@@ -244,10 +244,14 @@ def refuse_hidden_columns(now: TableView, instant_time: str, schema: str) -> Non
     """Refuse a write of version 6 that changes the schema, if a write began later.
 
     There commits are ordered by their requested times: the table would have the schema of the later write, without the
-    new columns. Raises: CommitConflictError.
+    new columns. Table services and deletions of partitions do not set it; a pending replace commit may be any of them.
+    Raises: CommitConflictError.
     """
     if not now.config.version.has_completion_time_in_name and schema != known_schema(now)[0]:
-        refuse_later_writes(now, instant_time)
+        for instant in _later_writes(now, instant_time):
+            if instant.action in _SERVICES or (instant.is_completed and not now.commit_facts(instant).changes_schema):
+                continue
+            raise conflict(f"{instant} began while the columns changed")
 
 
 def refuse_later_writes(now: TableView, instant_time: str) -> None:
@@ -255,9 +259,12 @@ def refuse_later_writes(now: TableView, instant_time: str) -> None:
 
     Raises: CommitConflictError.
     """
-    for instant in now.timeline:
-        if instant.action.writes_data and instant.requested_time > instant_time:
-            raise conflict(f"{instant} began while the columns changed")
+    for instant in _later_writes(now, instant_time):
+        raise conflict(f"{instant} began while the columns changed")
+
+
+def _later_writes(now: TableView, instant_time: str) -> list[Instant]:
+    return [found for found in now.timeline if found.action.writes_data and found.requested_time > instant_time]
 
 
 def known_schema(view: TableView) -> tuple[str | None, int]:

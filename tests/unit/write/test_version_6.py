@@ -431,6 +431,25 @@ def test_new_columns_are_not_hidden_by_a_write_that_began_later(table_type: str,
     check(table)
 
 
+@pytest.mark.parametrize("later", ["delete_partitions", "cluster"])
+@pytest.mark.parametrize("table_type", TYPES)
+def test_new_columns_are_not_hidden_by_what_sets_no_schema(table_type: str, later: str) -> None:
+    table = new(table_type, trips({"a": (1, "sf"), "b": (1, "nyc"), "c": (1, "la")}))
+    table.upsert(trips({"b": (2, "nyc")}))
+    evolved = trips({"a": (2, "sf")}).append_column("c", pa.array([7], pa.int64()))
+    write = SleepingWrite(store_of(table), lambda one: one.upsert(evolved, properties=ONE_TRY), Step.BEGUN)
+    acts: dict[str, Callable[[], object]] = {
+        "delete_partitions": lambda: table.delete_partitions(["city=la"]),
+        "cluster": lambda: table.cluster("ts", partitions=["city=la"]),
+    }
+    acts[later]()
+    write.wake()
+    assert write.error is None
+    left = [] if later == "delete_partitions" else [("c", 1, None)]
+    assert values_of(table, "id", "ts", "c") == [("a", 2, 7), ("b", 2, None), *left]
+    check(table)
+
+
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_write_with_the_known_columns_goes_on_beside_a_later_one(table_type: str) -> None:
     table = new(table_type, trips({"a": (1, "sf"), "b": (1, "nyc")}))
