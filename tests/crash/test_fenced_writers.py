@@ -4,6 +4,7 @@ commits. Then it goes on: it fails, or what it did is in the table; no acknowled
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,12 +29,13 @@ from hoodie.table import Table
 from hoodie.timeline import forget_all
 from hoodie.timeline.locks import in_process, storage_based
 from tests.support.archived import OFTEN, active_times, archived_times
+from tests.support.cloud_store import CloudStore
 from tests.support.deaths import check_tidy, run_until
-from tests.support.fault_store import Call, FaultStore
+from tests.support.fault_store import Call, CrashPoint, FaultStore
 from tests.support.losing_store import LOCK, LosingStore
 from tests.support.recoveries import noted
 from tests.support.samples import draw, sample_numbers
-from tests.support.steps import ONE_TRY, once_at
+from tests.support.steps import ONE_TRY, SleepingWrite, once_at
 from tests.support.tables import Rows, copy_of, create_in, rows_of, trips
 
 START: Rows = {"a": (1, "sf"), "b": (1, "sf"), "c": (1, "nyc")}
@@ -52,6 +54,14 @@ class StoppedStore(FaultStore):
     def __init__(self, inner: Store, number: int | None, act: Act) -> None:
         super().__init__(inner)
         self._number, self._act = number, act
+
+    def stop_at(self, number: int) -> None:
+        """Call `act` before this call instead."""
+        self._number = number
+
+    def last_calls(self) -> Sequence[Call]:
+        """The calls from that one on."""
+        return self.calls[(self._number or 0) - 1 :]
 
     def _dies_at(self, operation: str, path: str) -> bool:
         super()._dies_at(operation, path)
@@ -182,6 +192,179 @@ def _begun(calls: Sequence[Call]) -> range:
     of_timeline = [number for number, call in enumerate(calls, 1) if call.path.startswith(".hoodie/timeline/")]
     begun = next(number for number in of_timeline if calls[number - 1].path.endswith(".inflight"))
     return range(begun + 1, of_timeline[-1] + 1)
+
+
+def _rolling_back(calls: Sequence[Call]) -> range:
+    """The calls with which a write rolls a dead one back, from the move of its plan to its name to the completion."""
+    first = next(number for number, call in enumerate(calls, 1) if call.path.endswith("rollback.requested"))
+    last = next(number for number, call in enumerate(calls, 1) if call.path.endswith(".rollback"))
+    return range(first, last + 1)
+
+
+REVIVED: dict[str, dict[str, Any]] = {
+    "copy on write": {},
+    "merge on read": MOR,
+    "copy on write, version 6": {"table_version": 6},
+    "merge on read, version 6": {**MOR, "table_version": 6},
+    "merge on read, version 8": {**MOR, "table_version": 8},
+}
+
+
+@pytest.mark.matrix(keep=5)
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["dead usurper", "stopped usurper"])
+@pytest.mark.parametrize("name", REVIVED)
+def test_a_writer_that_wakes_while_its_instant_is_rolled_back(name: str, is_stopped: bool) -> None:
+    """The usurper died, or is stopped, anywhere in the rollback: the writer fails, or its rows stay for ever."""
+    start = MemoryStore()
+    create_in(start, **REVIVED[name])
+    Table(start).upsert(trips(START))
+
+    def asleep(store: Store) -> SleepingWrite:
+        woken = SleepingWrite(store, lambda table: table.upsert(trips(OURS)), Step.LOCATED)
+        forget_all()
+        return woken
+
+    counted = copy_of(start)
+    woken = asleep(counted)
+    calls = run_until(counted, lambda table: table.upsert(trips(THEIRS)), None).calls
+    woken.wake()
+    assert isinstance(woken.error, CommitConflictError)
+    rolling_back = _rolling_back(calls)
+    for number in (rolling_back.start - 1, *sample_numbers(rolling_back, 2 * _STOPS)):
+        store = copy_of(start)
+        woken = asleep(store)
+        theirs: Rows = {}
+
+        def wake(_: Table, woken: SleepingWrite = woken) -> None:
+            forget_all()
+            woken.wake()
+
+        with noted(f"call {number}: {calls[number - 1]}"):
+            if is_stopped:
+                with contextlib.suppress(CommitConflictError), stopping(store, number, wake) as table:
+                    table.upsert(trips(THEIRS), properties=ONE_TRY)
+                    theirs = THEIRS
+            else:
+                assert run_until(store, lambda table: table.upsert(trips(THEIRS)), number).crashed
+                wake(Table(store))
+            assert isinstance(woken.error, CommitConflictError | None)
+            # Until the plan has its name, the usurper has changed nothing.
+            assert (woken.error is None) == (number <= rolling_back.start)
+            check(store, {**START, **theirs, **({} if woken.error else OURS)})
+
+
+@pytest.mark.parametrize("name", REVIVED)
+def test_a_writer_that_is_stopped_while_it_gives_up(name: str) -> None:
+    """Another writer rolls it back meanwhile. In version 6 the rollback lists log files, which it must not delete."""
+    start = MemoryStore()
+    create_in(start, **REVIVED[name])
+    Table(start).upsert(trips(START))
+    Table(start).upsert(trips({"a": (2, "sf")}))
+    rows = rows_of(start)
+
+    def fail(store: Store, number: int) -> Sequence[Call]:
+        """Stop before the call of this number of the undo; return the calls of the undo."""
+        stopped = StoppedStore(store, None, usurp)
+        stopped.register()
+
+        def give_up() -> None:
+            stopped.stop_at(len(stopped.calls) + number)
+            raise StorageError("no network")
+
+        with once_at(Step.LOCATED, give_up), pytest.raises(StorageError):
+            Table(stopped).upsert(trips(OURS), properties=ONE_TRY)
+        stopped.unregister()
+        return stopped.last_calls()
+
+    calls = fail(copy_of(start), 1)
+    for number, call in enumerate(calls, 1):
+        store = copy_of(start)
+        with noted(f"stopped before call {number}: {call}"):
+            fail(store, number)
+            check(store, {**rows, **THEIRS})
+
+
+@pytest.mark.parametrize("operation", ["replace", "move"])
+def test_a_restore_that_lost_the_lock_leaves_no_plan(operation: str) -> None:
+    """Its plan would refuse every writer, and would take back what the next holder of the lock has committed."""
+    store = MemoryStore()
+    create_in(store)
+    for ts in (1, 2):
+        Table(store).upsert(trips({"a": (ts, "sf")}))
+    first = Table(store).timeline.instants[0].requested_time
+    calls = run_until(copy_of(store), lambda table: table.restore(first), None).calls
+    planned = next(number for number, call in enumerate(calls) if call.path.endswith("restore.requested"))
+    number = next(n for n in range(planned + 1, 0, -1) if calls[n - 1].operation == operation)
+    with pytest.raises(CommitConflictError), stopping(store, number, usurp) as table:
+        table.restore(first)
+    check(store, {"a": (5, "sf"), "y": (1, "nyc")})
+
+
+class _WakingStore(CloudStore):
+    """Calls `wake` once, before the first call of an operation on a path that has a text in it."""
+
+    def __init__(self, inner: Store, operation: str, text: str, wake: Callable[[], None]) -> None:
+        super().__init__(inner, seed=f"{operation} {text}")
+        self._at, self._wake = (operation, text), [wake]
+
+    def _change(
+        self, operation: str, path: str, action: Callable[[], None], *, instead: Callable[[], None] | None = None
+    ) -> None:
+        if self._wake and operation == self._at[0] and self._at[1] in path:
+            self._wake.pop()()
+        super()._change(operation, path, action, instead=instead)
+
+
+@pytest.mark.parametrize("index", [None, "record"])
+@pytest.mark.parametrize(("operation", "text"), [("replace", "prepared-"), ("copy", ".rollback.requested")])
+def test_the_first_writer_wakes_before_its_rollback_has_a_plan(operation: str, text: str, index: str | None) -> None:
+    """The usurper's handle knew no metadata table, so it looked at the lock ahead: older than its plan."""
+    store, writes = MemoryStore(), list[SleepingWrite]()
+    create_in(store, index=index)
+
+    def sleep() -> None:
+        writes.append(SleepingWrite(store, lambda table: table.upsert(trips(OURS)), Step.LOCATED))
+        forget_all()
+
+    def wake() -> None:
+        if writes:
+            forget_all()
+            writes[0].wake()
+
+    cloud = _WakingStore(store, operation, text, wake)
+    cloud.register()
+    with once_at(Step.PREPARED, sleep), pytest.raises(CommitConflictError):
+        Table(cloud).upsert(trips(THEIRS), properties=ONE_TRY)
+    cloud.unregister()
+    assert writes[0].error is None
+    check(store, OURS)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_compaction_of_the_metadata_table_that_another_process_completes_meanwhile(version: int) -> None:
+    """Both write files of the same names: the process that lost the lock must not delete those of the completed one."""
+    start = MemoryStore()
+    create_in(start, table_version=version, properties={"hoodie.metadata.compact.max.delta.commits": "1"})
+    for ts in (1, 2):
+        Table(start).upsert(trips({key: (ts, city) for key, (_, city) in START.items()}))
+    rows = rows_of(start)
+    calls = run_until(copy_of(start), lambda table: table.upsert(trips(OURS)), None).calls
+    written = [n for n, call in enumerate(calls, 1) if call.operation == "replace" and call.path.endswith(".hfile")]
+    died = run_until(start, lambda table: table.upsert(trips(OURS)), written[-1], CrashPoint.AFTER)
+    path = died.calls[written[-1] - 1].path
+    assert died.crashed
+    forget_all()
+    resumed = run_until(copy_of(start), lambda table: table.upsert(trips(OURS)), None).calls
+    touched = [n for n, call in enumerate(resumed, 1) if call.path.endswith(".hfile")]
+    # Without them, a death before they are written again would damage the completed compaction.
+    assert Call("delete", path) not in resumed
+    for number in (touched[0], touched[-1]):
+        store = copy_of(start)
+        with noted(f"stopped before call {number}: {resumed[number - 1]}"), contextlib.suppress(CommitConflictError):
+            with stopping(store, number, usurp) as table:
+                table.upsert(trips(OURS), properties=ONE_TRY)
+            raise AssertionError("the process that lost the lock committed")
+        check(store, {**rows, **THEIRS})
 
 
 def test_the_storage_based_lock_of_a_writer_that_died_ends_by_itself() -> None:

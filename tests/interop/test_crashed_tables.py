@@ -34,7 +34,7 @@ DEATHS: dict[str, tuple[str, str, CrashPoint]] = {
     "between the metadata table's commit and ours": ("move", ".deltacommit", CrashPoint.AFTER),
 }
 ROLLBACK_DEATHS: dict[str, tuple[str, str, CrashPoint]] = {
-    "rollback requested": ("create", ".rollback.requested", CrashPoint.AFTER),
+    "rollback requested": ("move", ".rollback.requested", CrashPoint.AFTER),
     "rollback has deleted the instant": ("delete", ".commit.requested", CrashPoint.AFTER),
 }
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hoodie.commit.steps import Step, watching
 from hoodie.config import concurrency
+from hoodie.errors import HoodieError
+from hoodie.storage import Store
 from hoodie.table import Table
 from hoodie.timeline import Action, create_inflight, create_requested
 
@@ -42,3 +45,31 @@ def begin(
     if not only_requested:
         create_inflight(view.store, view.layout, instant_time, action)
     return instant_time
+
+
+class SleepingWrite:
+    """A write in a thread of its own, which stops at a step until `wake`; its `error`, if it is one of the library."""
+
+    def __init__(self, store: Store, write: Callable[[Table], object], step: Step) -> None:
+        self.error: HoodieError | None = None
+        self._asleep, self._awake = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(store, write, step), daemon=True)
+        self._thread.start()
+        assert self._asleep.wait(60)
+
+    def wake(self) -> None:
+        """Let the write go on, and wait until it ends."""
+        self._awake.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def _run(self, store: Store, write: Callable[[Table], object], step: Step) -> None:
+        def sleep() -> None:
+            self._asleep.set()
+            assert self._awake.wait(60)
+
+        try:
+            with once_at(step, sleep):
+                write(Table(store))
+        except HoodieError as error:
+            self.error = error

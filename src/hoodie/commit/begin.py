@@ -7,6 +7,7 @@ are deleted.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -20,11 +21,12 @@ from hoodie.errors import CorruptFileError
 from hoodie.files.markers import TEMP_FOLDER, delete_marked_files, delete_markers, read_markers
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import BACKUP, finish_update
-from hoodie.format.filenames import LogFileName, name_of
+from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.storage import Store, forget_answers
 from hoodie.timeline import HOODIE_FOLDER, Action, TableLock, Timeline, delete_heartbeat, is_live
 from hoodie.view.ahead import ask_for_creation, ask_for_view
 from hoodie.view.listing import list_files
+from hoodie.view.pending_plans import rolled_back_logs
 from hoodie.view.slices import with_archived_between
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -80,28 +82,42 @@ class AbandonedFiles:
 
 
 def _remove_markers(view: TableView, timeline: Timeline, instant_time: str) -> None:
-    """Remove an instant's markers, and the files that they announce if the instant is known to be uncommitted.
+    """Remove an instant's markers, and the files that they announce and no commit names.
 
     Tasks of a cancelled Spark job may write files after their instant was undone. An instant older than the timeline
     may have been archived, so its files count as committed and are kept.
     """
     if not timeline.contains_or_before_start(instant_time):
-        delete_marked_files(view.store, instant_time, keep=_rolled_back_logs(view, instant_time))
+        delete_marked_files(view.store, instant_time, keep=rolled_back_logs(view, instant_time))
+        forget_answers()
+    elif _delete_late_files(view, instant_time):
         forget_answers()
     delete_markers(view.store, instant_time)
 
 
-def _rolled_back_logs(view: TableView, instant_time: str) -> set[str]:
-    """Return the marked log files of version 6 that stay: a rollback adds a block that hides theirs, and lists them."""
-    if not view.config.version.log_name_has_base_instant:
-        return set()
-    marked = {marker.path for marker in read_markers(view.store, instant_time) or []}
-    logs = {path for path in marked if LogFileName.parse(name_of(path)) is not None}
-    try:
-        listing = list_files(view, {path.rpartition("/")[0] for path in logs}) if logs else {}
-    except CorruptFileError:
-        return logs
-    return {path for path in logs if name_of(path) in listing[path.rpartition("/")[0]]}
+def _delete_late_files(view: TableView, instant_time: str) -> bool:
+    """Delete base files of a completed write that its commit does not name; return whether there are any.
+
+    A second attempt at a task can end after the commit. The metadata table does not list its file, but a listing of the
+    folders does. A file that the metadata table lists is kept: it was built from the folders since.
+    """
+    instant = view.timeline.get(instant_time)
+    if instant is None or not instant.is_completed or not instant.action.writes_data:
+        return False
+    with contextlib.suppress(CorruptFileError):
+        markers = read_markers(view.store, instant_time) or ()
+        bases = {found.path: BaseFileName.parse(name_of(found.path)) for found in markers}
+        own = {path for path, base in bases.items() if base is not None and base.instant_time == instant_time}
+        if own:
+            stats = view.commit_metadata(instant).write_stats()
+            late = own - {path for stat in stats for path in (stat.path, *stat.sizes)}
+            if late and view.lists_by_partition:
+                listing = list_files(view, {path.rpartition("/")[0] for path in late})
+                late -= {f"{folder}/{name}" if folder else name for folder, names in listing.items() for name in names}
+            for path in late:
+                view.store.delete(path)
+            return bool(late)
+    return False
 
 
 def _is_pending(timeline: Timeline, instant_time: str) -> bool:
@@ -167,6 +183,8 @@ def prepare_table(
     ask_for_view(state, reads)
     ask_for_creation(state, lock)
     view = TableView.load(state, lock)
+    if view.config.has_metadata_table:
+        lock.forget_looks()  # another writer has created it since: nothing takes what was requested for the creation
     check_no_exclusive_service(view)
     rolled_back = tuple(roll_back_dead_writes(view))
     if rolled_back:

@@ -19,7 +19,7 @@ from hoodie.commit.pending import executor_text, inflight_content
 from hoodie.config.writes import INSERT_DUP_POLICY
 from hoodie.errors import CommitConflictError, InvalidConfigError, MissingFileError
 from hoodie.files.markers import TEMP_FOLDER, read_markers
-from hoodie.format.filenames import bucket_of_file_id, name_of, parse_data_file
+from hoodie.format.filenames import LogFileName, bucket_of_file_id, name_of, parse_data_file
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.index import breaks_new_index
 from hoodie.index.api import IndexUpdate
@@ -27,7 +27,7 @@ from hoodie.timeline import Action, Instant, State, is_live
 from hoodie.timeline.owner import Owner
 from hoodie.view.columns import visible_schemas
 from hoodie.view.history import may_delete_before
-from hoodie.view.pending_plans import FileGroup, groups_being_clustered
+from hoodie.view.pending_plans import FileGroup, compactions_by_group, groups_being_clustered
 from hoodie.view.table_view import TableView
 
 _KEYS_STAY_UNIQUE = frozenset(
@@ -152,6 +152,8 @@ def check_conflicts(baseline: TableView, now: TableView, own: OwnWrite) -> None:
         refuse_clustered(now, touched, groups_being_clustered(now))
     for instant in completed_since(baseline, now):
         _check_against(_Pair(now, own, touched, instant, now.commit_metadata(instant)))
+    if now.config.version.log_name_has_base_instant and _appended(own.metadata):
+        _refuse_compacted(own, compactions_by_group(now))
 
 
 def refuse_changed(baseline: TableView, now: TableView, planned: Mapping[FileGroup, bool]) -> None:
@@ -238,6 +240,33 @@ def _refuse_taken_back(baseline: TableView, now: TableView, missing: AbstractSet
         raise conflict(f"{what} while this write ran")
 
 
+def refuse_hidden_columns(now: TableView, instant_time: str, schema: str) -> None:
+    """Refuse a write of version 6 that changes the schema, if a write began later.
+
+    There commits are ordered by their requested times: the table would have the schema of the later write, without the
+    new columns. Table services and deletions of partitions do not set it; a pending replace commit may be any of them.
+    Raises: CommitConflictError.
+    """
+    if not now.config.version.has_completion_time_in_name and schema != known_schema(now)[0]:
+        for instant in _later_writes(now, instant_time):
+            if instant.action in _SERVICES or (instant.is_completed and not now.commit_facts(instant).changes_schema):
+                continue
+            raise conflict(f"{instant} began while the columns changed")
+
+
+def refuse_later_writes(now: TableView, instant_time: str) -> None:
+    """Refuse to change the schema if a write began later: readers would read its files by the new schema.
+
+    Raises: CommitConflictError.
+    """
+    for instant in _later_writes(now, instant_time):
+        raise conflict(f"{instant} began while the columns changed")
+
+
+def _later_writes(now: TableView, instant_time: str) -> list[Instant]:
+    return [found for found in now.timeline if found.action.writes_data and found.requested_time > instant_time]
+
+
 def known_schema(view: TableView) -> tuple[str | None, int]:
     """Return the schema that the newest commit or the table's creation stored, and the version of its columns' ids.
 
@@ -305,18 +334,47 @@ def _check_against_compaction(pair: _Pair) -> None:
     """Refuse if this write rewrote a compacted file group.
 
     Its new base file was made from the base file before the compaction, and would hide the log records that the
-    compaction merged. Raises: CommitConflictError.
+    compaction merged. In version 6 a write that appended to the slice before the compaction is refused too. Raises:
+    CommitConflictError.
     """
     rewritten = {
         (stat.partition_path or "", stat.file_id)
         for stat in pair.own.metadata.write_stats()
         if not (stat.is_log_append or stat.is_new_file_group)
     }
-    shared = rewritten & _touched(pair.theirs)
+    compacted = _touched(pair.theirs)
+    shared = rewritten & compacted
     if shared:
         raise conflict(
             f"{pair.instant} compacted file groups {_names(shared)}, which this write rewrote at the same time"
         )
+    if pair.now.config.version.log_name_has_base_instant:
+        _refuse_compacted(pair.own, dict.fromkeys(compacted, pair.instant.requested_time))
+
+
+def _refuse_compacted(own: OwnWrite, compacted: Mapping[FileGroup, str]) -> None:
+    """Refuse a write of version 6 if a compaction of a file group to which it appended was planned meanwhile.
+
+    Its log file has the name of the file slice before that compaction, whose base file would hide it. `compacted` maps
+    file groups to the instants of compactions. Raises: CommitConflictError.
+    """
+    appended = _appended(own.metadata)
+    hidden = {group for group in appended.keys() & compacted.keys() if appended[group] < compacted[group]}
+    if hidden:
+        raise conflict(
+            f"the compaction {max(compacted[group] for group in hidden)} of the file groups {_names(hidden)} was "
+            "planned while this write appended to them"
+        )
+
+
+def _appended(metadata: CommitMetadata) -> dict[FileGroup, str]:
+    """Return the file groups to whose log files the write appended, and the instants in the names of these files."""
+    names = (
+        ((stat.partition_path or "", stat.file_id), LogFileName.parse(name_of(stat.path or "")))
+        for stat in metadata.write_stats()
+        if stat.is_log_append
+    )
+    return {group: name.instant_time for group, name in names if name is not None}
 
 
 def _bucket(group: FileGroup) -> tuple[str, int | str]:

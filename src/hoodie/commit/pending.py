@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
@@ -32,12 +32,14 @@ from hoodie.timeline import (
     create_completed,
     create_inflight,
     create_requested,
+    delete_heartbeat,
     delete_instant_files,
     read_instant,
 )
 from hoodie.timeline.heartbeat import Heartbeat
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
 from hoodie.view.ahead import ask_for_columns, ask_for_view
+from hoodie.view.pending_plans import marked_logs, pending_rollbacks, rolled_back_logs
 from hoodie.view.table_view import TableView
 
 EXECUTOR: Final = "hoodie.python.executor"
@@ -123,6 +125,7 @@ class PendingInstant:
     completed_view: TableView | None = None
     """The table with the completed instant, as `finish` left it, without the lock; after `finish_under` with it."""
     _has_ended: bool = False
+    _is_completed: bool = False
     _asked_at: float = 0.0
     """When `finish` requested the check of the lock before the metadata table changes; monotonic seconds."""
 
@@ -198,12 +201,14 @@ class PendingInstant:
     def ensure_mine(self, now: TableView) -> None:
         """Refuse to continue if another process rolled the instant back or claimed it. Call it under the table's lock.
 
+        A rollback of it that has only begun counts: it may have deleted files, and is executed to its end.
+
         Raises: CommitConflictError.
         """
         self._ensure_fresh()
         # By action too: a savepoint has the time of its commit.
         found = now.timeline.get(self.instant_time, self.instant.action)
-        if found is None or found.is_completed or not self._owns(now, found):
+        if found is None or found.is_completed or self._is_being_rolled_back(now) or not self._owns(now, found):
             raise self._lost(now)
 
     def finish(self, completion: Completion, follow_up: FollowUp | None = None) -> Instant:
@@ -223,7 +228,13 @@ class PendingInstant:
             lock.ask()
             self._asked_at = time.monotonic()
             now = self.view.refreshed(lock)
-            completed = self.complete(now, completion)
+            try:
+                completed = self.complete(now, completion)
+            except BaseException:
+                if self.is_in_metadata_table:
+                    # Under the lock: the next writer of this process finds no running writer, and rolls it back.
+                    self.end()
+                raise
             completed_at = time.monotonic()
             now = now.with_instant(completed)
             if follow_up is not None:
@@ -273,7 +284,7 @@ class PendingInstant:
         self._forget_old_answers()
         lock.ask_next()
         self._ensure_pending(now)
-        return create_completed(
+        completed = create_completed(
             now.store,
             now.layout,
             self.instant_time,
@@ -282,6 +293,8 @@ class PendingInstant:
             completion_time=now.clock.next_time(now.timeline),
             create=lock.create_last,
         )
+        self._is_completed = True
+        return completed
 
     def _forget_old_answers(self) -> None:
         if time.monotonic() - self._asked_at > _FRESH_SECONDS:
@@ -296,6 +309,7 @@ class PendingInstant:
     def undo(self) -> None:
         """Undo the instant unless the metadata table may have it, and end the heartbeat. Never raises an error.
 
+        A write of version 6 that began log files stays pending: the next writer rolls it back.
         The caller raises the error that caused the undo. If a step of the undo fails, the next writer rolls the instant
         back; the plan of a table service waits for its next executor.
         """
@@ -307,10 +321,18 @@ class PendingInstant:
         self.end()
 
     def end(self) -> None:
-        """End the heartbeat. Never raises an error; a second call does nothing if the first one succeeded."""
+        """End the heartbeat. Never raises an error; a second call does nothing if the first one succeeded.
+
+        The heartbeat file of an instant that the metadata table may have, and that is not completed, stays until it is
+        rolled back or claimed again. Without it, a write that began later would prove that the instant had completed
+        (`view.lost_instants`); and this process may have lost the lock, and the file may be the next owner's.
+        """
         if self.heartbeat is not None and not self._has_ended:
             with contextlib.suppress(Exception):
-                self.heartbeat.stop()
+                if self.is_in_metadata_table and not self._is_completed:
+                    self.heartbeat.abandon()
+                else:
+                    self.heartbeat.stop()
                 self._has_ended = True
 
     def _delete_markers(self) -> None:
@@ -328,6 +350,9 @@ class PendingInstant:
                 # The rollback deleted the markers of files that this process wrote after it.
                 for path in files_of_instant(store, self.instant_time):
                     store.delete(path)
+            if self._appended_to_logs():
+                # Without the lock, a rollback could begin at any moment and list the log files, which must then stay.
+                return
             self._delete_attempt(State.INFLIGHT)
             self.end()
             # Last: without this file another writer whose clock is behind may begin an instant of the same time, and
@@ -338,7 +363,7 @@ class PendingInstant:
             now = self.view.refreshed(lock)
             found = now.timeline.get(self.instant_time)
             if found is not None and not found.is_completed and self._owns(now, found):
-                self._delete_attempt(State.INFLIGHT)
+                self._delete_attempt(State.INFLIGHT, keep=self._logs_of_rollback(now))
                 # Under the lock: later the heartbeat file may belong to the next owner.
                 self.end()
 
@@ -351,7 +376,9 @@ class PendingInstant:
                 metadata_table = MetadataTable.open(now.store, now.config)
                 if metadata_table is not None:
                     metadata_table.take_back(self.instant_time)
-                self._delete_attempt()
+                self._delete_attempt(keep=self._logs_of_rollback(now))
+                self.end()
+                delete_heartbeat(now.store, self.instant_time)  # the rollback did, but the thread may have renewed it
 
     def _ensure_fresh(self) -> None:
         if self.heartbeat is not None:
@@ -399,12 +426,29 @@ class PendingInstant:
             "found no fresh heartbeat, and rolled the instant back or claimed it; nothing was committed, try again"
         )
 
-    def _delete_attempt(self, *states: State) -> None:
-        """Delete data files, then the instant's files, then the markers that name the data files."""
+    def _delete_attempt(self, *states: State, keep: Collection[str] = ()) -> None:
+        """Delete data files but those to keep, then the instant's files, then the markers that name the data files."""
         store = self.view.store
-        delete_marked_files(store, self.instant_time)
+        delete_marked_files(store, self.instant_time, keep=keep)
         delete_instant_files(store, self.view.layout, self.instant_time, self.instant.action, *states)
         delete_markers(store, self.instant_time)
+
+    def _appended_to_logs(self) -> bool:
+        """Return whether the instant is of version 6 and may have log files, which the next writer rolls back."""
+        return self.view.config.version.log_name_has_base_instant and bool(marked_logs(self.view, self.instant_time))
+
+    def _logs_of_rollback(self, now: TableView) -> set[str]:
+        """Return the log files of version 6 that another process's rollback of the instant lists. Under the lock."""
+        if not now.config.version.log_name_has_base_instant:
+            return set()
+        is_there = now.timeline.get(self.instant_time, self.instant.action) is not None
+        if is_there and not self._is_being_rolled_back(now):
+            return set()
+        return rolled_back_logs(now, self.instant_time)
+
+    def _is_being_rolled_back(self, now: TableView) -> bool:
+        """Return whether a pending rollback names the instant. Rollbacks of a savepoint's commit do not count."""
+        return self.instant.action.writes_data and any(pending_rollbacks(now, self.instant_time))
 
     def _owns(self, now: TableView, found: Instant) -> bool:
         return self.token is None or inflight_content(now, found) == self.token
@@ -432,6 +476,17 @@ def request(view: TableView, action: Action, plan: bytes = b"", requested_time: 
     """
     chosen = requested_time or view.clock.next_time(view.timeline)
     return create_requested(view.store, view.layout, chosen, action, plan)
+
+
+def request_last(view: TableView, action: Action, plan: bytes) -> Instant:
+    """Create a requested rollback or restore, as `request`, unless this process lost the lock after `view` was loaded.
+
+    The next holder of the lock may have completed an instant that the plan takes back, or later ones: it found no plan.
+
+    Raises: CommitConflictError.
+    """
+    chosen, create = view.clock.next_time(view.timeline), view.held_lock.create_last
+    return create_requested(view.store, view.layout, chosen, action, plan, create=create)
 
 
 def _start(view: TableView, instant: Instant, content: bytes) -> tuple[Heartbeat, Instant]:

@@ -6,16 +6,15 @@ JVM, can resume a rollback whose process died.
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hoodie.commit.column_ids import delete_column_history
 from hoodie.commit.metadata_table import drop_metadata_table
-from hoodie.commit.pending import PendingInstant, request
+from hoodie.commit.pending import PendingInstant, request_last
 from hoodie.commit.rolled_back_logs import append_rollback_blocks, logs_of_write, slices_of_plan
-from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
+from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.files.markers import delete_markers, files_of_instant, read_markers
 from hoodie.files.named_paths import named_data_file
 from hoodie.format.filenames import IoType, LogFileName, instant_of_data_file, name_of
@@ -23,6 +22,7 @@ from hoodie.format.instants.service_metadata import (
     InstantInfo,
     RollbackMetadata,
     RollbackPlan,
+    may_have_completed,
     pending_rollback_plan,
     rollback_metadata,
     rollback_plan,
@@ -35,10 +35,10 @@ from hoodie.timeline import (
     State,
     delete_heartbeat,
     delete_instant_files,
-    read_instant,
 )
 from hoodie.timeline.heartbeat import INTERVAL_MS, TOLERABLE_MISSES, is_live
 from hoodie.view.lost_instants import check_no_write_is_lost
+from hoodie.view.pending_plans import pending_rollbacks, stored_rollback_plan
 from hoodie.view.slices import data_table
 from hoodie.view.table_view import TableView
 
@@ -78,8 +78,8 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
 
     Call it under the table's lock. Writes with a live heartbeat are skipped, and so are rollbacks with one, together
     with their targets: a JVM with concurrency control executes them without the lock. Table services are skipped too:
-    their plans are executed again, not undone. A rollback that did nothing and must not be executed is deleted: it has
-    no plan, or later writes than its target completed.
+    their plans are executed again, not undone. A rollback that must not be executed is deleted: it has no plan, or its
+    target completed (`_is_refused`).
 
     Raises: CorruptFileError if a write completed that looks dead, because its completed file is lost.
     """
@@ -89,13 +89,15 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
         if found.action is not Action.ROLLBACK:
             continue
         plan = stored_rollback_plan(view, found)
-        if plan is None or _is_refused(view, _target(plan, found.requested_time)):
+        if plan is not None and is_live(view.store, found.requested_time):
+            settled.add(_target(plan, found.requested_time).commit_time)
+            continue
+        if plan is None or _is_refused(view, plan, _target(plan, found.requested_time)):
             states = (State.INFLIGHT, State.REQUESTED)
             delete_instant_files(view.store, view.layout, found.requested_time, Action.ROLLBACK, *states)
             continue
         settled.add(_target(plan, found.requested_time).commit_time)
-        if not is_live(view.store, found.requested_time):
-            done.append(_execute(view, found, plan))
+        done.append(_execute(view, found, plan))
     dead = [found for found in dead_writes(view) if found.requested_time not in settled]
     check_no_write_is_lost(view, [*dead, *_dead_services(view)])
     return [*done, *(roll_back(view, found) for found in dead)]
@@ -117,7 +119,7 @@ def check_no_running_rollback(view: TableView, instant: Instant) -> None:
 
     Raises: CommitConflictError.
     """
-    for rollback, _ in _pending_rollbacks(view, instant):
+    for rollback, _ in pending_rollbacks(view, instant.requested_time):
         if is_live(view.store, rollback.requested_time):
             raise CommitConflictError(
                 f"{instant} of {view.store.uri('')} is being rolled back by another process, as {rollback}: wait until "
@@ -126,25 +128,18 @@ def check_no_running_rollback(view: TableView, instant: Instant) -> None:
             )
 
 
-def _pending_rollbacks(view: TableView, instant: Instant) -> Iterator[tuple[Instant, RollbackPlan]]:
-    """Yield the pending rollbacks of an instant, each with its plan. A rollback without a whole plan is left out."""
-    for found in view.timeline.pending():
-        if found.action is Action.ROLLBACK:
-            with contextlib.suppress(CorruptFileError, InstantNotFoundError):
-                plan = stored_rollback_plan(view, found)
-                if plan is not None and _target(plan, found.requested_time).commit_time == instant.requested_time:
-                    yield found, plan
+def _is_refused(view: TableView, plan: RollbackPlan, target: InstantInfo) -> bool:
+    """Return whether a pending rollback must not be executed, because its target is completed.
 
-
-def _is_refused(view: TableView, target: InstantInfo) -> bool:
-    """Return whether a pending rollback has changed nothing, and other commits may use the files of its target.
-
-    The JVM refuses to roll back a completed commit that is not the newest, and leaves the rollback on the timeline. A
-    rollback that has begun has first deleted the completed file of its target.
+    Either it was planned for a pending write, which then completed: its rows are acknowledged. Or other commits may use
+    the files of its target: the JVM refuses to roll back a completed commit that is not the newest, and leaves the
+    rollback on the timeline. A rollback of a completed write that has begun has first deleted the completed file.
     """
     found = view.timeline.get(target.commit_time, Action(target.action))
     if found is None or not found.is_completed:
         return False
+    if not may_have_completed(plan):
+        return True
     return any(later.requested_time > target.commit_time for later in view.timeline.writes().completed())
 
 
@@ -155,7 +150,7 @@ def roll_back(view: TableView, instant: Instant) -> RolledBack:
     is deleted too.
     """
     plan = plan_rollback(view, instant)
-    return _execute(view, request(view, Action.ROLLBACK, plan.to_bytes()), plan)
+    return _execute(view, request_last(view, Action.ROLLBACK, plan.to_bytes()), plan)
 
 
 def roll_back_pending(view: TableView, instant: Instant) -> RolledBack:
@@ -163,7 +158,7 @@ def roll_back_pending(view: TableView, instant: Instant) -> RolledBack:
 
     The caller has checked that no process executes a rollback of it.
     """
-    begun = next(_pending_rollbacks(view, instant), None)
+    begun = next(pending_rollbacks(view, instant.requested_time), None)
     return roll_back(view, instant) if begun is None else _execute(view, *begun)
 
 
@@ -173,7 +168,7 @@ def roll_back_unpublished(view: TableView, instant: Instant) -> RolledBack:
     Arguments and errors as `roll_back`.
     """
     plan = plan_rollback(view, instant)
-    return resume_unpublished(view, request(view, Action.ROLLBACK, plan.to_bytes()), plan)
+    return resume_unpublished(view, request_last(view, Action.ROLLBACK, plan.to_bytes()), plan)
 
 
 def resume_unpublished(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:
@@ -191,12 +186,6 @@ def resume_unpublished(view: TableView, rollback: Instant, plan: RollbackPlan) -
 def metadata_of(rollback_time: str, plan: RollbackPlan) -> RollbackMetadata:
     """Return the metadata of a rollback that deleted all files of its plan."""
     return rollback_metadata(plan, _target(plan, rollback_time), rollback_time=rollback_time)
-
-
-def stored_rollback_plan(view: TableView, rollback: Instant) -> RollbackPlan | None:
-    """Return the plan of a pending rollback; None if its requested file is empty, because its process died."""
-    content = read_instant(view.store, view.layout, rollback, State.REQUESTED)
-    return RollbackPlan.parse(content, path=str(rollback)) if content else None
 
 
 def plan_rollback(view: TableView, instant: Instant) -> RollbackPlan:
@@ -286,7 +275,7 @@ def _delete_files(
         # Before the completed file is deleted: a process that resumes the rollback would not know of it.
         drop_metadata_table(view)
     if was_completed:
-        view.held_lock.ensure_held()
+        view.held_lock.ensure_held_now()
         # Readers must stop counting the instant before its files are deleted.
         delete_instant_files(view.store, view.layout, target.commit_time, action, State.COMPLETED)
     for path in paths:

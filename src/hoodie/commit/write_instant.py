@@ -14,6 +14,7 @@ from hoodie.commit.conflicts import (
     policy_metadata,
     raise_if_deleted_since,
     refuse_changed,
+    refuse_hidden_columns,
     refuse_marked,
 )
 from hoodie.commit.data_commit import DataCommit
@@ -120,6 +121,7 @@ class WriteInstant:
             if self.late_entries is not None:
                 extra.update(self.late_entries(now))  # `metadata` has this mapping
             check_conflicts(self.baseline, now, own)
+            refuse_hidden_columns(now, self.instant_time, extra[SCHEMA_KEY])
 
         with collected(data_table(self.view), metadata) as collect:
             steps = DataCommit(
@@ -196,7 +198,7 @@ def write_instant(
     `reads`: as for `begin_write`.
 
     If the body fails before the metadata table may have the write, the write is undone without a trace. If it fails
-    later, the write stays pending, and the next writer rolls it back.
+    later, or the write began log files of version 6, it stays pending, and the next writer rolls it back.
     """
 
     def inflight(view: TableView) -> bytes:

@@ -227,7 +227,10 @@ class IndexUpdate(Protocol):
         ...
 
     def would_lose_to(self, now: TableView, other: Instant) -> bool:
-        """Return whether a location stored by `other` would replace one of this write, which completes later."""
+        """Return whether a location stored by `other` would replace one of this write, which completes later.
+
+        Also true if a deletion of a key by this write would hide a location that `other` stored without a look-up.
+        """
         ...
 
     def discard(self) -> None:

@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 
 from hoodie.errors import CommitConflictError
@@ -41,14 +42,19 @@ class Heartbeat:
         tolerable_misses: int = TOLERABLE_MISSES,
         folder: str = HOODIE_FOLDER,
         now_ms: Callable[[], int] | None = None,
+        elapsed_ms: Callable[[], int] | None = None,
     ) -> None:
-        """Prepare the heartbeat; the file is first written by `start`."""
+        """Prepare the heartbeat; the file is first written by `start`.
+
+        The clocks are arguments for tests: `now_ms` returns milliseconds since the epoch, `elapsed_ms` since any start.
+        """
         self._owner = Owner.new()
         self._interval_ms = interval_ms
         self._valid_ms = interval_ms * tolerable_misses
         self._instant_time = instant_time
-        self._now_ms = now_ms or _now_ms
-        self._pulse = _Pulse(store, heartbeat_path(instant_time, folder=folder), self._owner.to_bytes(), self._now_ms)
+        clocks = _Clocks(now_ms or _now_ms, elapsed_ms or _elapsed_ms)
+        path = heartbeat_path(instant_time, folder=folder)
+        self._pulse = _Pulse(store, path, self._owner.to_bytes(), clocks, self._valid_ms)
         self._renewal = Renewal(self._pulse.beat)
         weakref.finalize(self, forget, self._owner.token)
 
@@ -58,7 +64,7 @@ class Heartbeat:
         Raises:
             RuntimeError: this heartbeat was started before, or the thread that refreshes the file cannot start.
         """
-        if self._pulse.last_ms:
+        if self._pulse.was_written:
             raise RuntimeError(f"the heartbeat of {self._instant_time} was started before: create a new Heartbeat")
         stopped = self._owner.run()
         try:
@@ -66,7 +72,7 @@ class Heartbeat:
             self._renewal.start(f"heartbeat-{self._instant_time}", stopped, self._interval_ms / 1000)
         except BaseException:
             self._owner.forget()
-            if self._pulse.last_ms:
+            if self._pulse.was_written:
                 with suppress(Exception):
                     self._pulse.end()
             raise
@@ -76,13 +82,21 @@ class Heartbeat:
         self._owner.forget()
         self._pulse.end()
 
+    def abandon(self) -> None:
+        """End the heartbeat and keep the file: this process counts the writer as dead, others when the file is old.
+
+        Makes no storage call, so it cannot fail.
+        """
+        self._owner.forget()
+
     def ensure_fresh(self) -> None:
         """Refuse to continue if other writers may count this writer as dead. Call it before completing the instant.
 
         Raises:
-            CommitConflictError: the file was not refreshed for longer than other writers wait.
+            CommitConflictError: the file was not refreshed for longer than other writers wait, now or once before:
+                another writer that found it old may be about to roll the instant back.
         """
-        silent_ms = self._now_ms() - self._pulse.last_ms
+        silent_ms = self._pulse.silent_ms()
         if silent_ms > self._valid_ms:
             raise CommitConflictError(
                 f"the heartbeat of {self._instant_time} was not refreshed for {silent_ms} ms; other writers roll the "
@@ -147,27 +161,51 @@ def heartbeat_path(instant_time: str, *, folder: str = HOODIE_FOLDER) -> str:
     return f"{folder}/.heartbeat/{instant_time}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Clocks:
+    """The clock that a machine shares with others, and the clock that cannot be set.
+
+    The first includes the time for which a virtual machine was paused, once it is set again. The second includes the
+    time for which this machine was suspended.
+    """
+
+    now_ms: Callable[[], int]
+    elapsed_ms: Callable[[], int]
+
+
 class _Pulse:
     """The heartbeat file; the `Heartbeat` object and the thread that refreshes the file share it."""
 
-    def __init__(self, store: Store, path: str, content: bytes, now_ms: Callable[[], int]) -> None:
+    def __init__(self, store: Store, path: str, content: bytes, clocks: _Clocks, valid_ms: int) -> None:
         self._store = store
         self._path = path
         self._content = content
-        self._now_ms = now_ms
+        self._clocks = clocks
+        self._valid_ms = valid_ms
         self._ended = False
         self._lock = threading.Lock()
-        self.last_ms = 0
+        self._last_ms = (0, 0)
+        self.was_written = False
 
     def beat(self) -> bool:
-        """Write the file and return True, unless `end` was called: a late refresh must not create the file again."""
+        """Write the file and return True, unless the heartbeat is over.
+
+        After `end`, a late refresh must not create the file again. A writer that found the file old may roll the
+        instant back without a look at later refreshes.
+        """
         with self._lock:
-            if not self._ended:
+            now_ms = (self._clocks.now_ms(), self._clocks.elapsed_ms())
+            is_over = self._ended or (self.was_written and now_ms[1] - self._last_ms[1] > self._valid_ms)
+            if not is_over:
                 # The time before the call: other writers count from the file's change time, which is later.
-                now_ms = self._now_ms()
                 self._store.replace(self._path, self._content)
-                self.last_ms = now_ms
-            return not self._ended
+                self._last_ms, self.was_written = now_ms, True
+            return not is_over
+
+    def silent_ms(self) -> int:
+        """Return the milliseconds since the last refresh, by the clock that shows more of them."""
+        now_ms, elapsed_ms = self._last_ms
+        return max(self._clocks.now_ms() - now_ms, self._clocks.elapsed_ms() - elapsed_ms)
 
     def end(self) -> None:
         """Delete the file."""
@@ -178,3 +216,9 @@ class _Pulse:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _elapsed_ms() -> int:
+    # Where there is no CLOCK_BOOTTIME, as in macOS, CLOCK_MONOTONIC runs on in sleep, but `time.monotonic` may not.
+    clock = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+    return (time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)) // 1_000_000

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ _PID_MAX = 2**32
 _LEASE_MS_MAX = 24 * 3600 * 1000
 _TOKEN = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _SHORT_NAME = re.compile(r"(?P<machine>[0-9a-f]{16})-(?P<pid>\d+)-(?P<start>\d*)-(?P<token>[0-9a-f]{32})", re.ASCII)
+_AFTER_AN_ERROR = 10
+"""A failed renewal is repeated after this part of the usual time."""
+_PAUSES_MAX = 60
+"""The shortest pause after a renewal is this part of the usual time."""
 _RUNNING: dict[str, threading.Event] = {}
 _RUNNING_LOCK = threading.RLock()  # re-entrant: the garbage collector may delete a heartbeat while the lock is held
 
@@ -214,17 +219,23 @@ class Renewal:
 
     renew: Callable[[], bool]
     last_error: Exception | None = None
-    """The error of the last renewal; None if it succeeded. One failed renewal is harmless."""
+    """The error of the last renewal; None if it succeeded. One failed renewal is harmless: it is soon repeated."""
+    monotonic: Callable[[], float] = time.monotonic
+    """Seconds; an argument for tests."""
 
     def start(self, name: str, stopped: threading.Event, every_seconds: float) -> None:
         """Start the daemon thread; it ends when `stopped` is set. Raises: RuntimeError if no thread can start."""
         threading.Thread(target=self._run, args=(stopped, every_seconds), name=name, daemon=True).start()
 
     def _run(self, stopped: threading.Event, every_seconds: float) -> None:
-        while not stopped.wait(every_seconds):
+        pause = every_seconds
+        while not stopped.wait(pause):
+            began = self.monotonic()
             try:
                 if not self.renew():
                     return
-                self.last_error = None
+                self.last_error, pause = None, every_seconds
             except Exception as error:
-                self.last_error = error
+                self.last_error, pause = error, every_seconds / _AFTER_AN_ERROR
+            # From start to start: a renewal counts from its start, so after a slow one the pause would be too long.
+            pause = max(pause - (self.monotonic() - began), every_seconds / _PAUSES_MAX)

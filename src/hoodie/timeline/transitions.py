@@ -25,13 +25,14 @@ def create_requested(
     content: bytes = b"",
     *,
     folder: str = HOODIE_FOLDER,
+    create: CreateFile | None = None,
 ) -> Instant:
-    """Create the requested file. The instant is pending afterwards.
+    """Create the requested file. The instant is pending afterwards. `create`: as for `create_completed`.
 
     Raises:
         CommitConflictError: the file exists; another writer uses the same requested time.
     """
-    _create(store, layout, folder, layout.requested_name(requested_time, action), content)
+    _create(store, layout, folder, layout.requested_name(requested_time, action), content, create)
     return Instant(requested_time=requested_time, action=action, state=State.REQUESTED)
 
 

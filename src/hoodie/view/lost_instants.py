@@ -9,13 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.display import command_text
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.files.markers import marker_folder
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.instants.service_metadata import RollbackPlan
+from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordType
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.folder import MetadataFolder
+from hoodie.metadata.kinds.registry import KINDS
+from hoodie.metadata.paths import METADATA_FOLDER, METADATA_HOODIE_FOLDER
+from hoodie.metadata.slice_content import RowBlock
+from hoodie.metadata.slices import read_log
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.view.listing import list_files
@@ -77,9 +82,11 @@ def lost_writes(view: TableView, suspects: Iterable[Instant], recorded: Mapping[
     A write completed if a later write was based on its files, or if it is archived. A table service also completed if
     the metadata table has its delta commit, and a clean deleted an input file: a clean keeps those of pending plans. A
     write that is no table service completed if the metadata table has its delta commit, neither markers nor a heartbeat
-    are left of it, and another write began later: that write would have rolled it back. The newest write is never among
-    them: its writer may have died before it completed. Nor is the target of a pending rollback: a rollback first
-    deletes its completed file.
+    are left of it, and another write began later: that write would have rolled it back. In version 6 another write may
+    begin later and complete while the writer runs; so the write must also have recorded a file, because a failed write
+    of files has markers, or be a change of columns, which does not complete after later writes. The newest write is
+    never among them: its writer may have died before it completed. Nor is the target of a pending rollback: a rollback
+    first deletes its completed file.
 
     Reads each later write, and of a write that is in the metadata table the names of its markers and heartbeat. Of a
     table service it reads the plan, and lists the partitions of the plan.
@@ -87,7 +94,8 @@ def lost_writes(view: TableView, suspects: Iterable[Instant], recorded: Mapping[
     found = []
     for instant in suspects:
         recorded_at = recorded.get(instant.requested_time)
-        # The writer of a recorded delta commit held the lock until it ended, so no later write began before.
+        # The writer of a recorded delta commit held the lock until it ended, so no later write began before. (Not so in
+        # version 6, which records the requested time.)
         since = recorded_at or instant.requested_time
         completed = view.whole_timeline().writes().completed()
         later = [known for known in completed if known.requested_time > since]
@@ -184,6 +192,9 @@ def _proof(view: TableView, instant: Instant, later: Sequence[Instant], *, is_re
         return None
     if view.store.head(heartbeat_path(time)) is not None or view.store.list(marker_folder(time), recursive=True):
         return None
+    is_ordered = view.config.version.has_completion_time_in_name
+    if not (is_ordered or _changes_columns(view, instant) or _recorded_a_file(view, time)):
+        return None
     return f"the metadata table has its delta commit, its writer ended regularly, and {writer} began later"
 
 
@@ -192,3 +203,46 @@ def _deleted_input(view: TableView, instant: Instant) -> str:
     files = input_files(view, instant)
     listed = list_files(view, sorted(files))
     return next((name for path, names in sorted(files.items()) for name in sorted(names - listed[path].keys())), "")
+
+
+def _changes_columns(view: TableView, instant: Instant) -> bool:
+    try:
+        content = read_instant(view.store, view.layout, instant, State.INFLIGHT)
+    except InstantNotFoundError:
+        return False
+    if not content:
+        return False
+    return CommitMetadata.parse(content, path=str(instant)).operation_type == WriteOperation.ALTER_SCHEMA
+
+
+def _recorded_a_file(view: TableView, requested_time: str) -> bool:
+    """Return whether the delta commit of an instant in the metadata table of version 6 adds a data file.
+
+    Also true if its log file is gone: a compaction of the metadata table waits for pending instants.
+    """
+    folder = MetadataFolder(view.store, view.config)
+    instant = folder.timeline().get(requested_time, Action.DELTA_COMMIT)
+    if instant is None:
+        return False
+    content = read_instant(folder.store, folder.layout, instant, folder=METADATA_HOODIE_FOLDER)
+    stats = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats
+    for stat in (stat for kind in KINDS.required for stat in stats.get(kind.name, ())):
+        path = f"{METADATA_FOLDER}/{stat.path}"
+        try:
+            blocks = read_log(view.store, path, version=view.config.version).blocks
+        except CorruptFileError:
+            return True
+        if any(_adds_a_file(block, path) for block in blocks if block.instant_time == requested_time):
+            return True
+    return False
+
+
+def _adds_a_file(block: RowBlock, path: str) -> bool:
+    values = () if block.values is None else block.values.to_pylist()
+    rows = (FileListRecord.parse(value, schema_json=block.schema_json, path=path) for value in values)
+    return any(
+        size_bytes is not None
+        for row in rows
+        if row.record_type is RecordType.FILE_LIST
+        for size_bytes in row.files.values()
+    )

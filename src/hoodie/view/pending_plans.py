@@ -1,21 +1,31 @@
-"""File groups in the plans of pending table services; other writes and plans must check for them.
+"""Plans of pending table services and rollbacks; other writes and plans must check for what they name.
 
 docs/format/table.md §9.2, §9.3.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from hoodie.errors import InstantNotFoundError
-from hoodie.format.filenames import name_of
-from hoodie.format.instants.service_metadata import ClusteringPlan, CompactionPlan, RequestedReplaceMetadata
+from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.files.markers import read_markers
+from hoodie.format.filenames import LogFileName, name_of
+from hoodie.format.instants.service_metadata import (
+    ClusteringPlan,
+    CompactionPlan,
+    RequestedReplaceMetadata,
+    RollbackPlan,
+)
 from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.view.listing import list_files
 from hoodie.view.table_view import TableView
 
 FileGroup = tuple[str, str]
 """Partition path and file id."""
+
+_ACTIONS = frozenset(Action)
 
 
 def groups_being_clustered(view: TableView) -> Mapping[FileGroup, Instant]:
@@ -100,3 +110,55 @@ def stored_clustering(view: TableView, instant: Instant) -> ClusteringPlan | Non
     except InstantNotFoundError:
         return None
     return RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan if content else None
+
+
+def stored_rollback_plan(view: TableView, rollback: Instant) -> RollbackPlan | None:
+    """Return the plan of a pending rollback; None if its requested file is empty, because its process died.
+
+    Raises: CorruptFileError if it does not parse; InstantNotFoundError.
+    """
+    content = read_instant(view.store, view.layout, rollback, State.REQUESTED)
+    return RollbackPlan.parse(content, path=str(rollback)) if content else None
+
+
+def pending_rollbacks(view: TableView, requested_time: str) -> Iterator[tuple[Instant, RollbackPlan]]:
+    """Yield the pending rollbacks of an instant, each with its plan. A rollback without a whole plan is left out.
+
+    A rollback that this yields may have deleted files of the instant. Reads the plan of each pending rollback.
+    """
+    for found in view.timeline.pending():
+        if found.action is Action.ROLLBACK:
+            with contextlib.suppress(CorruptFileError, InstantNotFoundError):
+                plan = stored_rollback_plan(view, found)
+                if plan is None or plan.instant_to_rollback is None:
+                    continue
+                target = plan.instant_to_rollback
+                if target.commit_time == requested_time and target.action in _ACTIONS:
+                    yield found, plan
+
+
+def marked_logs(view: TableView, requested_time: str) -> set[str]:
+    """Return the log files that the markers of an instant name. Raises: CorruptFileError."""
+    marked = {marker.path for marker in read_markers(view.store, requested_time) or []}
+    return {path for path in marked if LogFileName.parse(name_of(path)) is not None}
+
+
+def rolled_back_logs(view: TableView, requested_time: str) -> set[str]:
+    """Return the marked log files of a write of version 6 that stay although it was rolled back, or is being so.
+
+    A rollback adds a block that hides theirs, and lists them.
+    """
+    if not view.config.version.log_name_has_base_instant:
+        return set()
+    logs = marked_logs(view, requested_time)
+    named = {
+        path
+        for _, plan in pending_rollbacks(view, requested_time)
+        for request in plan.rollback_requests
+        for path in request.log_blocks_to_be_deleted or ()
+    }
+    try:
+        listing = list_files(view, {path.rpartition("/")[0] for path in logs}) if logs else {}
+    except CorruptFileError:
+        return logs
+    return {path for path in logs if view.store.uri(path) in named or name_of(path) in listing[path.rpartition("/")[0]]}

@@ -13,9 +13,9 @@ from typing import Final
 
 from hoodie.commit.call import Call
 from hoodie.commit.column_ids import changed_columns, check_columns_have_ids, column_record, records_of
-from hoodie.commit.conflicts import conflict, known_schema
+from hoodie.commit.conflicts import conflict, known_schema, refuse_later_writes
 from hoodie.commit.writable import check_writable
-from hoodie.commit.write_instant import WriteInstant, write_instant
+from hoodie.commit.write_instant import write_instant
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.format.avro.schema import META_FIELDS, arrow_to_avro
 from hoodie.format.instants.commit_metadata import WriteOperation
@@ -97,20 +97,10 @@ def _attempt(
     with watch.phase("commit"), begun as write:
         if known_schema(write.view) != known_schema(view):
             raise conflict(f"another writer changed the schema of {view.store.uri('')}")
-        write.guard = lambda now: _refuse_later_writes(now, write)
+        write.guard = lambda now: refuse_later_writes(now, write.instant_time)
         columns = changed_columns(altered.record, write.instant_time) if altered.ids else {}
         write.commit((), schema=avro, extra_metadata=call.extra_metadata, columns=columns)
     return write.instant_time, altered, [*(done.note for done in write.rolled_back), *write.notes]
-
-
-def _refuse_later_writes(now: TableView, write: WriteInstant) -> None:
-    """Refuse if a write has a later requested time: readers would read its files by the new columns.
-
-    Raises: CommitConflictError.
-    """
-    for instant in now.timeline:
-        if instant.action.writes_data and instant.requested_time > write.instant_time:
-            raise conflict(f"{instant} began while the columns changed")
 
 
 def _altered(view: TableView, alterations: Sequence[Alteration]) -> _Altered:

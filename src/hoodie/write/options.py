@@ -125,6 +125,8 @@ def check_sets_nulls(config: TableConfig, properties: Mapping[str, str], call: s
 def check_concurrency(view: TableView, index: Index, properties: Mapping[str, str]) -> None:
     """Refuse non-blocking writes where several appends to one file group would conflict, and options that contradict.
 
+    In version 6 the order of the log files of one file group is not the order of the writes.
+
     Raises: UnsupportedError, InvalidConfigError.
     """
     mode = concurrency.CONCURRENCY_MODE
@@ -134,6 +136,12 @@ def check_concurrency(view: TableView, index: Index, properties: Mapping[str, st
         raise InvalidConfigError(
             f"{concurrency.EARLY_CONFLICTS.key}=true contradicts {mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL, in which "
             "writes to one file group do not conflict; omit one of them"
+        )
+    if view.config.version.log_name_has_base_instant:
+        raise UnsupportedError(
+            f"{mode.key}=NON_BLOCKING_CONCURRENCY_CONTROL requires a table of version 8 or later, whose log files are "
+            f"ordered by their writes; {view.store.uri('')} has version {view.config.version.value}: use "
+            "OPTIMISTIC_CONCURRENCY_CONTROL, which retries, or upgrade the table"
         )
     if view.config.table_type is not TableType.MERGE_ON_READ or not index.indexes_logs:
         raise UnsupportedError(

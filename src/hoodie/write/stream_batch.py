@@ -81,7 +81,10 @@ class _Once:
     is_in_doubt: bool = False
     """Whether a batch was left out because of a commit whose query is not known."""
     _checked_until: str = ""
-    """No commit that completed until this time has the batch, so later checks, under the lock, are short."""
+    """No commit that completed until this time has the batch, so later checks, under the lock, are short.
+
+    Always empty in version 6.
+    """
 
     def refuse_written(self, view: TableView) -> None:
         """Raises: BatchWrittenError if a commit has the batch; StreamCheckpointError."""
@@ -89,7 +92,9 @@ class _Once:
         if newest is None or newest[1].batch < self.batch.batch:
             if self.gap is None and not self._checked_until:
                 self.gap = _gap(view, self.batch, newest)
-            self._checked_until = max((view.order_time(done) for done in view.completed_writes()), default="")
+            if view.config.version.has_completion_time_in_name:
+                # Else requested times order the commits: an earlier one can complete later.
+                self._checked_until = max((view.order_time(done) for done in view.completed_writes()), default="")
             return
         instant, found = newest
         own = self.batch

@@ -24,7 +24,7 @@ from tests.support.deaths import check_tidy
 from tests.support.fault_store import FaultStore
 from tests.support.index_check import check_index
 from tests.support.steps import ONE_TRY, once_at
-from tests.support.tables import create_in, rows_of, trips, trips_store
+from tests.support.tables import SCHEMA, create_in, new_table, rows_of, trips, trips_store
 
 NON_BLOCKING = {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL", **ONE_TRY}
 EARLY = {"hoodie.write.concurrency.early.conflict.detection.enable": "true", **ONE_TRY}
@@ -91,6 +91,9 @@ def test_where_writes_cannot_be_non_blocking() -> None:
     _, table = table_of("merge_on_read")
     with pytest.raises(InvalidConfigError, match="contradicts"):
         table.upsert(trips(START), properties={**NON_BLOCKING, **EARLY})
+    older = new_table(SCHEMA, trips(START), type="merge_on_read", ordering="ts", table_version=6)
+    with pytest.raises(UnsupportedError, match="of version 8 or later"):
+        older.upsert(trips(START), properties=NON_BLOCKING)
     with pytest.raises(InvalidConfigError, match="cannot be written by JVM Hudi"):
         create_in(MemoryStore(), table_type="merge_on_read", properties=NON_BLOCKING)
 

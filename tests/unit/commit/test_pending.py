@@ -18,7 +18,7 @@ from hoodie.commit.pending import (
     request,
 )
 from hoodie.config.concurrency import LOCK_WAIT_MS
-from hoodie.errors import CommitConflictError
+from hoodie.errors import CommitConflictError, StorageError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.format.table.versions import TableVersion
@@ -352,6 +352,23 @@ def test_a_lock_that_another_keeps_makes_the_outcome_unknown(store: LosingStore)
         pending.finish(nothing(pending))
     assert states(store, pending.instant_time) == ALL_STATES
     pending.end()
+
+
+def test_a_recorded_service_that_fails_leaves_the_heartbeat_of_the_next_owner(store: LosingStore) -> None:
+    """It may have lost the lock: another process claimed the plan, and a late delete would hide that it runs."""
+    pending = begun(store, content=b"mine", is_token=True)
+    theirs = Heartbeat(store, pending.instant_time)
+
+    def fail() -> None:
+        theirs.start()
+        raise StorageError("the completed file cannot be created")
+
+    with pytest.raises(StorageError):
+        pending.finish(Acts(nothing(pending), "update_metadata_table", fail))
+    pending.undo()
+    pending.end()
+    assert is_live(store, pending.instant_time)
+    theirs.stop()
 
 
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])

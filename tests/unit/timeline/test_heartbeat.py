@@ -12,6 +12,8 @@ import pytest
 from hoodie.errors import CommitConflictError, StorageError
 from hoodie.storage import LocalStore, MemoryStore, process
 from hoodie.timeline import Heartbeat, delete_heartbeat, forget_all, is_live
+from hoodie.timeline.heartbeat import _elapsed_ms
+from hoodie.timeline.owner import Renewal
 from tests.support.fault_store import CrashError, FaultStore
 from tests.unit.timeline.writers import HOSTILE, Undeletable, forbid_threads, on_another_machine, other_process
 
@@ -87,6 +89,78 @@ def test_a_writer_whose_heart_stopped_must_not_commit() -> None:
         now[0] += 1
         with pytest.raises(CommitConflictError, match="120001 ms"):
             heartbeat.ensure_fresh()
+
+
+def test_a_writer_that_was_silent_for_too_long_is_dead_for_good() -> None:
+    """Another writer that found the file old may be about to roll the instant back: a later beat hides that."""
+    store, elapsed = MemoryStore(), [5]
+    heartbeat = Heartbeat(store, T, now_ms=lambda: 1_000_000, elapsed_ms=lambda: elapsed[0])
+    with heartbeat:
+        elapsed[0] += 120_000
+        assert heartbeat._pulse.beat()
+        elapsed[0] += 120_001
+        store.delete(FILE)
+        assert not heartbeat._pulse.beat()
+        assert store.head(FILE) is None
+        with pytest.raises(CommitConflictError, match="120001 ms"):
+            heartbeat.ensure_fresh()
+
+
+def test_the_clock_of_a_heartbeat_runs_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """macOS has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC counts sleep, and `time.monotonic` does not."""
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: clock * 1_000_000)
+    monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
+    monkeypatch.setattr(time, "CLOCK_MONOTONIC", 6, raising=False)
+    assert _elapsed_ms() == 7
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+    assert _elapsed_ms() == 6
+    monkeypatch.delattr(time, "CLOCK_MONOTONIC")
+    assert _elapsed_ms() > 7
+
+
+def test_a_failed_renewal_is_soon_repeated() -> None:
+    waited = list[float]()
+
+    class Stopped(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0)
+            return len(waited) > 3
+
+    errors = [StorageError("no network"), None, None]
+
+    def renew() -> bool:
+        error = errors.pop(0)
+        if error is not None:
+            raise error
+        return True
+
+    Renewal(renew, monotonic=lambda: 5.0)._run(Stopped(), 60)
+    assert waited == [60, 6, 60, 60]
+
+
+def test_a_slow_renewal_does_not_end_the_heartbeat() -> None:
+    """It counts from its start: a full pause after its end would make the writer silent for too long."""
+    clock, waited = [0.0], list[float]()
+
+    class Stopped(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0)
+            clock[0] += waited[-1]
+            return len(waited) > 4
+
+    class Slow(MemoryStore):
+        def replace(self, path: str, data: bytes) -> None:
+            clock[0] += 61 if clock[0] == 60 else 20
+            super().replace(path, data)
+
+    def ms() -> int:
+        return round(clock[0] * 1000)
+
+    heartbeat = Heartbeat(Slow(), T, now_ms=ms, elapsed_ms=ms)
+    heartbeat._pulse._last_ms, heartbeat._pulse.was_written = (0, 0), True
+    Renewal(heartbeat._pulse.beat, monotonic=lambda: clock[0])._run(Stopped(), 60)
+    assert waited == [60, 1, 40, 40, 40]
+    heartbeat.ensure_fresh()
 
 
 def test_a_crashed_writer_is_dead_at_once() -> None:

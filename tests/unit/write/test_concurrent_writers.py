@@ -10,8 +10,11 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.rollback import committed_files
 from hoodie.commit.steps import Step
 from hoodie.commit.write_instant import WriteInstant, write_instant
+from hoodie.files.markers import write_marker
+from hoodie.format.filenames import IoType
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index.simple import SimpleIndex
 from hoodie.table import Table
@@ -151,6 +154,31 @@ def test_a_live_write_of_the_jvm_is_left_alone() -> None:
     assert heartbeat_path(alive) in files
     assert any(path.startswith("city=sf") and alive in path for path in files)
     assert ids_of(table) == ["a", "b", "x"]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_the_file_of_a_late_attempt_at_a_committed_write_goes(version: int, is_listed: bool) -> None:
+    """Its task ran twice. If the metadata table was built with the file meanwhile, the file stays with its rows."""
+    table = tables.new_table(tables.PLAIN, tables.rows("a"), partition_by="city", index="simple", table_version=version)
+    store = memory_of(table)
+    view = table.view()
+    (instant,) = view.timeline.completed()
+    (path,) = committed_files(view, instant)
+    late = f"city=sf/late-0_9-9-9_{instant.requested_time}.parquet"
+    store.create(late, store.read(path))
+    if is_listed:
+        table.index.rebuild()
+    for file in (path, late):
+        write_marker(store, instant.requested_time, file, IoType.CREATE)
+    table.upsert(tables.rows("b", city="nyc"))
+    assert (store.head(late) is not None) == is_listed
+    assert store.head(path) is not None
+    assert store.folders(".hoodie/.temp") == []
+    assert [key for (key,) in values_of(table, "id")] == (["a", "a", "b"] if is_listed else ["a", "b"])
+    if not is_listed:
+        table.index.rebuild()
+        assert [key for (key,) in values_of(table, "id")] == ["a", "b"]
 
 
 def test_files_that_came_late_go_with_their_markers() -> None:

@@ -16,7 +16,7 @@ from hoodie.timeline import forget_all
 from hoodie.write.stream_batch import OPERATIONS
 from tests.support.archived import OFTEN, active_times
 from tests.support.deaths import deaths, run_until
-from tests.support.steps import once_at
+from tests.support.steps import SleepingWrite, once_at
 from tests.support.tables import PLAIN, copy_of, new_table, rows, values_of
 from tests.unit.write.tables import memory_of, untouched
 
@@ -179,6 +179,22 @@ def test_of_two_attempts_at_once_one_commits(store: MemoryStore) -> None:
         assert mine is None
     assert shown(store) == [("k0", 1), ("k1", 1)]
     assert Table(store).timeline.pending().instants == ()
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_of_two_attempts_the_earlier_one_may_complete_while_the_later_one_runs(version: int) -> None:
+    """Another write completed in between: in version 6 its requested time is later than that of the first attempt."""
+    store = memory_of(new_table(PLAIN, partition_by="city", table_version=version))
+
+    def send(table: Table) -> object:
+        return table.write_batch(rows("a"), 5, operation="insert", query="q")
+
+    first = SleepingWrite(store, send, Step.BEGUN)
+    Table(store).insert(rows("other"))
+    with once_at(Step.BEGUN, first.wake):
+        assert send(Table(store)) is None
+    assert first.error is None
+    assert shown(store) == [("a", 1), ("other", 1)]
 
 
 WRONG: list[tuple[Callable[[Table], object], str]] = [

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.steps import Step
 from hoodie.errors import CommitConflictError, CorruptFileError, HoodieWarning, UnsupportedError
 from hoodie.files.logs.log_scan import ScanRule, stored_blocks
 from hoodie.files.markers import TEMP_FOLDER
@@ -26,7 +27,9 @@ from hoodie.storage import Store
 from hoodie.table import Table
 from hoodie.timeline import Action, forget_all, load_timeline
 from tests.support.deaths import check_tidy, run_until
-from tests.support.tables import SCHEMA, TYPES, Write, copy_of, new_table, rows_of, trips
+from tests.support.steps import ONE_TRY, SleepingWrite, begin, once_at
+from tests.support.tables import SCHEMA, TYPES, Write, copy_of, new_table, rows_of, trips, values_of
+from tests.unit.write.tables import memory_of
 
 ONE_FILE = {"hoodie.parquet.small.file.limit": "0"}
 
@@ -407,3 +410,83 @@ def test_a_damaged_log_file_is_no_leftover_if_a_commit_recorded_rows_in_it(damag
     store.replace(first, whole + whole[:20])
     assert rows_of(store) == {"a": (3, "sf")}
     assert second != first
+
+
+@pytest.mark.parametrize("options", [ONE_TRY, {}], ids=["one try", "retried"])
+@pytest.mark.parametrize("table_type", TYPES)
+def test_new_columns_are_not_hidden_by_a_write_that_began_later(table_type: str, options: dict[str, str]) -> None:
+    """The schema of the table is that of the write with the latest requested time."""
+    table = new(table_type, trips({"a": (1, "sf"), "b": (1, "nyc")}))
+    evolved = trips({"a": (2, "sf")}).append_column("c", pa.array([7], pa.int64()))
+    write = SleepingWrite(store_of(table), lambda one: one.upsert(evolved, properties=options), Step.WRITTEN)
+    table.upsert(trips({"b": (2, "nyc")}))
+    write.wake()
+    if options:
+        assert isinstance(write.error, CommitConflictError)
+        assert "began while the columns changed" in str(write.error)
+        assert "c" not in table.schema.names
+    else:
+        assert write.error is None
+        assert values_of(table, "id", "ts", "c") == [("a", 2, 7), ("b", 2, None)]
+    check(table)
+
+
+@pytest.mark.parametrize("later", ["delete_partitions", "cluster"])
+@pytest.mark.parametrize("table_type", TYPES)
+def test_new_columns_are_not_hidden_by_what_sets_no_schema(table_type: str, later: str) -> None:
+    table = new(table_type, trips({"a": (1, "sf"), "b": (1, "nyc"), "c": (1, "la")}))
+    table.upsert(trips({"b": (2, "nyc")}))
+    evolved = trips({"a": (2, "sf")}).append_column("c", pa.array([7], pa.int64()))
+    write = SleepingWrite(store_of(table), lambda one: one.upsert(evolved, properties=ONE_TRY), Step.BEGUN)
+    acts: dict[str, Callable[[], object]] = {
+        "delete_partitions": lambda: table.delete_partitions(["city=la"]),
+        "cluster": lambda: table.cluster("ts", partitions=["city=la"]),
+    }
+    acts[later]()
+    write.wake()
+    assert write.error is None
+    left = [] if later == "delete_partitions" else [("c", 1, None)]
+    assert values_of(table, "id", "ts", "c") == [("a", 2, 7), ("b", 2, None), *left]
+    check(table)
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_write_with_the_known_columns_goes_on_beside_a_later_one(table_type: str) -> None:
+    table = new(table_type, trips({"a": (1, "sf"), "b": (1, "nyc")}))
+    write = SleepingWrite(
+        store_of(table), lambda one: one.upsert(trips({"a": (2, "sf")}), properties=ONE_TRY), Step.WRITTEN
+    )
+    table.upsert(trips({"b": (2, "nyc")}))
+    write.wake()
+    assert write.error is None
+    assert rows_of(store_of(table)) == {"a": (2, "sf"), "b": (2, "nyc")}
+
+
+@pytest.mark.parametrize("is_completed", [False, True], ids=["pending", "completed"])
+@pytest.mark.parametrize("options", [ONE_TRY, {}], ids=["one try", "retried"])
+def test_rows_are_not_hidden_by_a_compaction_that_was_planned_meanwhile(
+    options: dict[str, str], is_completed: bool
+) -> None:
+    """As a JVM with concurrency control plans it: beside pending writes, whose log files have the older name."""
+    table = logged(1, 2)
+    planned = Table(copy_of(memory_of(table)))
+    content = planned.view().store.read(f".hoodie/{planned.schedule_compaction()}.compaction.requested")
+
+    def compact() -> None:
+        begin(table, Action.COMPACTION, content, only_requested=True)
+        if is_completed:
+            table.compact()
+
+    def write() -> None:
+        with once_at(Step.WRITTEN, compact):
+            Table(store_of(table)).upsert(trips({"a": (3, "sf")}), properties=options)
+
+    if options:
+        with pytest.raises(CommitConflictError, match="was planned while this write appended"):
+            write()
+    else:
+        write()
+    if not is_completed:
+        table.compact()
+    assert rows_of(store_of(table)) == {"a": (2 if options else 3, "sf")}
+    check(table)

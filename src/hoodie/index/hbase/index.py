@@ -24,6 +24,7 @@ from hoodie.index.hbase.client import Cells, HBaseClient, HBaseSettings, new_ide
 from hoodie.index.hbase.readiness import RECORDED_KEY, check_ready, check_recorded
 from hoodie.index.hbase.tag import Fetched, KeyTask, ResolveTask, fetch, resolve
 from hoodie.index.hbase.versions import (
+    Version,
     committed_instants,
     deleted_cells,
     location_cells,
@@ -130,11 +131,16 @@ class HBaseUpdate:
 
     def shares_keys_with(self, now: TableView, other: Instant) -> bool:
         """See `IndexUpdate`. Reads the rows of the keys of this write again, once."""
-        return other.requested_time in self._times_of_keys
+        return other.requested_time in self._times_of_keys[0]
 
     def would_lose_to(self, now: TableView, other: Instant) -> bool:
-        """See `IndexUpdate`: the version of the later instant counts."""
-        return other.requested_time > self.instant_time and self.shares_keys_with(now, other)
+        """See `IndexUpdate`: the version of the later instant counts.
+
+        Reads as `shares_keys_with`, unless the other write is older and this one deletes no key.
+        """
+        if other.requested_time > self.instant_time:
+            return self.shares_keys_with(now, other)
+        return any(found.deletes for found in self._entries) and other.requested_time in self._times_of_keys[1]
 
     def was_replaced_or_dropped(self, now: TableView) -> bool:
         """Always False: HBase errors already name the cause."""
@@ -149,13 +155,20 @@ class HBaseUpdate:
         return True
 
     @cached_property
-    def _times_of_keys(self) -> frozenset[str]:
-        """Return the instants of all versions of the keys for which this write has entries."""
+    def _times_of_keys(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the instants of all versions of the keys for which this write has entries.
+
+        The second set has the instants whose locations a deletion of this write hides.
+        """
         tasks, _ = _tasks(self._entries)
         engine = self.engine_for(sum(found.rows for found in self._entries) * ENTRY_BYTES)
         rate = rows_per_second(self.settings, len(tasks))
-        read = partial(_read_times, store=self.view.store.spec, settings=self.settings, rate=rate)
-        return frozenset[str]().union(*engine.run(read, tasks))
+        own = Version(self.instant_time, None)
+        read = partial(_read_times, store=self.view.store.spec, settings=self.settings, rate=rate, deletion=own)
+        found = engine.run(read, tasks)
+        return frozenset[str]().union(*(times for times, _ in found)), frozenset[str]().union(
+            *(hid for _, hid in found)
+        )
 
     def _put(self, entries: Sequence[StagedEntries], *, is_void: bool = False) -> int:
         view = self.view
@@ -236,12 +249,27 @@ def _tasks(entries: Sequence[StagedEntries]) -> tuple[list[Batches], tuple[tuple
 
 
 def _read_times(
-    batches: Batches, _context: TaskContext, *, store: StoreSpec, settings: HBaseSettings, rate: float
-) -> frozenset[str]:
+    batches: Batches,
+    _context: TaskContext,
+    *,
+    store: StoreSpec,
+    settings: HBaseSettings,
+    rate: float,
+    deletion: Version,
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the instants of all versions of keys, and of the locations of those keys that have the version `deletion`.
+
+    Memory: the answer to one batch of keys, and the instants.
+    """
+    times, hidden = set[str](), set[str]()
     keys, _ = read_entries(open_store(store), batches)
     with HBaseClient(settings, rate) as client:
-        rows = client.get(row_keys(keys.unique()))
-        return frozenset(version.instant_time for row in rows for version in versions_of(row))
+        for row in client.get(row_keys(keys.unique())):
+            versions = versions_of(row)
+            times.update(version.instant_time for version in versions)
+            if deletion in versions:
+                hidden.update(version.instant_time for version in versions if version.location is not None)
+    return frozenset(times), frozenset(hidden)
 
 
 _KEYS_TOGETHER = 20_000

@@ -131,24 +131,34 @@ class IndexedWrite:
         )
 
     def would_lose_to(self, other: Instant) -> bool:
-        """Return whether an entry of `other`, which completed before this write, would replace an entry of this write.
+        """Return whether the entries of both writes would not be the rows: `other` completed before this write.
 
-        Entries of a file group count in the order of the requested times of their writes. Entries in the base file are
-        older than all log files. Also true if the log files of the other write do not exist any more.
+        Either an entry of `other` would replace one of this write, or a deletion of this write would hide the location
+        of a row that `other` added without a look-up. Entries of a file group count in the order of the requested times
+        of their writes. Entries in the base file are older than all log files. Also true if the log files of the other
+        write do not exist any more.
         """
         if not self.stats or self.was_switched:
             return bool(self.stats)
-        if self.now.config.version.log_name_has_base_instant:
-            # Log files count in the order in which they are named: at the commit.
-            return False
-        if other.requested_time < self.instant_time:
-            return False
+        # In version 6 log files count in the order in which they are named: at the commit.
+        is_last = self.now.config.version.log_name_has_base_instant or other.requested_time < self.instant_time
+        if is_last:
+            return self._hides(other)
         pairs = self._pairs(other)
         starts = self._slice_starts() if pairs else {}
         completed = other.completion_time or other.requested_time
         return any(
             starts.get(own.file_id, "") <= completed and self._meets(own, theirs, other.requested_time)
             for own, theirs in pairs
+        )
+
+    def _hides(self, other: Instant) -> bool:
+        """Return whether a deletion of this write meets a location of `other`, whose entries count before."""
+        if not any(stat.num_deletes for stat in self.stats):
+            return False
+        return any(
+            own.num_deletes and self._meets(own, theirs, other.requested_time, only_hidden=True)
+            for own, theirs in self._pairs(other)
         )
 
     def _pairs(self, other: Instant) -> list[tuple[WriteStat, WriteStat | None]]:
@@ -168,22 +178,29 @@ class IndexedWrite:
         slices = [file_group.file_slice for found in states for file_group in found.file_groups]
         return {found.file_id: found.base_instant_time for found in slices if found.base_file is not None}
 
-    def _meets(self, own: WriteStat, theirs: WriteStat | None, instant_time: str) -> bool:
-        """Return whether both log files have an entry of the same key; theirs of `instant_time`."""
+    def _meets(self, own: WriteStat, theirs: WriteStat | None, instant_time: str, *, only_hidden: bool = False) -> bool:
+        """Return whether both log files have an entry of the same key; theirs of `instant_time`.
+
+        `only_hidden`: only deletions of this write and locations of the other count.
+        """
         if theirs is None:
             return True
         try:
-            keys = self._keys(theirs, instant_time)
+            keys = self._keys(theirs, instant_time, deletes=not only_hidden)
         except MissingFileError:
             return True
-        return bool(pc.any(pc.is_in(self._keys(own, self.instant_time), value_set=keys)).as_py())
+        ours = self._keys(own, self.instant_time, locations=not only_hidden)
+        return bool(pc.any(pc.is_in(ours, value_set=keys)).as_py())
 
-    def _keys(self, stat: WriteStat, instant_time: str) -> pa.BinaryArray:
-        """Return the keys whose entries an instant wrote to a log file."""
+    def _keys(
+        self, stat: WriteStat, instant_time: str, *, locations: bool = True, deletes: bool = True
+    ) -> pa.BinaryArray:
+        """Return the keys whose entries an instant wrote to a log file: those with a location, and those deleted."""
         store, path = self.now.store, f"{METADATA_FOLDER}/{stat.path}"
         if is_staged_log(stat):
             content = log_content(read_staged_log(store, stat), path=stat.path or "")
         else:
             content = read_log(store, path, version=self.now.config.version)
-        keys = [block.keys.cast(pa.binary()) for block in content.blocks if block.instant_time == instant_time]
+        blocks = [block for block in content.blocks if block.instant_time == instant_time]
+        keys = [block.keys.cast(pa.binary()) for block in blocks if (deletes if block.values is None else locations)]
         return pa.concat_arrays([pa.array([], pa.binary()), *keys])

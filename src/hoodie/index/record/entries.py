@@ -56,7 +56,7 @@ class StagedEntries:
     """Staged entries of one task. `groups` has the group of each record batch in the file `path`.
 
     The codes of the entries are positions in `locations`, which are pairs of partition path and file id. For a
-    partitioned index, the groups are positions in `partitions`.
+    partitioned index, the groups are positions in `partitions`. `deletes`: how many of the rows are deletions.
     """
 
     path: str
@@ -64,6 +64,7 @@ class StagedEntries:
     locations: tuple[tuple[str, str], ...]
     rows: int
     partitions: tuple[str, ...] = ()
+    deletes: int = 0
 
 
 class EntryWriter:
@@ -83,6 +84,7 @@ class EntryWriter:
         self._partitions: dict[str, int] = {}
         self._locations: dict[tuple[str, str], int] = {}
         self._rows = 0
+        self._deletes = 0
 
     def put(self, keys: pa.ChunkedArray | pa.Array, partition_path: str, file_id: str) -> None:
         """Stage the location of keys that are now in a file group."""
@@ -91,6 +93,7 @@ class EntryWriter:
 
     def delete(self, keys: pa.ChunkedArray | pa.Array, partition_path: str) -> None:
         """Stage the deletion of keys of a data partition. If `put` stages a key for another file group, that counts."""
+        self._deletes += len(keys)
         self._add(keys, partition_path, DELETED)
 
     def close(self) -> StagedEntries | None:
@@ -102,7 +105,7 @@ class EntryWriter:
             self._writer.close()
             self._sink.close()
         found = tuple(self._groups), tuple(self._locations), self._rows, tuple(self._partitions)
-        return StagedEntries(self._path, *found)
+        return StagedEntries(self._path, *found, self._deletes)
 
     def _add(self, keys: pa.ChunkedArray | pa.Array, partition_path: str, code: int) -> None:
         if not len(keys):

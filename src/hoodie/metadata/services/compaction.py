@@ -62,7 +62,7 @@ def finish_compaction(context: ServiceContext) -> bool:
     if plan is None:
         context.folder.undo(pending.requested_time, Action.COMPACTION)
         return True
-    _clear_attempt(context.folder, pending.requested_time)
+    _clear_attempt(context, plan, pending.requested_time)
     _execute(context, plan, pending.requested_time)
     return True
 
@@ -147,10 +147,21 @@ def missing_files(folder: MetadataFolder) -> Iterator[tuple[Instant, str]]:
                     yield found, f"{partition_folder(operation.partition_path)}/{path.rpartition('/')[2]}"
 
 
-def _clear_attempt(folder: MetadataFolder, requested_time: str) -> None:
-    """Delete the files of an interrupted execution; the plan stays."""
+def _clear_attempt(context: ServiceContext, plan: CompactionPlan, requested_time: str) -> None:
+    """Delete the files of an interrupted execution that the tasks of this one do not replace; the plan stays.
+
+    Every execution of this library writes the same files. A process that lost the lock must not delete them: another
+    one may have completed the compaction with them.
+    """
+    folder, kinds = context.folder, context.finished_kinds
+    replaced = {
+        f"{partition_folder(operation.partition_path)}/{base_name(operation.file_id, requested_time)}"
+        for operation in plan.operations
+        if operation.partition_path in kinds
+    }
     for _, info in list(folder.files_of(requested_time)):
-        folder.store.delete(info.path)
+        if info.path not in replaced:
+            folder.store.delete(info.path)
     folder.forget(requested_time, Action.COMPACTION, State.INFLIGHT)
 
 

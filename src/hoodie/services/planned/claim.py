@@ -21,6 +21,7 @@ from hoodie.commit.call import Call
 from hoodie.commit.idle import JVM_IDLE_MS, idle_ms
 from hoodie.commit.metadata_table import ensure_metadata_partitions
 from hoodie.commit.pending import PendingInstant, executor_content, executor_text, inflight_content
+from hoodie.commit.rollback import check_no_running_rollback, roll_back_dead_writes
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, files_of_instant, is_file_of, read_markers
@@ -38,6 +39,7 @@ from hoodie.timeline import (
 )
 from hoodie.timeline.owner import Owner, fields_of
 from hoodie.view.lost_instants import check_no_write_is_lost
+from hoodie.view.pending_plans import pending_rollbacks
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -202,7 +204,7 @@ def claim_plan(
     A plan of the JVM that the caller named is claimed if it has no live heartbeat, even if the JVM wrote files a short
     time ago.
 
-    Raises: CommitConflictError if another process executes the plan that the caller named.
+    Raises: CommitConflictError if another process executes, or rolled back, the plan that the caller named.
     """
     wanted = wanted or Wanted()
     for instant in service.pending_plans(view):
@@ -212,11 +214,23 @@ def claim_plan(
         if taken is not None:
             return taken
         if wanted.is_named:
-            raise CommitConflictError(
-                f"the {instant.action} {wanted.instant_time} of {view.store.uri('')} is being executed by another "
-                "process: wait until it completes"
-            )
+            raise _not_taken(view.refreshed(), instant)
     return None
+
+
+def _not_taken(now: TableView, instant: Instant) -> CommitConflictError:
+    """Return the error of a plan that the caller named and this process could not claim.
+
+    Raises: CommitConflictError if another process rolls the plan back.
+    """
+    check_no_running_rollback(now, instant)
+    what = f"the {instant.action} {instant.requested_time} of {now.store.uri('')}"
+    if now.timeline.get(instant.requested_time) is None:
+        return CommitConflictError(
+            f"{what} was rolled back: a rollback of it had begun, or its process had died before it stored the plan. "
+            "It was not executed: schedule a new one"
+        )
+    return CommitConflictError(f"{what} is being executed by another process: wait until it completes")
 
 
 def runner_of(view: TableView, instant: Instant, *, is_asked_for: bool = False) -> Runner:
@@ -284,6 +298,11 @@ class _Taking(Generic[PlanT]):
         wanted, coordinator = self.wanted, self.coordinator
         with TableView.locked(state, wanted.properties, finishes_update=True) as view:
             check_no_exclusive_service(view)
+            if any(pending_rollbacks(view, instant.requested_time)):
+                roll_back_dead_writes(view)
+                view = view.refreshed()
+            if any(pending_rollbacks(view, instant.requested_time)):
+                return None  # a process executes the rollback
             found = view.timeline.get(instant.requested_time, instant.action)
             if found is None or found.is_completed or _is_running(view, found, coordinator, wanted):
                 return None

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
-from hoodie.commit.pending import PendingInstant, request
+from hoodie.commit.pending import PendingInstant, request_last
 from hoodie.commit.rollback import (
     RolledBack,
     metadata_of,
     resume_unpublished,
     roll_back_unpublished,
-    stored_rollback_plan,
 )
 from hoodie.commit.writable import restore_plan, restored_to, target_of_restore
 from hoodie.display import command_text
@@ -31,6 +30,7 @@ from hoodie.results import ServiceResult
 from hoodie.services.recovery.plan import commit_to_restore, plan_restore
 from hoodie.services.recovery.rollback import notes_of, preview, what_goes
 from hoodie.timeline import Action, Instant, State, delete_instant_files
+from hoodie.view.pending_plans import stored_rollback_plan
 from hoodie.view.table_view import TableView
 
 OPERATION = "restore"
@@ -149,7 +149,7 @@ def _begin(call: Call, view: TableView, commit: str) -> tuple[Instant, RestorePl
         ),
         savepoint_to_restore_timestamp=commit,
     )
-    return request(view, Action.RESTORE, plan.to_bytes()), plan
+    return request_last(view, Action.RESTORE, plan.to_bytes()), plan
 
 
 def _planned(view: TableView, commit: str) -> tuple[Instant, ...]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from hoodie.config import concurrency
 from hoodie.errors import UnsupportedError
-from hoodie.storage import FileInfo, ask
+from hoodie.storage import FileInfo, ask, forget_answers
 from hoodie.timeline.locks.holder import Holder, HolderWatch
 from hoodie.timeline.locks.provider import LockSite, Refusal
 from hoodie.timeline.owner import OWNER_BYTES_MAX, Owner
@@ -86,6 +86,10 @@ class FileSystemLock:
     def ask(self) -> None:
         """Send the request of the next `is_held`."""
         ask(self._store, (f"range 0 {OWNER_BYTES_MAX + 1}", self._path))
+
+    def forget(self) -> None:
+        """Forget the answers about the file."""
+        forget_answers(self._path)
 
     def renew(self, owner: Owner) -> bool:
         """Renew the change time of the file if it names `owner`."""

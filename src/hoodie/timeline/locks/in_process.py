@@ -50,6 +50,9 @@ class InProcessLock:
     def ask(self) -> None:
         """Do nothing."""
 
+    def forget(self) -> None:
+        """Do nothing."""
+
     def renew(self, owner: Owner) -> bool:
         """Return whether `owner` holds the lock, which needs no renewal."""
         return self.is_held(owner)

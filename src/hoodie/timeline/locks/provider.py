@@ -132,6 +132,10 @@ class LockProvider(Protocol):
         """Send the request of the next `is_held` ahead, if it is one of the table's store (`storage.ask`)."""
         ...
 
+    def forget(self) -> None:
+        """Forget the answers to `ask` that were not taken: the next `is_held` reads the lock."""
+        ...
+
     def renew(self, owner: Owner) -> bool:
         """Prolong the holding; False if it was lost. A thread calls it."""
         ...

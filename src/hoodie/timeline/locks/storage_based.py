@@ -126,6 +126,9 @@ class StorageBasedLock:
     def ask(self) -> None:
         """Do nothing."""
 
+    def forget(self) -> None:
+        """Do nothing."""
+
     def renew(self, owner: Owner) -> bool:
         """Prolong the validity; False if another writer took the lock."""
         with self._mutex:

@@ -151,6 +151,11 @@ class TableLock:
                 f"the lock over, or the lock was deleted. Nothing was committed: run the operation again{found}"
             ) from failed
 
+    def ensure_held_now(self) -> None:
+        """Refuse as `ensure_held`, by a request that is sent now. Raises: CommitConflictError."""
+        self.forget_looks()
+        self.ensure_held()
+
     def create_last(self, path: str, content: bytes) -> None:
         """Create a file in one atomic step that fails if this writer lost the lock at any time before the step.
 
@@ -165,20 +170,27 @@ class TableLock:
         """
         if self._owner is None or self._last is None:
             raise RuntimeError(f"{self._provider.place} is not held by this object: acquire it first")
-        self._last.create(path, content, self.ensure_held)
+        # An answer that was requested before the content was prepared proves nothing.
+        is_prepared = self._last.is_prepared(content)
+        self._last.create(path, content, self.ensure_held if is_prepared else self.ensure_held_now)
 
     def prepare(self, content: bytes) -> None:
         """Write the content of a later `create_last` now, in an object store beside other work; elsewhere do nothing.
 
-        What is not used is deleted when the lock is released.
+        What is not used is deleted when the lock is released. Earlier answers to `ask` are not used any more.
         """
         if self._owner is not None and self._last is not None:
+            self.forget_looks()
             self._last.prepare(content)
 
     def ask(self) -> None:
         """Send the request of the next `is_held` or `ensure_held` ahead (`storage.ask`)."""
         if self._owner is not None:
             self._provider.ask()
+
+    def forget_looks(self) -> None:
+        """Forget the answers to `ask` that were not taken."""
+        self._provider.forget()
 
     def ask_if_held(self, content: bytes) -> None:
         """Send the request of the look at the lock that `create_last` needs, if this content of it is prepared."""

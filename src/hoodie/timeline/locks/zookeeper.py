@@ -132,6 +132,9 @@ class ZooKeeperLock:
     def ask(self) -> None:
         """Do nothing."""
 
+    def forget(self) -> None:
+        """Do nothing."""
+
     def renew(self, owner: Owner) -> bool:
         """Return whether the lock is held; the client keeps its session alive by itself."""
         return self.is_held(owner)

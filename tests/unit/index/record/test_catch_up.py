@@ -11,7 +11,7 @@ from hoodie.commit.steps import Step
 from hoodie.index.record.building.files import IndexFiles
 from hoodie.table import Table
 from tests.support.index_check import check_index
-from tests.support.steps import ONE_TRY, once_at
+from tests.support.steps import ONE_TRY, SleepingWrite, once_at
 from tests.support.tables import PLAIN, new_table, plain, rows, values_of
 
 EACH_INDEX = pytest.mark.parametrize("index", ["record", "partitioned_record"])
@@ -70,9 +70,9 @@ def test_different_new_keys_both_commit(index: str, city: str) -> None:
 
 
 THEIRS: dict[str, Callable[[Table], object]] = {
-    "delete": lambda table: table.delete([{"id": "a", "city": "sf"}]),
-    "delete_partitions": lambda table: table.delete_partitions(["city=sf"]),
-    "insert_overwrite": lambda table: table.insert_overwrite(rows("c")),
+    "delete": lambda table: table.delete([{"id": "a", "city": "sf"}], properties=ONE_TRY),
+    "delete_partitions": lambda table: table.delete_partitions(["city=sf"], properties=ONE_TRY),
+    "insert_overwrite": lambda table: table.insert_overwrite(rows("c"), properties=ONE_TRY),
 }
 
 
@@ -85,6 +85,31 @@ def test_an_insert_that_completes_after_a_later_delete_is_in_the_index(index: st
         meanwhile(lambda: THEIRS[theirs](other), lambda: table.bulk_insert(rows("a", ts=9)))
     assert "a" not in keys_of(table)
     table.bulk_insert(rows("a", ts=9))
+    check_index(table.view())
+
+
+@pytest.mark.parametrize("ours", THEIRS)
+@pytest.mark.parametrize(("index", "version"), [("record", 6), ("record", 8), ("record", 9), ("partitioned_record", 9)])
+def test_a_delete_that_completes_after_an_earlier_insert_does_not_hide_it(index: str, version: int, ours: str) -> None:
+    """The insert looks up no keys. Neither write changes a file group of the other."""
+    table = new_table(PLAIN, plain(("a", 1, "sf")), partition_by="city", index=index, table_version=version)
+
+    insert = SleepingWrite(table.view().store, lambda other: other.bulk_insert(rows("a", ts=9)), Step.BEGUN)
+    with pytest.raises(hoodie.CommitConflictError, match="records with the same keys"):
+        meanwhile(insert.wake, lambda: THEIRS[ours](Table(table.view().store)))
+    assert insert.error is None
+    assert values_of(table) == [("a", 1, "sf"), ("a", 9, "sf")]
+    found = table.read_keys([{"id": "a", "city": "sf"}]).to_pylist()
+    assert 9 in [row["ts"] for row in found]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_delete_and_an_earlier_insert_of_another_key_both_commit(version: int) -> None:
+    table = new_table(PLAIN, plain(("a", 1, "sf")), partition_by="city", index="record", table_version=version)
+    insert = SleepingWrite(table.view().store, lambda other: other.bulk_insert(rows("x", ts=9)), Step.BEGUN)
+    meanwhile(insert.wake, lambda: THEIRS["delete"](Table(table.view().store)))
+    assert insert.error is None
+    assert values_of(table) == [("x", 9, "sf")]
     check_index(table.view())
 
 

@@ -50,6 +50,25 @@ def test_a_plan_that_another_process_rolls_back_is_left_to_it(store: MemoryStore
     assert table.rollback(str(plan)).instant == plan
 
 
+def test_a_plan_that_is_being_rolled_back_is_not_executed(store: MemoryStore) -> None:
+    """The rollback would take the completed compaction back. A dead rollback is completed first."""
+    table = Table(store)
+    plan = table.schedule_compaction()
+    target = InstantInfo(commit_time=str(plan), action="compaction")
+    content = RollbackPlan(instant_to_rollback=target, rollback_requests=()).to_bytes()
+    rollback_time = begin(table, Action.ROLLBACK, content, only_requested=True)
+    store.create(heartbeat_path(rollback_time), b"")
+    with pytest.raises(hoodie.CommitConflictError, match=f"rolled back by another process, as {rollback_time}"):
+        table.compact(plan)
+    store.delete(heartbeat_path(rollback_time))
+    with pytest.raises(hoodie.CommitConflictError, match="was rolled back: a rollback of it had begun"):
+        table.compact(plan)
+    done = table.compact()
+    assert done.instant != plan
+    assert [found.requested_time for found in table.timeline.pending()] == []
+    assert merged_rows(store) == {"a": (2, "sf")}
+
+
 def test_a_dead_write_is_rolled_back(store: MemoryStore) -> None:
     change = trips({"a": (3, "sf"), "b": (1, "la")})
     dead = next(deaths(store, lambda table: table.upsert(change), since=".deltacommit.inflight")).store
