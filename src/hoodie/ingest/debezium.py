@@ -121,9 +121,12 @@ class DebeziumForm:
 
     def _lacks_columns(self, op: pa.Array, columns: list[pa.Array]) -> pa.Array:
         """Return the deletes whose row has the key only, if other columns decide what they delete."""
+        if not self.deletes_by:
+            return pa.repeat(pa.scalar(False), len(op))
         others = [column for name, column in zip(self.row_schema.names, columns, strict=False) if name not in self.keys]
-        decides = pa.repeat(bool(self.deletes_by), len(op))
-        return functools.reduce(pc.and_, map(_is_blank, others), pc.and_(decides, pc.equal(op, "d")))
+        # Where all other columns decide, a row with 0 in them may be whole.
+        is_blank = _is_blank if len(others) > len(self.deletes_by) else pc.is_null
+        return functools.reduce(pc.and_, map(is_blank, others), pc.equal(op, "d"))
 
 
 def _is_blank(column: pa.Array) -> pa.Array:

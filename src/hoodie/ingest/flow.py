@@ -15,6 +15,7 @@ from hoodie.index import index_of_view
 from hoodie.ingest.bad_rows import BadInProcess, BadRowsPolicy, counted_apart
 from hoodie.ingest.latest import latest
 from hoodie.ingest.result import BatchResult, Preview
+from hoodie.ingest.rows.spark_files import PLACE
 from hoodie.ingest.source import Batch, Decoded, Request, Source
 from hoodie.ingest.target import Target
 from hoodie.ingest.transforms import Context, Transform
@@ -263,6 +264,9 @@ class Flow:
             return None if columns is None else Decoded(rows=columns.empty_table(), bad=decoded.bad)
         if self.transforms and decoded.bad is not None:
             decoded = replace(decoded, bad=counted_apart(decoded.bad))
+        if self.operation not in _LOOKS_UP and decoded.order == (PLACE,):
+            # Rows that differ in their place only would be distinct for a transform.
+            decoded = replace(decoded, rows=_without(decoded.rows, [PLACE]), order=())
         rows, context = frame_or_arrow(decoded.rows), Context(spark=self.spark, schema=schema)
         marks_deletes = self.operation != "delete" and IS_DELETED in names_of(rows)
         for transform in self.transforms:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from hoodie.read.local_merges import RecentResults
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
@@ -65,7 +66,8 @@ def from_arrow(session: Any, table: pa.Table) -> Any:
     """
     if hasattr(type(session.range(0)), "toArrow"):
         has_local = any(_LOCAL_TIME.search(str(kind)) for kind in table.schema.types)
-        return session.createDataFrame(table, spark_schema_of(table.schema) if has_local else None)
+        schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True) if has_local else None
+        return session.createDataFrame(table, schema)
     # PySpark 3.5 accepts rows or pandas. It converts pandas to rows too, with warnings from pandas.
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     with own_python(session):

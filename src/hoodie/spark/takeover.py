@@ -46,6 +46,8 @@ from hoodie.write.result import WriteResult
 _JVM_CLASS: Final = "org.apache.hudi.DefaultSource"
 _JVM_JARS: Final = ("spark.jars", "spark.jars.packages")
 _ROWS: Final = "hoodie_rows"
+_NAMES: Final = ("hoodie.table.name", "name")
+"""Options that name a table."""
 """The name of the rows in the statement that `insertInto` runs."""
 _MODES: Final = {None: "error", "errorifexists": "error", "default": "error"}
 _sessions: WeakSet[Any] = WeakSet()
@@ -326,8 +328,11 @@ class _Writer(_Recorder):
         self.options(**options)
         given = self._given.options
         uri = entry.uri if entry else given.get("path", catalog.default_uri(name))
+        # A name defines a table: mode overwrite would replace an existing table with history by a new one.
+        options = {key: text for key, text in options.items() if key not in _NAMES}
+        for key in _NAMES:
+            given.pop(key, None)
         if not table_exists(open_store(store_and_options(self._given.with_path(uri), OF_WRITES)[0])):
-            # A name defines a table: mode overwrite would replace an existing table with history by a new one.
             options = {**options, "hoodie.table.name": name.split(".")[-1].strip("`")}
         self.save(uri, mode=mode, partitionBy=partitionBy, **options)
         if entry is None:

@@ -114,8 +114,12 @@ def run_show(text: str, names: Names) -> Any:
         return names.rows(pa.Table.from_pylist(rows, schema=_PROPERTIES))
     paths = sorted({found.partition_path for found in list_slices(view)} - {""})
     if (partition := target.args.get("partition")) is not None:
-        parts = NamedPartition.without_exists(partition, config).parts(view, names)
-        paths = [path for path in paths if parts.items() <= dict(enumerate(path.split("/"))).items()]
+        named = NamedPartition.without_exists(partition, config)
+        if named.is_one:
+            paths = sorted({*paths} & {*named.paths(view, names, {})})
+        else:
+            parts = named.parts(view, names)
+            paths = [path for path in paths if parts.items() <= dict(enumerate(path.split("/"))).items()]
     return names.rows(pa.table({"partition": paths}, schema=_PARTITIONS))
 
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from hoodie.engine import ArrowDataset
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table.table_config import TableConfig
+from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.sql.parse import to_sql
 from hoodie.statements.names import Names
 from hoodie.view.table_view import TableView
@@ -111,7 +112,15 @@ class NamedPartition:
         return (self._path(view, names, properties),) if self.is_one else ()
 
     def parts(self, view: TableView, names: Names) -> dict[int, str]:
-        """Return the parts of a partition path that have a value here, by place. Raises: as `paths`."""
+        """Return the parts of a partition path that have a value here, by place.
+
+        Raises: as `paths`; UnsupportedError if a column has several parts, or its part is not its value.
+        """
+        if table_key_generator(view.config).fields_of_paths() != {*view.config.partition_fields}:
+            raise UnsupportedError(
+                f"PARTITION: expected a value of each of {', '.join(self.columns)}: the paths of the table do not have "
+                "one folder for each value"
+            )
         named = {name.lower() for name in self.values}
         parts = enumerate(self._path(view, names, {}).split("/"))
         return {

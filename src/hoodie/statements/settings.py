@@ -28,8 +28,8 @@ _OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "hoodie.combine.before.delete": (),
     "hoodie.combine.before.upsert": ("upsert",),
     COMBINE_BEFORE_INSERT.key: ("insert", *_BULK),
-    INSERT_DUP_POLICY.key: ("insert", *_BULK),
-    "hoodie.datasource.write.insert.drop.duplicates": ("insert", *_BULK),
+    INSERT_DUP_POLICY.key: ("insert",),
+    "hoodie.datasource.write.insert.drop.duplicates": ("insert",),
     "hoodie.merge.allow.duplicate.on.inserts": ("insert",),
     OVERWRITE_MODE: (),  # INSERT OVERWRITE reads it
     "hoodie.static.overwrite.partition.paths": OVERWRITES,

@@ -134,8 +134,7 @@ class Save:
         properties = {**self.properties, **services}
         if not is_replaced or is_new:
             return replace(self, operation=operation, is_new=is_new, properties=properties)
-        if operation == "insert":
-            properties.pop(writes.INSERT_DUP_POLICY.key, None)  # the rows that it compares with are replaced
+        properties.pop(writes.INSERT_DUP_POLICY.key, None)  # the rows that it compares with are replaced
         if operation == "upsert":
             properties[writes.COMBINE_BEFORE_INSERT.key] = "true"
         return replace(self, operation="insert_overwrite_table", properties=properties)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.files.markers import read_markers
+from hoodie.files.named_paths import named_data_file
 from hoodie.format.filenames import LogFileName, name_of
 from hoodie.format.instants.service_metadata import (
     ClusteringPlan,
@@ -151,14 +152,14 @@ def rolled_back_logs(view: TableView, requested_time: str) -> set[str]:
     if not view.config.version.log_name_has_base_instant:
         return set()
     logs = marked_logs(view, requested_time)
-    named = {
-        path
-        for _, plan in pending_rollbacks(view, requested_time)
-        for request in plan.rollback_requests
-        for path in request.log_blocks_to_be_deleted or ()
-    }
+    named: set[str] = set()
+    for rollback, plan in pending_rollbacks(view, requested_time):
+        for request in plan.rollback_requests:
+            for path in request.log_blocks_to_be_deleted or ():
+                with contextlib.suppress(CorruptFileError):
+                    named.add(named_data_file(view.store, path, by=str(rollback)))
     try:
         listing = list_files(view, {path.rpartition("/")[0] for path in logs}) if logs else {}
     except CorruptFileError:
         return logs
-    return {path for path in logs if view.store.uri(path) in named or name_of(path) in listing[path.rpartition("/")[0]]}
+    return {path for path in logs if path in named or name_of(path) in listing[path.rpartition("/")[0]]}

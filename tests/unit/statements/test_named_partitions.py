@@ -20,9 +20,9 @@ def table_of(kind: pa.DataType, values: list[Any]) -> hoodie.Table:
     return made(rows, "n")
 
 
-def made(rows: pa.Table, *partition_by: str) -> hoodie.Table:
+def made(rows: pa.Table, *partition_by: str, **options: Any) -> hoodie.Table:
     path = f"memory://named-partitions-{uuid.uuid4()}"
-    table = hoodie.create(path, rows.schema, record_key="id", partition_by=partition_by, spark=False)
+    table = hoodie.create(path, rows.schema, record_key="id", partition_by=partition_by, spark=False, **options)
     table.upsert(rows)
     return table
 
@@ -100,3 +100,25 @@ def test_show_partitions_with_some_of_the_values() -> None:
     assert shown("PARTITION (q = -1)") == ["p=x/q=-1", "p=y/q=-1"]
     assert shown("PARTITION (p = 'x', q = -1)") == ["p=x/q=-1"]
     assert shown("PARTITION (p = 'z')") == []
+
+
+def test_show_partitions_of_paths_with_several_folders() -> None:
+    rows = pa.table({"id": ["1", "2", "3"], "day": ["2026-01-02", "2026-01-03", "2025-01-02"], "city": ["x", "x", "y"]})
+    slashes = {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}
+    days = made(rows, "day", properties=slashes)
+    assert run("SHOW PARTITIONS t PARTITION (day = '2026-01-02')", days)["partition"].to_pylist() == ["day=2026/01/02"]
+    months = made(
+        rows,
+        "day:TIMESTAMP",
+        "city:SIMPLE",
+        key_generator="custom",
+        properties={
+            "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
+            "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd",
+            "hoodie.keygen.timebased.output.dateformat": "yyyy/MM",
+        },
+    )
+    whole = "SHOW PARTITIONS t PARTITION (day = '2026-01-09', city = 'x')"
+    assert run(whole, months)["partition"].to_pylist() == ["day=2026/01/city=x"]
+    with pytest.raises(hoodie.UnsupportedError, match="a value of each of day, city"):
+        run("SHOW PARTITIONS t PARTITION (city = 'x')", months)

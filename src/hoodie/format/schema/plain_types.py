@@ -128,7 +128,7 @@ def _repeated(values: pa.Array, places: pa.Array) -> pa.Array:
     if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
         lengths = pc.fill_null(pc.binary_length(values), 0).cast(pa.int64())
         longest = pc.max(lengths).as_py() or 0
-        if longest * len(places) > _TEXT_BYTES_MAX and pc.sum(lengths.take(places)).as_py() > _TEXT_BYTES_MAX:
+        if longest * len(places) > _TEXT_BYTES_MAX and (pc.sum(lengths.take(places)).as_py() or 0) > _TEXT_BYTES_MAX:
             raise pa.ArrowInvalid(f"expected at most {_TEXT_BYTES_MAX} bytes of text in one array")
     return values.take(places)
 

@@ -27,8 +27,8 @@ _THREADS: Final = 8
 _GLOB_CHARACTERS: Final = frozenset("\\{}[]*?")
 _CSV: Final = {"header": "true", "escape": '"'}
 """Spark's defaults have no header, and end a quoted field at a doubled quote."""
-_WHOLE: Final = frozenset({"multiline", "encoding", "charset"})
-"""Options of JSON with which files are not read line by line, as texts in UTF-8."""
+_LINES: Final = {"multiline": ("false",), "encoding": ("utf-8", "utf8"), "charset": ("utf-8", "utf8")}
+"""Options of JSON, and the values with which files are read line by line, as texts in UTF-8."""
 _NO_TEXT: Final = "\x00"
 """A text that is null in CSV and that no file has: Spark's default makes null of an empty text in quotes too."""
 PLACE: Final = "_hoodie_place"
@@ -99,7 +99,8 @@ class SparkRead:
         if struct is None:
             where = ", ".join(self._uris[:3])
             raise SourceError(f"{where}: expected JSON lines, found no line with a JSON object; check the format")
-        if _WHOLE.isdisjoint(map(str.lower, self.options)):
+        given = ((key.lower(), str(value).lower()) for key, value in self.options.items())
+        if all(value in _LINES.get(key, (value,)) for key, value in given):
             return self._json_lines(struct)
         names = [child.name for child in struct.fields]
         return self._with_reason(self._load(self._reader().schema(struct.add(VALUE, "string")), self._uris), names)
@@ -109,12 +110,15 @@ class SparkRead:
 
         It also makes Infinity of a number beyond a double, and accepts a line that is no UTF-8.
         """
+        lines = self._load(self.session.read.format("text").options(**self.options), self._uris)
+        # Spark's option basePath makes columns of the folders.
+        folders = [name for name in lines.columns if name != "value"]
+        struct = type(struct)([child for child in struct.fields if child.name not in folders])
         kind = literal_of(f"struct<v: array<{_type_text(struct)}>, {_BAD}: string>")
         options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
         texts = ", ".join(literal_of(text) for pair in options.items() for text in pair)
         parse = f"from_json(concat('{{\"v\":[', value, ']}}'), {kind}, map({texts})) AS {_PARSED}"
-        lines = self._load(self.session.read.format("text").options(**self.options), self._uris)
-        found = lines.selectExpr("value", f"_metadata.file_path AS {POSITION}", _PLACE, parse)
+        found = lines.selectExpr(*map(quoted, lines.columns), f"_metadata.file_path AS {POSITION}", _PLACE, parse)
         row, valid = f"get({_PARSED}.v, 0)", valid_text("value", self.session.version)
         columns = {child.name: f"{row}.{quoted(child.name)}" for child in struct.fields}
         floats = [columns[one.name] for one in struct.fields if one.dataType.simpleString() in ("float", "double")]
@@ -122,8 +126,9 @@ class SparkRead:
         is_finite = f"(contains(value, 'Infinity') OR {' AND '.join(['true', *checks])})"
         good = f"{_PARSED}.{_BAD} IS NULL AND size({_PARSED}.v) = 1 AND {row} IS NOT NULL AND value = {valid}"
         is_good = f"coalesce({good} AND {is_finite}, false)"
-        return found.where(r"value RLIKE '\\S'").selectExpr(
+        return found.where(r"value RLIKE r'\S'").selectExpr(
             *(f"{column} AS {quoted(name)}" for name, column in columns.items()),
+            *map(quoted, folders),
             f"CASE WHEN NOT {is_good} THEN '{_TEXTS['json']}' END AS {REASON}",
             f"CASE WHEN NOT {is_good} THEN {valid} END AS {VALUE}",
             POSITION,

@@ -255,8 +255,8 @@ def cluster(call: Call, wish: Wish | None = None, *, trigger: Trigger | None = N
 
 
 def _cluster_anew(call: Call, wish: Wish | None, trigger: Trigger | None) -> ServiceResult:
-    scheduled = schedule_clustering(call.state, wish, trigger)
     notes = _note_unknown(call, wish) if call.occasion is Occasion.CALL else ()
+    scheduled = schedule_clustering(call.state, wish, trigger)
     if scheduled is None:
         return ServiceResult(operation=CLUSTERING.name, notes=notes)
     result = execute(CLUSTERING, call, scheduled.instant)
@@ -272,9 +272,9 @@ def _cluster_anew(call: Call, wish: Wish | None, trigger: Trigger | None) -> Ser
 
 def _note_unknown(call: Call, wish: Wish | None) -> tuple[str, ...]:
     """Return a note of partitions that a call selects and the table does not have."""
-    view, option = call.load(), clustering.CLUSTER_PARTITIONS
-    selected = option.get(effective_options(view.config, (wish or Wish()).options()))
-    return note_unknown(view, selected, option.key)
+    option = clustering.CLUSTER_PARTITIONS
+    selected = option.get(effective_options(call.state.last_config(), (wish or Wish()).options()))
+    return note_unknown(call.load(), selected, option.key) if selected else ()
 
 
 def _order_of(plan: ClusteringPlan, properties: Mapping[str, str]) -> RowOrder:

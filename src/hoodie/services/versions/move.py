@@ -150,7 +150,8 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
         plan = replace(plan_move(now, new, call.properties), steps=plan.steps, lost=plan.lost)
         _check_ready(now, plan)
         _refuse(now, plan)
-        if RECORD.needs_one_of(plan.dropped):
+        if RECORD.needs_one_of(plan.dropped) and not plan.changes_timeline:
+            # A move of the timeline drops the whole metadata table, after the copy was compared.
             drop_in(now)
             now = now.refreshed()
             plan = replace(plan_move(now, new, call.properties), steps=plan.steps, lost=plan.lost)
