@@ -35,6 +35,8 @@ _TEXTS: Final = {
     "merge_mode": (keys.MERGE_MODE,),
     "key_generator": (keys.KEY_GENERATOR_TYPE,),
 }
+_TIME_GENERATORS: Final = ("timestamp", "custom")
+"""Key generators whose partition fields may be times."""
 _OPERATION: Final = f"{_WRITE}.operation"
 _VERSION: Final = ("hoodie.write.table.version", keys.VERSION)
 _DEFINITION: Final = (
@@ -175,10 +177,14 @@ class TableOptions:
     def _new_table(self, call: Mapping[str, str]) -> CreateOptions:
         named = self.arguments.get("index", call.get(INDEX_TYPE_KEY))
         encoding = {key: call[key] for key in (NEW_KEY_ENCODING.key,) if key in call}
+        given = self.properties
+        if str(self.arguments.get("key_generator")).lower() not in _TIME_GENERATORS:
+            # Scripts pass the options of all their tables; a table without time formats stores none, as in JVM Hudi.
+            given = {key: text for key, text in given.items() if not key.startswith(keys.TIMEBASED_PREFIX)}
         if named is None:
-            return CreateOptions(**self.arguments, properties={**self.defaults, **encoding, **self.properties})
+            return CreateOptions(**self.arguments, properties={**self.defaults, **encoding, **given})
         options = self._index_options(index_kind(named), call)
-        properties = {**self.defaults, **encoding, **options, **self.properties}
+        properties = {**self.defaults, **encoding, **options, **given}
         return CreateOptions(**{**self.arguments, "index": named}, properties=properties)
 
     def _index_options(self, kind: IndexKind, call: Mapping[str, str]) -> dict[str, str]:

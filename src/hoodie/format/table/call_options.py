@@ -43,7 +43,6 @@ def check_call_options(properties: Mapping[str, str], config: TableConfig | None
     if config is not None:
         partition_types(config, properties)
         _check_stored(properties, config, [key for key in properties if key.startswith(table_keys.TIMEBASED_PREFIX)])
-        check_has_times(config, properties)
     check_options(properties, also_known=(*_TABLE_KEYS, *time_options(properties)))
 
 
@@ -54,7 +53,9 @@ def time_options(properties: Mapping[str, str]) -> list[str]:
 
 
 def check_has_times(config: TableConfig, properties: Mapping[str, str]) -> None:
-    """Refuse options of time formats that nothing uses: no partition field of the table is a time.
+    """Refuse options of time formats for a table without a time among its partition fields.
+
+    Calls take them: scripts and sessions set the options of all their tables.
 
     Raises: InvalidConfigError.
     """
