@@ -11,6 +11,7 @@ from hoodie.table import Table
 from tests.support.deaths import check_tidy, deaths, die, run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.recoveries import noted
+from tests.support.samples import IS_WHOLE
 from tests.support.tables import Rows, Write, copy_of, create_in, made_once, rows_of, trips
 
 METADATA = ".hoodie/metadata"
@@ -69,7 +70,8 @@ def test_the_next_write_puts_index_and_statistics_in_order(table_type: str, is_r
             assert Table(death.store).view().config.metadata_partitions == had, notes
             assert table.index.verify("column_stats").ok
             check_tidy(death.store)
-    assert {"record_index", "column_stats"} <= lacked, "no death left the table without its metadata table"
+    # A sample of the deaths may have none between the two steps that drop and build it.
+    assert not IS_WHOLE or {"record_index", "column_stats"} <= lacked, "no death left the table without its metadata"
 
 
 def test_a_restore_that_died_after_it_dropped_the_metadata_table_builds_what_it_had() -> None:

@@ -128,12 +128,17 @@ def test_a_partial_update_keeps_the_columns_that_it_does_not_have() -> None:
 
 
 def test_a_merge_function_may_make_any_value() -> None:
-    def summed(older: pa.Table, newer: pa.Table) -> pa.Table:
+    def summed_bounds(older: pa.Table, newer: pa.Table) -> pa.Table:
         total = pa.compute.add(older["x"], newer["x"])
         return newer.set_column(newer.schema.get_field_index("x"), "x", total)
 
     rows = pa.table({"id": ["a"], "x": [1]})
-    options: dict[str, Any] = {"type": "merge_on_read", "index": "simple", "merge_mode": summed, "properties": ON}
+    options: dict[str, Any] = {
+        "type": "merge_on_read",
+        "index": "simple",
+        "merge_mode": summed_bounds,
+        "properties": ON,
+    }
     table = hoodie.create(MemoryStore().uri(""), rows.schema, record_key="id", **options)
     table.upsert(rows)
     table.upsert(pa.table({"id": ["a"], "x": [2]}))
