@@ -17,6 +17,9 @@ import pyarrow.compute as pc
 
 _POINTER_BYTES: Final = ctypes.sizeof(ctypes.c_void_p)
 _COUNT_BYTES: Final = 4
+# An own prototype: types that are set on the function of `ctypes.pythonapi` count for the whole process.
+_POINTER_TYPE: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+_pointer_of: Final = _POINTER_TYPE(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,7 @@ def _pairs(schema: pa.Schema) -> list[tuple[str, str]]:
     The pairs are read from the C structure `ArrowSchema` of the Arrow format, whose third member points to them.
     """
     capsule = schema.__arrow_c_schema__()
-    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    at = ctypes.c_void_p.from_address(pointer_of(capsule, b"arrow_schema") + 2 * _POINTER_BYTES).value
+    at = ctypes.c_void_p.from_address(_pointer_of(capsule, b"arrow_schema") + 2 * _POINTER_BYTES).value
     if at is None:
         return []
 

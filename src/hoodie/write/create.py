@@ -20,7 +20,7 @@ from hoodie.format.log.cdc_block import CdcMode
 from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import new_table_avro, normalise, without_columns, without_meta_fields
 from hoodie.format.table import table_keys as keys
-from hoodie.format.table.call_options import MERGE_RULE, check_has_times, check_texts, is_merge_rule, time_options
+from hoodie.format.table.call_options import MERGE_RULE, check_texts, is_merge_rule, partition_types, time_options
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.merge_config import MergeMode, MergeRule, rule_of_payload
 from hoodie.format.table.table_config import TableConfig, TableType, TimelineZone
@@ -185,10 +185,28 @@ def _check_key_generator(config: TableConfig, wanted: CreateOptions) -> None:
             f"partition_by={list(_names(wanted.partition_by))}: types of partition columns require "
             f"key_generator='custom', found {config.key_generator.lower()!r}; pass it, or omit the types"
         )
-    check_has_times(config, wanted.properties)
+    _check_has_times(config, wanted.properties)
     generator = table_key_generator(config)
     generator.expect_known_encoding()
     generator.expect_known_paths()
+
+
+def _check_has_times(config: TableConfig, properties: Mapping[str, str]) -> None:
+    """Refuse options of time formats for a table without a time among its partition fields.
+
+    Calls take them: scripts and sessions set the options of all their tables.
+
+    Raises: InvalidConfigError.
+    """
+    is_custom = config.key_generator is KeyGeneratorType.CUSTOM
+    types = partition_types(config, properties) if is_custom else ()
+    if config.key_generator is KeyGeneratorType.TIMESTAMP or "TIMESTAMP" in types or (is_custom and not types):
+        return
+    if given := time_options(properties):
+        raise InvalidConfigError(
+            f"{given[0]} has no effect: no partition field of table {config.name!r} is a time, which requires "
+            "key_generator='timestamp', or 'custom' with partition_by='column:timestamp'; omit the option"
+        )
 
 
 def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:

@@ -52,24 +52,6 @@ def time_options(properties: Mapping[str, str]) -> list[str]:
     return [key for key in given if key in hudi_options()]
 
 
-def check_has_times(config: TableConfig, properties: Mapping[str, str]) -> None:
-    """Refuse options of time formats for a table without a time among its partition fields.
-
-    Calls take them: scripts and sessions set the options of all their tables.
-
-    Raises: InvalidConfigError.
-    """
-    is_custom = config.key_generator is KeyGeneratorType.CUSTOM
-    types = partition_types(config, properties) if is_custom else ()
-    if config.key_generator is KeyGeneratorType.TIMESTAMP or "TIMESTAMP" in types or (is_custom and not types):
-        return
-    if given := time_options(properties):
-        raise InvalidConfigError(
-            f"{given[0]} has no effect: no partition field of table {config.name!r} is a time, which requires "
-            "key_generator='timestamp', or 'custom' with partition_by='column:timestamp'; omit the option"
-        )
-
-
 def effective_options(config: TableConfig, properties: Mapping[str, str]) -> dict[str, str]:
     """Return the options that a call obeys: the properties that the table stores, overridden by those of the call."""
     return {**config.raw, **properties}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from hoodie.commit.writable import restore_plan, target_of_restore
+from hoodie.commit.writable import restore_plan, restored_to
 from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.format.instants.service_metadata import (
     CleanerPlan,
@@ -247,12 +247,12 @@ def pending_problems(view: TableView) -> Iterator[Problem]:
 
 
 def _about(view: TableView, restore: Instant) -> str:
-    """Say to which commit a restore goes back."""
+    """Return the part of the message that names the commit to which a restore goes back, or the damage of its plan."""
     try:
-        restore_plan(view, restore)
+        plan = restore_plan(view, restore)
     except CorruptFileError as error:
         return f", whose plan is damaged: {error}"
-    commit = target_of_restore(view, restore)
+    commit = "" if plan is None else restored_to(plan)
     return f", to the commit {commit}" if commit else ""
 
 

@@ -43,13 +43,8 @@ def check_one_partition_each(view: TableView, engine_for: EngineFor) -> int:
 
     Raises: RecordKeyError, with the number of such keys and three of them.
     """
-    rows, count, examples = _keys_in_several(view, engine_for, rows_too=False)
-    if count:
-        raise RecordKeyError(
-            f"{count:,} keys of {view.store.uri('')} are in several partitions, e.g. {examples}: an index of the whole "
-            "table needs each key in one; delete the other rows, then switch"
-        )
-    return rows
+    problem = "are in several partitions, e.g. {}: an index of the whole table needs each key in one"
+    return _check_spread(view, engine_for, problem, rows_too=False)
 
 
 def check_one_row_each(view: TableView, engine_for: EngineFor) -> int:
@@ -57,17 +52,15 @@ def check_one_row_each(view: TableView, engine_for: EngineFor) -> int:
 
     Raises: RecordKeyError, with the number of such keys and three of them.
     """
-    rows, count, examples = _keys_in_several(view, engine_for, rows_too=True)
-    if count:
-        raise RecordKeyError(
-            f"{count:,} keys of {view.store.uri('')} have several rows, e.g. {examples}: the record index stores one "
-            "location for a key; delete the other rows, then switch"
-        )
-    return rows
+    problem = "have several rows, e.g. {}: the record index stores one location for a key"
+    return _check_spread(view, engine_for, problem, rows_too=True)
 
 
-def _keys_in_several(view: TableView, engine_for: EngineFor, *, rows_too: bool) -> tuple[int, int, list[str]]:
-    """Return the numbers of rows, and of keys that are in several partitions (`rows_too`: rows), and a few of these."""
+def _check_spread(view: TableView, engine_for: EngineFor, problem: str, *, rows_too: bool) -> int:
+    """Refuse a table in which a key is in several partitions (`rows_too`: has several rows); return its rows' number.
+
+    `problem`: the words of the error, with a place for a few of the keys. Raises: RecordKeyError.
+    """
     slices = list_slices(view)
     spec = view.store.spec
     parts = max(1, sum(found.size_bytes for found in slices) // _PART_BYTES)
@@ -80,7 +73,13 @@ def _keys_in_several(view: TableView, engine_for: EngineFor, *, rows_too: bool) 
         rows = sum(entries.rows for entries in staged)
         task = partial(_spread_keys, store=spec, partitions=partitions, rows_too=rows_too)
         found = engine_for(rows * ENTRY_BYTES).run(task, by_part.file_groups)
-    return rows, sum(number for number, _ in found), [key for _, keys in found for key in keys][:_SHOWN]
+    count = sum(number for number, _ in found)
+    if count:
+        examples = [key for _, keys in found for key in keys][:_SHOWN]
+        raise RecordKeyError(
+            f"{count:,} keys of {view.store.uri('')} {problem.format(examples)}; delete the other rows, then switch"
+        )
+    return rows
 
 
 def _spread_keys(

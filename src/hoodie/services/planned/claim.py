@@ -301,8 +301,8 @@ class _Taking(Generic[PlanT]):
             if any(pending_rollbacks(view, instant.requested_time)):
                 roll_back_dead_writes(view)
                 view = view.refreshed()
-            if any(pending_rollbacks(view, instant.requested_time)):
-                return None  # a process executes the rollback
+                if any(pending_rollbacks(view, instant.requested_time)):
+                    return None  # a process executes the rollback
             found = view.timeline.get(instant.requested_time, instant.action)
             if found is None or found.is_completed or _is_running(view, found, coordinator, wanted):
                 return None

@@ -34,30 +34,33 @@ def test_a_plan_is_taken_back_and_its_slices_are_free(store: MemoryStore) -> Non
     assert merged_rows(store) == {"a": (2, "sf")}
 
 
-def test_a_plan_that_another_process_rolls_back_is_left_to_it(store: MemoryStore) -> None:
+def rolled_back_elsewhere(store: MemoryStore) -> tuple[str, str]:
+    """A new plan of a compaction, and its rollback, which another process has begun."""
     table = Table(store)
-    plan = table.schedule_compaction()
-    target = InstantInfo(commit_time=str(plan), action="compaction")
+    plan = str(table.schedule_compaction())
+    target = InstantInfo(commit_time=plan, action="compaction")
     content = RollbackPlan(instant_to_rollback=target, rollback_requests=()).to_bytes()
     rollback_time = begin(table, Action.ROLLBACK, content, only_requested=True)
     store.create(heartbeat_path(rollback_time), b"")
+    return plan, rollback_time
+
+
+def test_a_plan_that_another_process_rolls_back_is_left_to_it(store: MemoryStore) -> None:
+    table = Table(store)
+    plan, rollback_time = rolled_back_elsewhere(store)
     with pytest.raises(hoodie.CommitConflictError, match=f"by another process, as {rollback_time}"):
-        table.rollback(str(plan))
+        table.rollback(plan)
     with pytest.raises(hoodie.CommitConflictError, match=f"by another process, as {rollback_time}"):
-        table.rollback(str(plan), dry_run=True)
-    assert table.timeline.get(str(plan)) is not None
+        table.rollback(plan, dry_run=True)
+    assert table.timeline.get(plan) is not None
     store.delete(heartbeat_path(rollback_time))
-    assert table.rollback(str(plan)).instant == plan
+    assert table.rollback(plan).instant == plan
 
 
 def test_a_plan_that_is_being_rolled_back_is_not_executed(store: MemoryStore) -> None:
     """The rollback would take the completed compaction back. A dead rollback is completed first."""
     table = Table(store)
-    plan = table.schedule_compaction()
-    target = InstantInfo(commit_time=str(plan), action="compaction")
-    content = RollbackPlan(instant_to_rollback=target, rollback_requests=()).to_bytes()
-    rollback_time = begin(table, Action.ROLLBACK, content, only_requested=True)
-    store.create(heartbeat_path(rollback_time), b"")
+    plan, rollback_time = rolled_back_elsewhere(store)
     with pytest.raises(hoodie.CommitConflictError, match=f"rolled back by another process, as {rollback_time}"):
         table.compact(plan)
     store.delete(heartbeat_path(rollback_time))
