@@ -110,7 +110,10 @@ class MetadataFolder:
 
     def archive(self) -> TimelineArchive | ArchiveLogs:
         """Return the archived timeline of the metadata table."""
-        return archive_of(self.store, self.layout, folder=METADATA_HOODIE_FOLDER, name=self.archive_name)
+        ranges = not self.config.may_have_slice_logs
+        return archive_of(
+            self.store, self.layout, folder=METADATA_HOODIE_FOLDER, name=self.archive_name, names_are_ranges=ranges
+        )
 
     @property
     def archive_name(self) -> str:

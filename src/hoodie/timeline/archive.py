@@ -6,9 +6,12 @@ format: docs/format/table.md §2.7. Writers must hold the table's lock; readers 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hoodie.config import retention
 from hoodie.errors import CommitConflictError, CorruptFileError
@@ -25,10 +28,13 @@ from hoodie.format.instants.archive import (
     manifest_version,
     merged_to_bytes,
     parse_archived,
+    requested_range,
 )
 from hoodie.storage import Store
 from hoodie.timeline.instant import Action
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+
+_T = TypeVar("_T")
 
 _LAYER_MAX = 9
 # The file name has one digit for the layer.
@@ -78,17 +84,29 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class TimelineArchive:
-    """The archive in one folder, `.hoodie/timeline/history` of a table."""
+    """The archive in one folder, `.hoodie/timeline/history` of a table.
+
+    `names_are_ranges`: all instants of a file are between the two of its name. Not if JVM Hudi upgraded the table from
+    version 6: then the range of a file comes from its footer, which is read once.
+    """
 
     store: Store
     folder: str
+    names_are_ranges: bool = True
+    _ranges: dict[str, ArchiveFileName] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(
-        cls, store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER, history_path: str = "history"
+        cls,
+        store: Store,
+        layout: Layout,
+        *,
+        folder: str = HOODIE_FOLDER,
+        history_path: str = "history",
+        names_are_ranges: bool = True,
     ) -> TimelineArchive:
         """Return the archive of a timeline; `folder` as for `load_timeline`, `history_path` from hoodie.properties."""
-        return cls(store, f"{layout.instant_folder(folder)}/{history_path}")
+        return cls(store, f"{layout.instant_folder(folder)}/{history_path}", names_are_ranges)
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot; it is empty if nothing was archived yet.
@@ -113,7 +131,7 @@ class TimelineArchive:
         ordered = sorted(instants, key=lambda instant: (instant.requested_time, instant.action))
         known = self.snapshot()
         first, last = ordered[0].requested_time, ordered[-1].requested_time
-        overlapping = [file for parts, file in _by_name(known.manifest.files) if parts.may_have(first, last)]
+        overlapping = [file for file in known.manifest.files if self._ranged(file).may_have(first, last)]
         # A writer that stopped between archiving instants and deleting their files leaves the deletion to the next
         # writer, which archives the same instants again.
         there = {key for file in overlapping for key in self._completions_in(file)}
@@ -144,12 +162,12 @@ class TimelineArchive:
             batch = _to_merge(known.manifest.files, layer, limits)
             if not batch:
                 break
-            spans = [self._span(file) for file in batch]
-            name = ArchiveFileName(min(first for first, _ in spans), max(last for _, last in spans), layer + 1).name
+            data = merged_to_bytes((self.store.read(self._path(file.name)) for file in batch), path=self.folder)
+            first, last = requested_range(pq.ParquetFile(pa.BufferReader(data))) or ("", "")
+            name = ArchiveFileName(first, last, layer + 1).name
             if _lists(known, name):
                 # Readers use that file. The next batch has another range.
                 break
-            data = merged_to_bytes((self.store.read(self._path(file.name)) for file in batch), path=self._path(name))
             self.store.replace(self._path(name), data)
             kept = (*(file for file in known.manifest.files if file not in batch), ArchiveFile(name, len(data)))
             self._publish(known.version + 1, kept, fence)
@@ -165,14 +183,14 @@ class TimelineArchive:
         """
         damaged = []
         try:
-            listed = [parts for parts, _ in _by_name(self.snapshot().manifest.files)]
+            listed = [file.parsed_name for file in self.snapshot().manifest.files]
         except CorruptFileError as error:
             damaged.append(error.path.rpartition("/")[2])
             found = (ArchiveFileName.parse(info.name) for info in self.store.list(self.folder))
             listed = [parts for parts in found if parts is not None]
         whole = []
         for parts in listed:
-            if any(parts.layer < other.layer and _covers(other, parts) for other in listed):
+            if self.names_are_ranges and any(parts.layer < other.layer and _covers(other, parts) for other in listed):
                 continue
             try:
                 data = self.store.read(self._path(parts.name))
@@ -186,7 +204,38 @@ class TimelineArchive:
 
     def newest_time(self) -> str:
         """Return the greatest requested time of the archived instants; empty if nothing is archived."""
-        return max((self._span(file)[1] for file in self.snapshot().manifest.files), default="")
+        return max((self._ranged(file).last_time for file in self.snapshot().manifest.files), default="")
+
+    def ranged(self, file: ArchiveFile) -> ArchiveFileName:
+        """Return the name of a file with its least and its greatest requested time; see `names_are_ranges`.
+
+        Raises: CorruptFileError; FileNotFoundError if a writer merged the file meanwhile.
+        """
+        parts = file.parsed_name
+        if self.names_are_ranges and parts.first_time <= parts.last_time:
+            return parts
+        found = self._ranges.get(file.name)
+        if found is None:
+            with self.open(file) as source:
+                first, last = self.parsed(file, lambda: requested_range(source)) or ("", "")
+            found = self._ranges[file.name] = ArchiveFileName(first, last, parts.layer)
+        return found
+
+    def open(self, file: ArchiveFile) -> pq.ParquetFile:
+        """Open a file that the manifest lists. Raises: FileNotFoundError; CorruptFileError."""
+        # The name comes from the manifest: it must not lead to another folder.
+        source = self.store.open_input(self._path(file.parsed_name.name))
+        return self.parsed(file, lambda: pq.ParquetFile(source, page_checksum_verification=True))
+
+    def parsed(self, file: ArchiveFile, read: Callable[[], _T]) -> _T:
+        """Return what `read` returns of a file. Raises: CorruptFileError for what Arrow raises."""
+        try:
+            return read()
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            path = self.store.uri(self._path(file.name))
+            raise CorruptFileError(f"not a Parquet file of archived instants: {error}", path=path) from error
 
     def instants(self, requested_time: str | None = None) -> list[ArchivedInstant]:
         """Return all archived instants with their content, or those of one requested time; sorted by requested time.
@@ -195,8 +244,8 @@ class TimelineArchive:
         """
         found = {
             (instant.requested_time, instant.action): instant
-            for parts, file in _by_name(self.snapshot().manifest.files)
-            if requested_time is None or parts.may_have(requested_time, requested_time)
+            for file in self.snapshot().manifest.files
+            if requested_time is None or self._ranged(file).may_have(requested_time, requested_time)
             for instant in parse_archived(self._read(file), path=self._path(file.name), requested_time=requested_time)
         }
         return [found[key] for key in sorted(found)]
@@ -210,8 +259,8 @@ class TimelineArchive:
             return {}
         wanted = set(requested_times)
         found: dict[str, str] = {}
-        for parts, file in _by_name(self.snapshot().manifest.files):
-            if any(parts.may_have(time, time) for time in wanted):
+        for file in self.snapshot().manifest.files:
+            if any(self._ranged(file).may_have(time, time) for time in wanted):
                 for (time, action), completion_time in self._completions_in(file).items():
                     if time in wanted and self._action(action, file).writes_data:
                         found[time] = completion_time
@@ -285,16 +334,14 @@ class TimelineArchive:
             if is_ours and info.name not in live:
                 self.store.delete(info.path)
 
-    def _span(self, file: ArchiveFile) -> tuple[str, str]:
-        """Return the first and the last requested time of a file: by its name, else by its rows."""
-        parts = file.parsed_name
-        if parts.tells_range:
-            return parts.first_time, parts.last_time
-        times = [time for time, _ in self._completions_in(file)]
-        return min(times, default=parts.last_time), max(times, default=parts.first_time)
-
     def _completions_in(self, file: ArchiveFile) -> dict[tuple[str, str], str]:
         return completion_times(self._read(file), path=self.store.uri(self._path(file.name)))
+
+    def _ranged(self, file: ArchiveFile) -> ArchiveFileName:
+        try:
+            return self.ranged(file)
+        except FileNotFoundError as error:
+            raise self._missing(file) from error
 
     def _action(self, name: str, file: ArchiveFile) -> Action:
         try:
@@ -308,16 +355,14 @@ class TimelineArchive:
         try:
             return self.store.read(self._path(file.parsed_name.name))
         except FileNotFoundError as error:
-            where = self.store.uri(self._path(file.name))
-            message = "a file that the manifest of the archived timeline lists is missing; restore the file"
-            raise CorruptFileError(message, path=where) from error
+            raise self._missing(file) from error
+
+    def _missing(self, file: ArchiveFile) -> CorruptFileError:
+        message = "a file that the manifest of the archived timeline lists is missing; restore the file"
+        return CorruptFileError(message, path=self.store.uri(self._path(file.name)))
 
     def _path(self, name: str) -> str:
         return f"{self.folder}/{name}"
-
-
-def _by_name(files: Iterable[ArchiveFile]) -> list[tuple[ArchiveFileName, ArchiveFile]]:
-    return [(file.parsed_name, file) for file in files]
 
 
 def _covers(file: ArchiveFileName, other: ArchiveFileName) -> bool:
@@ -338,7 +383,7 @@ def _to_merge(files: Iterable[ArchiveFile], layer: int, limits: ArchiveLimits) -
 
     As in the JVM, files that are too large stay, and a batch ends when it is large enough.
     """
-    found = sorted(pair for pair in _by_name(files) if pair[0].layer == layer)
+    found = sorted((file.parsed_name, file) for file in files if file.parsed_name.layer == layer)
     if len(found) < limits.layer_files:
         return []
     batch: list[ArchiveFile] = []

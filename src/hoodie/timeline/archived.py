@@ -10,14 +10,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from hoodie.errors import CorruptFileError, InstantNotFoundError, UnsupportedError
 from hoodie.format.instants.archive import (
     ArchivedInstant,
     ArchiveFile,
-    ArchiveFileName,
     archived_columns,
     archived_rows,
     greatest_completion_time,
@@ -108,11 +104,11 @@ class ArchiveReader:
     def completed(self, after: str = "", until: str | None = None) -> list[Instant]:
         """As `ArchivedTimeline.completed`. An instant completes after its request: later files are skipped."""
 
-        def in_files(files: list[tuple[ArchiveFileName, ArchiveFile]]) -> set[Instant]:
+        def in_files(files: tuple[ArchiveFile, ...]) -> set[Instant]:
             return {
                 instant
-                for parts, file in files
-                if until is None or parts.may_have("", until)
+                for file in files
+                if until is None or self._archive.ranged(file).may_have("", until)
                 for instant in self._instants(file, after)
                 if after < (instant.completion_time or "")
                 and (until is None or (instant.completion_time or "") <= until)
@@ -127,11 +123,11 @@ class ArchiveReader:
         if not wanted:
             return []
 
-        def in_files(files: list[tuple[ArchiveFileName, ArchiveFile]]) -> set[Instant]:
+        def in_files(files: tuple[ArchiveFile, ...]) -> set[Instant]:
             return {
                 instant
-                for parts, file in files
-                if any(parts.may_have(time, time) for time in wanted)
+                for file in files
+                if any(self._archive.ranged(file).may_have(time, time) for time in wanted)
                 for instant in self._instants(file)
                 if instant.requested_time in wanted
             }
@@ -141,10 +137,8 @@ class ArchiveReader:
     def oldest_time(self) -> str:
         """As `ArchivedTimeline.oldest_time`; the names of nearly all files contain it."""
 
-        def in_files(files: list[tuple[ArchiveFileName, ArchiveFile]]) -> str:
-            named = (parts.first_time for parts, _ in files if parts.tells_range)
-            read = (i.requested_time for parts, file in files if not parts.tells_range for i in self._instants(file))
-            return min((*named, *read), default="")
+        def in_files(files: tuple[ArchiveFile, ...]) -> str:
+            return min((self._archive.ranged(file).first_time for file in files), default="")
 
         return self._retried(in_files)
 
@@ -157,7 +151,7 @@ class ArchiveReader:
         left = set(instants)
         for last_try in range(1, _TRIES + 1):
             try:
-                for _, file in self._files():
+                for file in self._files():
                     indexed = self._rows(file)
                     for instant, content in self._contents_in(
                         file, {row: i for i, row in indexed.items() if i in left}
@@ -175,11 +169,11 @@ class ArchiveReader:
 
     def all_contents(self) -> Iterator[ArchivedInstant]:
         """As `ArchivedTimeline.all_contents`. Memory: one row group."""
-        for _, file in sorted(self._files()):
+        for file in sorted(self._files()):
             wanted = {row: instant for instant, row in self._rows(file).items()}
             yield from (content for _, content in self._contents_in(file, wanted))
 
-    def _retried(self, in_files: Callable[[list[tuple[ArchiveFileName, ArchiveFile]]], _T]) -> _T:
+    def _retried(self, in_files: Callable[[tuple[ArchiveFile, ...]], _T]) -> _T:
         for _ in range(_TRIES):
             try:
                 return in_files(self._files())
@@ -191,20 +185,20 @@ class ArchiveReader:
         message = "a file that the manifest of the archived timeline lists is missing; restore the file"
         return CorruptFileError(message, path=self.store.uri(self._archive.folder))
 
-    def _files(self) -> list[tuple[ArchiveFileName, ArchiveFile]]:
+    def _files(self) -> tuple[ArchiveFile, ...]:
         """Return the files of the newest snapshot, and forget what is known of others."""
         files = self._archive.snapshot().manifest.files
         with self._lock:
             for file in self._known.keys() - set(files):
                 del self._known[file]
-        return [(file.parsed_name, file) for file in files]
+        return files
 
     def _instants(self, file: ArchiveFile, after: str = "") -> Collection[Instant]:
         """Return the instants of a file; none if all of them completed at `after` or before."""
         known = self._known.get(file)
         if known is None and after:
-            with self._open(file) as source:
-                known = _FileIndex(self._parsed(file, lambda: greatest_completion_time(source)))
+            with self._archive.open(file) as source:
+                known = _FileIndex(self._archive.parsed(file, lambda: greatest_completion_time(source)))
             with self._lock:
                 known = self._known.setdefault(file, known)
         if known is not None and known.newest is not None and known.newest <= after:
@@ -215,8 +209,8 @@ class ArchiveReader:
         known = self._known.get(file)
         if known is not None and known.rows is not None:
             return known.rows
-        with self._open(file) as source:
-            columns = self._parsed(file, lambda: archived_columns(source))
+        with self._archive.open(file) as source:
+            columns = self._archive.parsed(file, lambda: archived_columns(source))
         rows = {
             Instant(
                 requested_time=time,
@@ -235,24 +229,10 @@ class ArchiveReader:
     def _contents_in(self, file: ArchiveFile, wanted: dict[int, Instant]) -> Iterator[tuple[Instant, ArchivedInstant]]:
         if not wanted:
             return
-        with self._open(file) as source:
-            rows = self._parsed(file, lambda: archived_rows(source, wanted))
-            while (found := self._parsed(file, lambda: next(rows, None))) is not None:
+        with self._archive.open(file) as source:
+            rows = self._archive.parsed(file, lambda: archived_rows(source, wanted))
+            while (found := self._archive.parsed(file, lambda: next(rows, None))) is not None:
                 yield wanted[found[0]], found[1]
-
-    def _open(self, file: ArchiveFile) -> pq.ParquetFile:
-        # The name comes from the manifest: it must not lead to another folder.
-        source = self.store.open_input(f"{self._archive.folder}/{file.parsed_name.name}")
-        return self._parsed(file, lambda: pq.ParquetFile(source, page_checksum_verification=True))
-
-    def _parsed(self, file: ArchiveFile, read: Callable[[], _T]) -> _T:
-        try:
-            return read()
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-            path = self.store.uri(f"{self._archive.folder}/{file.name}")
-            raise CorruptFileError(f"not a Parquet file of archived instants: {error}", path=path) from error
 
     def _action(self, name: str | None, file: ArchiveFile) -> Action:
         try:
@@ -388,12 +368,17 @@ class ArchiveLogs:
 
 
 def archive_of(
-    store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER, name: str = "history"
+    store: Store,
+    layout: Layout,
+    *,
+    folder: str = HOODIE_FOLDER,
+    name: str = "history",
+    names_are_ranges: bool = True,
 ) -> TimelineArchive | ArchiveLogs:
     """Return the archive that a writer of the timeline adds to; `folder` as for `load_timeline`.
 
-    `name` is `TableConfig.archive_name`.
+    `name` is `TableConfig.archive_name`; `names_are_ranges` as for `TimelineArchive`.
     """
     if layout.names_completion_time:
-        return TimelineArchive.of(store, layout, folder=folder, history_path=name)
+        return TimelineArchive.of(store, layout, folder=folder, history_path=name, names_are_ranges=names_are_ranges)
     return ArchiveLogs(store, f"{folder}/{name}")

@@ -27,6 +27,7 @@ from hoodie.timeline import (
     LockOptions,
     TableLock,
     Timeline,
+    TimelineArchive,
     TimelineReader,
     archive_of,
     is_lock_option,
@@ -195,9 +196,15 @@ class TableState:
         """Return the archived timeline. Nothing is read yet, and files that were read are not read again."""
         with self.lock:
             if self._archive is None:
-                archive = archive_of(self.store, layout, name=config.archive_name)
+                archive = stored_archive(self.store, config, layout)
                 self._archive = archive if isinstance(archive, ArchiveLogs) else ArchiveReader(archive)
             return self._archive
+
+
+def stored_archive(store: Store, config: TableConfig, layout: Layout) -> TimelineArchive | ArchiveLogs:
+    """Return the archive as files that writers add to; `TableState.archive` is what readers ask."""
+    ranges = not config.may_have_slice_logs
+    return archive_of(store, layout, name=config.archive_name, names_are_ranges=ranges)
 
 
 def _check_timeline_folder(store: Store, config: TableConfig, layout: Layout) -> None:

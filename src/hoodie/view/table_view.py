@@ -25,16 +25,18 @@ from hoodie.storage import Store, asks_ahead, forget_answers
 from hoodie.timeline import (
     Action,
     ArchivedTimeline,
+    ArchiveLogs,
     Instant,
     InstantClock,
     Layout,
     TableLock,
     Timeline,
+    TimelineArchive,
     layout_of,
     read_instant,
 )
 from hoodie.view.commit_cache import CommitFacts, WrittenBytes
-from hoodie.view.table_state import TableState
+from hoodie.view.table_state import TableState, stored_archive
 
 _SCHEMA_BATCH = 16
 """Commits whose contents are read at once in search of a schema; nearly every commit stores one."""
@@ -202,6 +204,10 @@ class TableView:
     def archive(self) -> ArchivedTimeline:
         """Return the archived timeline of the table; it is read when it is used."""
         return self.state.archive(self.config, self.layout)
+
+    def stored_archive(self) -> TimelineArchive | ArchiveLogs:
+        """Return the archive as the files that writers add to."""
+        return stored_archive(self.store, self.config, self.layout)
 
     def archived_writes(self, after: str = "", until: str | None = None) -> list[Instant]:
         """Return the archived write instants with an `order_time` in `(after, until]`, sorted by it.

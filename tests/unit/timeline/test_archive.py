@@ -276,3 +276,23 @@ def test_a_file_that_an_upgrade_of_the_jvm_named_by_its_first_and_last_row() -> 
     merged = max(name for name in names(found) if name.endswith("_1.parquet"))
     assert merged.startswith("0010_")
     assert numbers(found)[:7] == [10, 11, 12, 30, 31, 32, 40]
+
+
+def test_files_that_the_jvm_merged_after_its_upgrade_have_names_that_are_no_ranges() -> None:
+    """`0014_0109_1` has the instants 1 and 110 (docs/format/table.md §8): its range comes from the footer."""
+    rows = [instant(number) for number in (14, 1, 110, 109)]
+    data = archived_to_bytes(rows)
+    found = TimelineArchive(MemoryStore(), ".hoodie/timeline/history", names_are_ranges=False)
+    name = ArchiveFileName("0014", "0109", 1).name
+    found.store.replace(f"{found.folder}/{name}", data)
+    found.store.replace(f"{found.folder}/manifest_1", ArchiveManifest((ArchiveFile(name, len(data)),)).to_bytes())
+    found.store.replace(f"{found.folder}/_version_", b"1")
+    reader = ArchiveReader(found)
+    assert [i.requested_time for i in reader.find(["0001", "0110", "0050"])] == ["0001", "0110"]
+    assert (reader.oldest_time(), reader.newest_time()) == ("0001", "0110")
+    assert [i.requested_time for i in reader.completed(until="00015")] == ["0001"]
+    assert found.completion_times({"0001"}) == {"0001": "00015"}
+    assert found.instants("0110") == [instant(110)]
+    found.store.delete(f"{found.folder}/{name}")
+    with pytest.raises(CorruptFileError, match="missing"):
+        TimelineArchive(found.store, found.folder, names_are_ranges=False).completion_times({"0001"})

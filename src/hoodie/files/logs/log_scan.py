@@ -99,7 +99,9 @@ class CommitRecords:
         instant = load_timeline(store, self.layout, folder=self.folder).get(requested_time)
         if instant is not None:
             return read_instant(store, self.layout, instant, folder=self.folder) if instant.is_completed else None
-        archive = TimelineArchive.of(store, self.layout, folder=self.folder, history_path=self.history_path)
+        archive = TimelineArchive.of(
+            store, self.layout, folder=self.folder, history_path=self.history_path, names_are_ranges=False
+        )
         return next((found.metadata for found in archive.instants(requested_time) if found.metadata), None)
 
 

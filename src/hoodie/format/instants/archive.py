@@ -70,7 +70,8 @@ class ArchiveFileName:
     """Name of a file of archived instants: `<first instant>_<last instant>_<layer>.parquet`; layer 0 is the newest.
 
     An upgrade by JVM Hudi writes the archive files of version 6 one after the other, the newest first, and names the
-    result by its first and last row. Such a name contains no range.
+    result by its first and last row. Such a name is no range, and neither is the name of a file that the JVM merged
+    from such files: `TimelineArchive.ranged`.
     """
 
     first_time: str
@@ -82,14 +83,9 @@ class ArchiveFileName:
         """The name without its folder."""
         return f"{self.first_time}_{self.last_time}_{self.layer}.parquet"
 
-    @property
-    def tells_range(self) -> bool:
-        """Whether all instants of the file are between the two of its name."""
-        return self.first_time <= self.last_time
-
     def may_have(self, first_time: str, last_time: str) -> bool:
         """Return whether the file may have an instant between two times (inclusive)."""
-        return not self.tells_range or (self.first_time <= last_time and self.last_time >= first_time)
+        return self.first_time <= last_time and self.last_time >= first_time
 
     @classmethod
     def parse(cls, name: str) -> ArchiveFileName | None:
@@ -207,14 +203,28 @@ def completion_times(data: bytes, *, path: str = "<memory>") -> dict[tuple[str, 
 
 def greatest_completion_time(file: pq.ParquetFile) -> str | None:
     """Return the greatest completion time of a file by its footer; None if the footer does not have it."""
-    newest, place = "", file.schema.names.index(_SCHEMA.names[1])
+    bounds = _bounds(file, _SCHEMA.names[1])
+    return bounds[1] or None if bounds else None
+
+
+def requested_range(file: pq.ParquetFile) -> tuple[str, str] | None:
+    """Return the least and the greatest requested time of a file: by its footer, else by its rows; None: no rows."""
+    bounds = _bounds(file, _SCHEMA.names[0])
+    if bounds is None:
+        times = [time for time in archived_columns(file)[0] if time]
+        bounds = (min(times), max(times)) if times else None
+    return bounds
+
+
+def _bounds(file: pq.ParquetFile, name: str) -> tuple[str, str] | None:
+    """Return the least and the greatest value of a column; None if the footer does not have them."""
+    place, bounds = file.schema.names.index(name), []
     for group in range(file.metadata.num_row_groups):
-        column = file.metadata.row_group(group).column(place)
-        statistics = column.statistics
+        statistics = file.metadata.row_group(group).column(place).statistics
         if statistics is None or not statistics.has_min_max or statistics.null_count:
             return None
-        newest = max(newest, str(statistics.max))
-    return newest or None
+        bounds.append((str(statistics.min), str(statistics.max)))
+    return (min(first for first, _ in bounds), max(last for _, last in bounds)) if bounds else None
 
 
 def archived_columns(file: pq.ParquetFile) -> list[list[str | None]]:

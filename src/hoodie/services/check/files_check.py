@@ -28,7 +28,7 @@ from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.cleaning.clean import pending_cleans
 from hoodie.services.cleaning.execution import files_to_delete
 from hoodie.storage import FileInfo, Store
-from hoodie.timeline import HOODIE_FOLDER, Action, State, archive_of, is_live, read_instant
+from hoodie.timeline import HOODIE_FOLDER, Action, State, is_live, read_instant
 from hoodie.timeline.locks import storage_based, zookeeper
 from hoodie.timeline.locks.inspection import is_storage_based
 from hoodie.timeline.locks.provider import LockOptions
@@ -65,7 +65,7 @@ class KnownFiles:
             if survey.timeline.get(parsed.instant_time) is None
         }
         view = survey.view
-        archive = archive_of(view.store, view.layout, name=view.config.archive_name)
+        archive = view.stored_archive()
         archived = archive.completion_times(before)
         leaving = frozenset((*_leaving(survey), *accepted_losses(survey.commits.values())))
         found = cls(listing, archived, in_metadata_table, leaving=leaving)

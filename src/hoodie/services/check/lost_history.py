@@ -14,7 +14,7 @@ from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.format.filenames import BaseFileName, instant_of_data_file, name_of
 from hoodie.services.indexing.rebuild import rebuild
-from hoodie.timeline import HOODIE_FOLDER, archive_of
+from hoodie.timeline import HOODIE_FOLDER
 from hoodie.view.table_view import TableView
 
 
@@ -28,7 +28,7 @@ class LostHistory:
     @classmethod
     def find(cls, view: TableView, paths: Sequence[str]) -> LostHistory:
         """Find the lost instants that the paths name, and the paths of the archive; one listing of the table."""
-        archive = archive_of(view.store, view.layout, name=view.config.archive_name)
+        archive = view.stored_archive()
         of_archive = tuple(path for path in paths if path == archive.folder or path.startswith(f"{archive.folder}/"))
         times = {instant_of_data_file(path) or "" for path in paths if path not in of_archive}
         times = {time for time in times if time and view.timeline.is_missing(time)}
@@ -71,7 +71,7 @@ class LostHistory:
         """
         if self.archive:
             with TableView.locked(call.state) as view:
-                archive_of(view.store, view.layout, name=view.config.archive_name).give_up_damaged(view.held_lock)
+                view.stored_archive().give_up_damaged(view.held_lock)
         if self.instants:
             rebuild(call)
             with TableView.locked(call.state) as view:

@@ -26,7 +26,7 @@ from hoodie.services.check.completion import lost_completions
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.versions.kept import written_after_move
 from hoodie.storage import FileInfo
-from hoodie.timeline import Action, ArchiveLogs, Instant, State, archive_of, is_live, read_instant
+from hoodie.timeline import Action, ArchiveLogs, Instant, State, is_live, read_instant
 from hoodie.view.lost_instants import LostInstant, recorded_commits
 from hoodie.view.table_view import TableView
 
@@ -262,7 +262,7 @@ def _archive_problems(survey: Survey) -> Iterator[Problem]:
     The archive of version 6 has no manifest: its files are read.
     """
     view = survey.view
-    archive = archive_of(view.store, view.layout, name=view.config.archive_name)
+    archive = view.stored_archive()
     if isinstance(archive, ArchiveLogs):
         try:
             archive.completed()

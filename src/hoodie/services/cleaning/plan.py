@@ -22,7 +22,7 @@ from hoodie.services.cleaning.partitions import (
     extra_metadata,
     partitions_to_examine,
 )
-from hoodie.timeline import Action, Instant, State, Timeline, TimelineArchive, is_live, to_instant_time
+from hoodie.timeline import Action, Instant, State, Timeline, is_live, to_instant_time
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import savepoints
 from hoodie.view.listing import list_files
@@ -301,7 +301,7 @@ def _with_archived(view: TableView, listings: Iterable[Mapping[str, int]]) -> Ti
     times = {time for time in in_doubt if timeline.completion_time_of(time) is None}
     if not times:
         return timeline
-    archive = TimelineArchive.of(view.store, view.layout, history_path=view.config.history_path)
+    archive = view.stored_archive()
     return replace(timeline, archived={**timeline.archived, **archive.completion_times(times)})
 
 
