@@ -11,7 +11,9 @@ import pytest
 
 import hoodie
 from hoodie.files.table_properties import update_table_config
+from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.table.table_keys import METADATA_PARTITIONS
+from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Action
 from tests.interop.judges import Jvm
 from tests.interop.older.life import BEFORE, ONE_COMMIT, TABLE_TYPES, Life
@@ -201,3 +203,27 @@ def test_instants_of_14_digits(older: Jvm, tmp_path: Path, table_type: str) -> N
     life.clean(is_ours=True)
     life.clean(is_ours=False)
     life.check()
+
+
+def test_it_archives_what_a_downgrade_left(older: Jvm, tmp_path: Path) -> None:
+    """Cleans have their plans in the inflight files again, and requested files of commits are empty."""
+    life = Life(older, tmp_path / "trips", "COPY_ON_WRITE")
+    life.create()
+    life.upsert(range(8), is_ours=True)
+    life.table.upgrade(8, dry_run=False)
+    for number in range(3):
+        life.upsert(range(number, 8), is_ours=True)
+    life.table.clean(properties=ONE_COMMIT)
+    before = [found.requested_time for found in life.timeline.completed()]
+    # An upgrade by JVM Hudi 1.x leaves such files.
+    for requested in (life.path / ".hoodie/timeline").glob("*.commit.requested"):
+        requested.write_bytes(CommitMetadata().to_bytes(TableVersion.EIGHT))
+    life.table.downgrade(6, dry_run=False)
+    life.table.drop_old_timeline(dry_run=False)
+    life.check()
+    life.options = {**OFTEN, **ONE_COMMIT, "hoodie.clean.automatic": "true"}
+    for number in range(9):
+        life.upsert(range(number, 14), is_ours=False)
+    life.check()
+    archived = {found.requested_time for found in life.table.view().archive().completed()}
+    assert archived >= set(before)

@@ -158,6 +158,11 @@ def _in_form_of(
         name = (layout.requested_name if found.state is State.REQUESTED else layout.inflight_name)(time, action)
     if content and action.completed_as in _COMMITS and found.state is not State.REQUESTED:
         content = _commit(store, info, found, content, target)
+    elif action in (Action.COMMIT, Action.DELTA_COMMIT):
+        # An upgrade by the JVM fills requested files with empty commits; Hudi 0.15 expects none and fails on Avro.
+        content = b""
+    elif action is Action.CLEAN and found.state is State.INFLIGHT and target.version.inflight_clean_has_plan:
+        content = _requested(store, info)
     return f"{layout.instant_folder()}/{name}", content
 
 
@@ -166,12 +171,17 @@ def _pending_action(store: Store, info: FileInfo, found: Instant, content: bytes
     if found.action is not Action.REPLACE_COMMIT:
         return found.action
     if found.state is State.INFLIGHT:
-        try:
-            content = store.read(f"{info.path.removesuffix('inflight')}requested")
-        except FileNotFoundError:
-            return found.action
+        content = _requested(store, info)
     is_plan = bool(content) and RequestedReplaceMetadata.parse(content, path=store.uri(info.path)).clustering_plan
     return Action.CLUSTERING if is_plan else found.action
+
+
+def _requested(store: Store, inflight: FileInfo) -> bytes:
+    """Return the content of the requested file beside an inflight file; empty if there is none."""
+    try:
+        return store.read(f"{inflight.path.removesuffix('inflight')}requested")
+    except FileNotFoundError:
+        return b""
 
 
 def _commit(store: Store, info: FileInfo, found: Instant, content: bytes, target: TableConfig) -> bytes:

@@ -13,6 +13,8 @@ import pytest
 
 import hoodie
 from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, UnsupportedError
+from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.format.table.versions import TableVersion
 from hoodie.services.versions import move as move_module
 from hoodie.services.versions import timeline_copy
 from hoodie.services.versions.kept import MOVE
@@ -187,6 +189,25 @@ def test_the_archive_savepoints_and_checkpoints_move() -> None:
         assert table.verify(full=True).ok
     written(table, range(2))
     table.archive(properties=OFTEN)
+
+
+def test_a_downgrade_leaves_instant_files_as_hudi_0_15_has_them() -> None:
+    """The archiver of 0.15 reads the plan of a clean in its inflight file, and no content of requested commits."""
+    table = new(8, "copy_on_write")
+    for start in range(3):
+        written(table, range(start, start + 3))
+    clean = table.clean(properties={"hoodie.clean.commits.retained": "1"}).instant
+    commit = table.timeline.writes().completed().instants[0].requested_time
+    content = CommitMetadata().to_bytes(TableVersion.EIGHT)
+    store_of(table).replace(f".hoodie/timeline/{commit}.commit.requested", content)
+    move(table, 6)
+    read = store_of(table).read
+    assert read(f".hoodie/{commit}.commit.requested") == b""
+    plan = read(f".hoodie/{clean}.clean.inflight")
+    assert plan
+    assert plan == read(f".hoodie/{clean}.clean.requested")
+    move(table, 8)
+    assert table.verify(full=True).ok
 
 
 @pytest.mark.parametrize("storage", ["memory", "local"])
