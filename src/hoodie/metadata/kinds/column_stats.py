@@ -231,8 +231,8 @@ def written_columns(
 
     `schema` has the columns after the write, without meta columns. The columns are those of the index definition, and
     columns that the write adds to the table. A column that the table has and the definition lacks is left out: the
-    statistics of its partitions would not cover the earlier files. `options` are those of the call, for the first
-    write of a table. `stored`: `indexed_columns`, if the caller has them.
+    statistics of its partitions would not cover the earlier files. So is a renamed column. `options` are those of the
+    call, for the first write of a table. `stored`: `indexed_columns`, if the caller has them.
     """
     schema = _in_files(table, schema)
     stored = indexed_columns(table) if stored is None else stored
@@ -245,7 +245,10 @@ def written_columns(
     found = [name for name in stored if name in known]
     if indexes.COLUMN_STATS_COLUMNS.get(table.config.raw):
         return tuple(found)
-    before = {*table.columns().names, *found}
+    earlier = table.columns()
+    if len(schema) <= len(_in_files(table, earlier)):
+        return tuple(found)
+    before = {*earlier.names, *found}
     free = indexes.COLUMN_STATS_COLUMNS_MAX.get(table.config.raw) + len(META_COLUMNS) - len(found)
     new = [name for name in _indexable(schema.names, schema, table.config.version) if name not in before]
     return (*found, *new[: max(free, 0)])
