@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.errors import UnsupportedError
 from tests.interop.judges import Jvm, read_with_hudi_rs, to_arrow
 from tests.support.rows import assert_same_rows
 
@@ -132,3 +133,27 @@ def test_rows_that_a_global_index_leaves_in_their_first_partition(jvm: Jvm, tmp_
     assert report.ok
     (note,) = report.notes
     assert note.startswith("1 rows have other values of place than their partition, e.g. the rows with the keys ['a']")
+
+
+def test_timestamps_of_the_sql_writer_are_refused(jvm: Jvm, tmp_path: Path) -> None:
+    """Its paths are texts in its session's zone, without fractions; those of its data source are numbers."""
+    path = tmp_path / "times"
+    jvm.sql(
+        "CREATE TABLE sql_times (id STRING, v INT, ts TIMESTAMP) USING hudi TBLPROPERTIES (primaryKey = 'id') "
+        f"PARTITIONED BY (ts) LOCATION '{path}'"
+    )
+    jvm.sql("INSERT INTO sql_times VALUES ('a', 1, timestamp'2024-05-06 07:08:09.123'), ('b', 2, NULL)")
+    jvm.sql("DROP TABLE sql_times")
+    table = hoodie.open(path, spark=False)
+    rows = table.to_arrow(["id", "v", "ts"])
+    for write in (
+        lambda: table.upsert(rows),
+        lambda: table.bulk_insert(rows),
+        lambda: table.delete(rows.select(["id", "ts"])),
+        lambda: table.update({"v": "v + 1"}, where="id = 'a'"),
+    ):
+        with pytest.raises(UnsupportedError, match="07%3A08%3A09"):
+            write()
+    assert not table.timeline.pending().instants
+    assert table.delete_where("id = 'a'").deleted == 1
+    assert jvm.read(path)["id"].to_pylist() == ["b"]

@@ -5,6 +5,7 @@ On-disk format: docs/format/table.md §3.3 (COMPLEX keys of one field before tab
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -14,18 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.writes import NEW_KEY_ENCODING
-from hoodie.errors import InvalidConfigError
+from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.files.column_ranges import leaf_type
 from hoodie.files.merged_slice import read_file_slice
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.table_keys import PARTITION_FIELDS, TIMEBASED_PREFIX
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.view.columns import whole_read
+from hoodie.view.listing import list_files
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 _TIMED: Final = frozenset({KeyGeneratorType.TIMESTAMP, KeyGeneratorType.CUSTOM})
 _COMPARED_ROWS: Final = 1000
+_SQL_TIME: Final = re.compile(r"(^|[/=])\d{4}-\d\d-\d\d[ +]\d\d(:|%3A)\d\d(:|%3A)\d\d(/|$)")
 
 
 def view_key_generator(view: TableView, properties: Mapping[str, str] | None = None) -> KeyGenerator:
@@ -79,6 +83,31 @@ def check_given_paths(view: TableView, generator: KeyGenerator, properties: Mapp
             f"{paths[0].as_py()!r}, found {given}, which make {made[0].as_py()!r}; pass the options with which the "
             "table was written"
         )
+
+
+def check_time_paths(view: TableView) -> None:
+    """Refuse a write to a table that is partitioned by timestamps in the form of Spark SQL's writer of JVM Hudi.
+
+    That writer makes texts without fractions of a second, in the time zone of its session. Others, as its data source
+    and `hoodie`, make numbers of microseconds, so that a row would be in two partitions. Nothing is read without a
+    timestamp among the partition columns. Raises: UnsupportedError, with a path.
+    """
+    config = view.config
+    if config.key_generator in _TIMED or not config.partition_fields:
+        return
+    types = (leaf_type(name, view.schema().arrow) for name in config.partition_fields)
+    if any(found is not None and pa.types.is_timestamp(found) for found in types):
+        path = view.fact(_path_with_text_time)
+        if path is not None:
+            raise UnsupportedError(
+                f"{view.store.uri('')}: the partition path {path!r} has a time in the form of the SQL writer of JVM "
+                "Hudi. Rows that are written here would be in other partitions, which are numbers of microseconds: "
+                "write with Spark SQL of JVM Hudi, or copy the rows into a table that is partitioned by a date or text"
+            )
+
+
+def _path_with_text_time(view: TableView) -> str | None:
+    return next((path for path in list_files(view) if _SQL_TIME.search(path)), None)
 
 
 def _first_rows(view: TableView, fields: Sequence[str], count: int) -> pa.RecordBatch | None:
