@@ -9,8 +9,9 @@ import pytest
 
 import hoodie
 from hoodie.engine import ArrowDataset
-from hoodie.errors import InvalidConfigError
+from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
+from hoodie.format.table.table_keys import TIME_PARSER_CLASS
 from hoodie.records.change import PARTITION_PATH
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -206,3 +207,16 @@ def test_the_data_source_takes_the_options_of_hudi_0_15() -> None:
         assert paths_of(table) == PATHS
         with pytest.raises(hoodie.InvalidConfigError, match="partition"):
             save(table, {**named, FIELDS: "city:SIMPLE,ts:TIMESTAMP"})
+
+
+def test_times_that_a_class_of_the_jvm_parses_are_read_and_not_written() -> None:
+    table = own_table(ROWS, version=9)
+    store = table.view().store
+    update_table_config(store, {TIME_PARSER_CLASS: "com.example.OurParser"})
+    for call in (lambda: table.upsert(ROWS), lambda: table.delete(ROWS.select(["id", "city", "at"]))):
+        with untouched(table, "com.example.OurParser", UnsupportedError):
+            call()
+    assert table.count("city = 'sf'") == 1
+    assert table.verify(full=True).ok
+    update_table_config(store, {TIME_PARSER_CLASS: "org.apache.hudi.keygen.parser.HoodieDateTimeParser"})
+    assert table.upsert(ROWS).updated == 3

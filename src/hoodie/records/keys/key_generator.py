@@ -20,13 +20,14 @@ from hoodie.format.schema.java_text import java_text
 from hoodie.format.table.call_options import PARTITION_PATH_FIELD, PATH_TYPES, partition_types
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
 from hoodie.format.table.table_config import TableConfig
-from hoodie.format.table.table_keys import TIMEBASED_PREFIX
+from hoodie.format.table.table_keys import TIME_PARSER_CLASS, TIMEBASED_PREFIX
 from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.partition_path import check_paths, component_texts, partition_component
 from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format
 
 _NULL_KEY_PART: Final = "__null__"
 """Represents null in a key of several fields. On disk: do not change."""
+_DEFAULT_PARSER: Final = ".HoodieDateTimeParser"
 _EMPTY_KEY_PART: Final = "__empty__"
 """Represents empty text in a key of several fields. On disk: do not change."""
 # The JVM's kinds for SQL and automatic keys: their paths equal those of the ordinary kind for the same fields.
@@ -53,10 +54,12 @@ class KeyGenerator:
     """Whether tables of this version have keys of either kind, so that stored rows decide `with_names`."""
     time_formats: tuple[TimestampFormat | None, ...] | None = field(repr=False)
     """Per partition field, the time format; None: the field is written as the value's text. None for all: the table
-    does not store which fields are times, and the caller did not name their types."""
+    does not store which fields are times, and the caller did not name their types, or `time_parser` parses them."""
     hive_style: bool
     url_encode: bool
     slash_separated_dates: bool
+    time_parser: str = ""
+    """Class of the JVM that parses the times of the table's paths; empty for the parser of Hudi."""
     path_limits: tuple[int, int] | None = None
     """Of a write: the greatest bytes of a folder's name and of a partition path; see `StoreSpec.folder_limits`."""
 
@@ -88,7 +91,16 @@ class KeyGenerator:
         return self.with_names
 
     def expect_known_paths(self) -> tuple[TimestampFormat | None, ...]:
-        """Return `time_formats`. Raises: InvalidConfigError if the types of the partition fields are not known."""
+        """Return `time_formats`.
+
+        Raises: UnsupportedError for a parser of times that exists only in the JVM; InvalidConfigError if the types of
+        the partition fields are not known.
+        """
+        if self.time_formats is None and self.time_parser:
+            raise UnsupportedError(
+                f"{TIME_PARSER_CLASS}={self.time_parser}, a property of the table, is a class of the JVM that parses "
+                "the times of partition paths; write to the table with JVM Hudi"
+            )
         if self.time_formats is None:
             raise InvalidConfigError(
                 f"expected the type SIMPLE or TIMESTAMP of each partition field ({', '.join(self.partition_fields)}) "
@@ -262,8 +274,11 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
         timestamp_options={**given, **config.timestamp_options},
         bare_single_complex_key=_set_encoding(properties or {}, config.raw),
     )
-    if not is_typed:
-        generator = replace(generator, time_formats=None)
+    parser = config.raw.get(TIME_PARSER_CLASS, "")
+    if parser.endswith(_DEFAULT_PARSER) or not any(generator.time_formats or ()):
+        parser = ""
+    if parser or not is_typed:
+        generator = replace(generator, time_formats=None, time_parser=parser)
     if generator.with_names is None and not config.populates_meta_fields:
         return replace(generator, with_names=True)  # no file stores the keys
     return generator
