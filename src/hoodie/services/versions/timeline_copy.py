@@ -96,7 +96,7 @@ def copy_timeline(view: TableView, target: TableConfig, fence: Fence) -> Copied:
     fence.ensure_held()
     forget_timeline(store, target, keep=checksums)
     store.replace(f"{archive_folder(target)}/{KEEP_FOLDER}", b"")
-    return Copied(checksums=checksums, instants=len(view.timeline), archived=_copy_archive(view, target, fence))
+    return Copied(checksums=checksums, instants=len(view.timeline), archived=_copy_archive(view, target, ends, fence))
 
 
 def _set_completion_time(store: Store, path: str, completion_time: str, zone: TimelineZone) -> None:
@@ -118,13 +118,14 @@ def check_files(store: Store, copied: Copied) -> None:
 
 
 def completion_times(view: TableView) -> dict[tuple[str, Action], str]:
-    """Return the completion times of the completed instants, by requested time and action.
+    """Return the completion times of the completed instants, archived ones too, by requested time and action.
 
     In version 6 it is the change time of the completed file, which most copies of a table lose, and readers go by
     requested times. So a change time counts only if it is before the request of the next write. Else the instant
     counts as completed a millisecond after its request: the order of the writes stays, and so does each snapshot.
     """
-    instants = view.timeline.completed().instants
+    archived = view.archived_instants()
+    instants = sorted((*archived, *view.timeline.completed()), key=lambda found: found.requested_time)
     if view.config.version.has_completion_time_in_name:
         return {(i.requested_time, i.action): i.completion_time or i.requested_time for i in instants}
     found: dict[tuple[str, Action], str] = {}
@@ -197,8 +198,8 @@ def _commit(store: Store, info: FileInfo, found: Instant, content: bytes, target
     return metadata.to_bytes(target.version)
 
 
-def _copy_archive(view: TableView, target: TableConfig, fence: Fence) -> int:
-    """Copy the archived instants into an empty archive; return their number."""
+def _copy_archive(view: TableView, target: TableConfig, ends: Mapping[tuple[str, Action], str], fence: Fence) -> int:
+    """Copy the archived instants into an empty archive, with these completion times; return their number."""
     archive = archive_of(view.store, layout_of(target), name=target.archive_name)
     seen: set[tuple[str, str]] = set()
 
@@ -207,7 +208,8 @@ def _copy_archive(view: TableView, target: TableConfig, fence: Fence) -> int:
             key = found.requested_time, found.action
             if key not in seen:
                 seen.add(key)
-                yield found
+                end = ends.get((found.requested_time, Action(found.action)))
+                yield found if end is None else replace(found, completion_time=end)
 
     for batch in _batches(first_of_each(), _AT_ONCE):
         archive.append(batch, fence)

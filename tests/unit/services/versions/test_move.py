@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigError, UnsupportedError
+from hoodie.format.instants.archive_log import archive_log_to_bytes
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.table.versions import TableVersion
 from hoodie.services.versions import move as move_module
@@ -20,7 +22,7 @@ from hoodie.services.versions import timeline_copy
 from hoodie.services.versions.kept import MOVE
 from hoodie.storage import Store
 from hoodie.table import Table
-from hoodie.timeline import Action, Heartbeat
+from hoodie.timeline import Action, ArchiveLogs, Heartbeat
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.view.slices import list_slices
 from tests.support.archived import OFTEN
@@ -220,6 +222,27 @@ def test_completion_times_go_to_version_6_and_back(tmp_path: Path, storage: str)
     for version in (6, 9):
         move(table, version)
         assert ends.items() <= completions(table).items(), version
+
+
+def test_archived_completion_times_that_cannot_be_are_not_taken() -> None:
+    """A copy of a table has the change times of the copy: Hudi 0.15 archives them, if it archives afterwards."""
+    table = new(6, "copy_on_write")
+    for number in range(9):
+        written(table, range(number, number + 2))
+    table.clean(properties={"hoodie.clean.commits.retained": "1"})
+    table.archive(properties=OFTEN)
+    archive = table.view().stored_archive()
+    assert isinstance(archive, ArchiveLogs)
+    late = [replace(found, completion_time="20991231235959999") for found in archive.all_contents()]
+    (path,) = (info.path for info in archive.store.list(archive.folder) if info.size_bytes)
+    archive.store.replace(path, archive_log_to_bytes(late))
+    table = Table(archive.store)
+    move(table, 8)
+    writes = (*table.view().archived_writes(), *table.timeline.writes().completed())
+    ends = [found.completion_time or "" for found in sorted(writes, key=lambda found: found.requested_time)]
+    assert len(ends) == 9
+    assert ends == sorted(ends)
+    assert ends[-1] < "2099"
 
 
 def completions(table: Table) -> dict[str, str | None]:
