@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,10 +148,10 @@ def test_timestamps_of_the_sql_writer_are_refused(jvm: Jvm, tmp_path: Path) -> N
     table = hoodie.open(path, spark=False)
     rows = table.to_arrow(["id", "v", "ts"])
     for write in (
-        lambda: table.upsert(rows),
-        lambda: table.bulk_insert(rows),
-        lambda: table.delete(rows.select(["id", "ts"])),
-        lambda: table.update({"v": "v + 1"}, where="id = 'a'"),
+        partial(table.upsert, rows),
+        partial(table.bulk_insert, rows),
+        partial(table.delete, rows.select(["id", "ts"])),
+        partial(table.update, {"v": "v + 1"}, where="id = 'a'"),
     ):
         with pytest.raises(UnsupportedError, match="07%3A08%3A09"):
             write()

@@ -68,12 +68,15 @@ _FLOW: Final[Mapping[str, Any]] = {
     **_DEFAULTS,
 }
 _TABLE: Final[Mapping[str, Any]] = {"path": str, "create": _TABLE_OF_KEYS, "storage_options": _TABLE_OF_KEYS}
-_PATHS: Final[Mapping[str, str]] = {"files": "path", "hudi": "path", "adbc": "uri"}
-"""The option of each kind of source that is a path."""
+_PATHS: Final[Mapping[str, Sequence[str]]] = {
+    **{"files": ("path",), "hudi": ("path",), "adbc": ("uri",)},
+    "stream": ("path", "checkpoint"),
+}
+"""The options of each kind of source that are paths."""
 _TEXT_FILES: Final = {"kafka": ("schema_file", "schema"), "query": ("file", "query")}
 """For kinds of sources: the key of a file beside the job file, and the option that its text is."""
 _DATABASES: Final = ("sqlite:", "postgresql:", "postgres:")
-_NEED_SPARK: Final = frozenset({"jdbc"})
+_NEED_SPARK: Final = frozenset({"jdbc", "stream"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -277,13 +280,13 @@ class _Flows:
 
     def _beside(self, kind: str, given: dict[str, Any]) -> list[str]:
         """Make the paths of a source relative to the job file; return those of the tables that it reads."""
-        path = given.get(_PATHS.get(kind, ""))
-        if isinstance(path, str) and not path.startswith(_DATABASES):
-            path = given[_PATHS[kind]] = beside(path, self.folder)
+        for name in _PATHS.get(kind, ()):
+            if isinstance(path := given.get(name), str) and not path.startswith(_DATABASES):
+                given[name] = beside(path, self.folder)
         if kind == "query" and isinstance(given.get("tables"), Mapping):
             given["tables"] = {name: beside(path, self.folder) for name, path in given["tables"].items()}
             return list(given["tables"].values())
-        return [path] if kind == "hudi" and isinstance(path, str) else []
+        return [given["path"]] if kind == "hudi" and isinstance(given.get("path"), str) else []
 
     def _transforms(self, given: Any, where: str) -> tuple[Transform, ...]:
         """Return the transforms; a file of SQL is read."""

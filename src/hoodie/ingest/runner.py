@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
@@ -145,7 +146,9 @@ class Runner:
         stop = stop or threading.Event()
         running: dict[Future[_Done], FlowState] = {}
         threads = max(1, min(self.pace.threads, len(self.states)))
-        with ThreadPoolExecutor(threads, thread_name_prefix="hoodie-ingest") as pool:
+        with ExitStack() as ends, ThreadPoolExecutor(threads, thread_name_prefix="hoodie-ingest") as pool:
+            for source in (flow.source for flow in self.flows if hasattr(flow.source, "close")):
+                ends.callback(source.close)
             while running or not (stop.is_set() or all(state.is_done for state in self.states)):
                 # The longest waiting first, and in the given order at the start.
                 waiting, now = sorted(self._waiting(running.values()), key=lambda state: state.due), time.monotonic()

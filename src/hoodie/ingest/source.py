@@ -88,7 +88,7 @@ class Batch:
 
 @runtime_checkable
 class Source(Protocol):
-    """A source of rows; a class of your own needs the method `plan` only.
+    """A source of rows; a class of your own needs the method `plan` only. If it has `close`, that is called at the end.
 
     `plan` must return the same batch for the same place and limit, or a longer one, until a commit stores its place:
     a flow that dies plans again.

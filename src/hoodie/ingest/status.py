@@ -134,9 +134,10 @@ def _left(flow: Flow, begun: Begun, needs_spark: bool) -> dict[str, object]:
     try:
         batch = flow.source.plan(flow.request(begun, is_look=True))
     except (UnsupportedError, InvalidConfigError) as error:
-        if not needs_spark or flow.spark is not None:
+        if not needs_spark or (flow.spark is not None and isinstance(error, InvalidConfigError)):
             raise
-        return {"notes": (f"the lag is not known without Spark (--spark): {error}",)}
+        without = "" if flow.spark is not None else " without Spark (--spark)"
+        return {"notes": (f"the lag is not known{without}: {error}",)}
     if batch is None:
         return {"is_current": True, "lag_rows": 0, "lag_seconds": 0.0}
     is_known = batch.rows is not None and batch.lag_rows is not None

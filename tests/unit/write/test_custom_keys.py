@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -213,7 +214,8 @@ def test_times_that_a_class_of_the_jvm_parses_are_read_and_not_written() -> None
     table = own_table(ROWS, version=9)
     store = table.view().store
     update_table_config(store, {TIME_PARSER_CLASS: "com.example.OurParser"})
-    for call in (lambda: table.upsert(ROWS), lambda: table.delete(ROWS.select(["id", "city", "at"]))):
+    upsert, delete = partial(table.upsert, ROWS), partial(table.delete, ROWS.select(["id", "city", "at"]))
+    for call in (upsert, delete):
         with untouched(table, "com.example.OurParser", UnsupportedError):
             call()
     assert table.count("city = 'sf'") == 1

@@ -16,6 +16,7 @@ KINDS: Final[Mapping[str, str]] = {
     "jdbc": "jdbc:Jdbc",
     "adbc": "adbc:Adbc",
     "hudi": "hudi:Hudi",
+    "stream": "stream:Stream",
     "query": "query:Query",
     "function": "function:Function",
 }
