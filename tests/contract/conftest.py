@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,32 @@ def shared_lane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 def spark_lane(spark: SparkSession, tmp_path: Path) -> Lane:
     """The Spark session of the lane as an engine."""
     return Lane(spark, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def s3_options() -> Iterator[dict[str, str]]:
+    """Settings of an S3 server of moto's, in this process."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield {
+        "aws_endpoint": f"http://{host}:{port}",
+        "allow_http": "true",
+        "aws_access_key_id": "test",
+        "aws_secret_access_key": "test",
+        "aws_region": "us-east-1",
+    }
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_bucket(s3_options: dict[str, str]) -> str:
+    """A bucket of that server."""
+    request = urllib.request.Request(f"{s3_options['aws_endpoint']}/tables", method="PUT")
+    urllib.request.urlopen(request).close()
+    return "tables"
 
 
 @pytest.fixture

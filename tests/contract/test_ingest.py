@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
+from hoodie.commit.steps import Step
 from hoodie.ingest.source import Batch, Request, Source
 from hoodie.ingest.sources.registry import source_of
+from hoodie.storage import open_store
 from tests.contract.table_lanes import Lane
 from tests.support import source_contract as contract
 from tests.support.source_contract import SCHEMA, Feed, Ingested
@@ -53,6 +56,22 @@ class FilesFeed:
 
     def source(self) -> Source:
         return source_of({"kind": "files", "path": str(self.folder), "format": self.format})
+
+
+@dataclass
+class BucketFeed:
+    """Each addition is an object below a folder of S3; an object that was read moves to the archive."""
+
+    folder: str
+    options: dict[str, str]
+
+    def add(self, rows: pa.Table) -> None:
+        text = "".join(json.dumps(row) + "\n" for row in rows.to_pylist())
+        open_store(self.folder, self.options).create(f"landing/{uuid.uuid4().hex}.json", text.encode())
+
+    def source(self) -> Source:
+        options = {"storage_options": self.options, "lag_seconds": 0, "after": "archive", "archive": "_done"}
+        return source_of({"kind": "files", "path": f"{self.folder}/landing", "format": "json", **options})
 
 
 @dataclass
@@ -140,6 +159,15 @@ def feed(request: pytest.FixtureRequest, tmp_path: Path) -> Feed:
 
 def test_each_row_is_written_once(feed: Feed, lane: Lane, tmp_path: Path) -> None:
     contract.check_each_row_once(Ingested(feed, tmp_path / "to", lane.session))
+
+
+def test_objects_of_a_bucket(s3_options: dict[str, str], s3_bucket: str, tmp_path: Path) -> None:
+    feed = BucketFeed(f"s3://{s3_bucket}/{uuid.uuid4().hex}", s3_options)
+    contract.check_each_row_once(Ingested(feed, tmp_path / "to", None))
+    contract.check_deaths(Ingested(feed, tmp_path / "again", None), steps=(Step.BEGUN, Step.RECORDED))
+    store = open_store(f"{feed.folder}/landing", s3_options)
+    assert len(store.list("_done")) == 5
+    assert not [name for name in store.names("") if name.endswith(".json")]
 
 
 def test_small_batches_write_each_row_once(feed: Feed, lane: Lane, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,6 @@ import obstore.store
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from moto.server import ThreadedMotoServer
 
 from hoodie.errors import PartitionPathError
 from hoodie.storage import FileInfo, LocalStore, MemoryStore, ObjectStore, Store, StoreSpec, open_store
@@ -30,28 +28,6 @@ HARD_NAMES = [
     "..dots",
     "'\"`$\\",
 ]
-
-
-@pytest.fixture(scope="session")
-def s3_options() -> Iterator[dict[str, str]]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield {
-        "aws_endpoint": f"http://{host}:{port}",
-        "allow_http": "true",
-        "aws_access_key_id": "test",
-        "aws_secret_access_key": "test",
-        "aws_region": "us-east-1",
-    }
-    server.stop()
-
-
-@pytest.fixture(scope="session")
-def s3_bucket(s3_options: dict[str, str]) -> str:
-    request = urllib.request.Request(f"{s3_options['aws_endpoint']}/tables", method="PUT")
-    urllib.request.urlopen(request).close()
-    return "tables"
 
 
 STORES = ["local", "memory", "objects", "s3", "fault"]
