@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hoodie.format.filenames import BaseFileName, LogFileName
+from hoodie.format.filenames import BaseFileName, LogFileName, base_name_parts
 from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Timeline
 
@@ -165,23 +165,27 @@ class _PartitionFiles:
         files = cls(partition_path, timeline, version)
         committed: dict[str, bool] = {}
         for name, size_bytes in listed.items():
-            base = BaseFileName.parse(name)
+            base = base_name_parts(name)
             log = LogFileName.parse(name) if base is None else None
-            parsed = base or log
-            if parsed is None or (as_of is not None and parsed.instant_time > as_of):
+            if base is not None:
+                file_id, instant_time = base
+            elif log is not None:
+                file_id, instant_time = log.file_id, log.instant_time
+            else:
+                continue
+            if as_of is not None and instant_time > as_of:
                 continue
             if base is None and version.log_name_has_base_instant:
                 is_seen = True
             else:
-                instant_time = parsed.instant_time
                 if instant_time not in committed:
                     committed[instant_time] = timeline.contains_or_before_start(instant_time)
                 is_seen = committed[instant_time]
             if is_seen and base is not None:
-                found = BaseFile(partition_path, name, base.file_id, base.instant_time, size_bytes)
-                files.bases.setdefault(base.file_id, []).append(found)
+                found = BaseFile(partition_path, name, file_id, instant_time, size_bytes)
+                files.bases.setdefault(file_id, []).append(found)
             elif is_seen and log is not None and not log.is_cdc:
-                files.logs.setdefault(log.file_id, []).append(LogFile(partition_path, log, size_bytes))
+                files.logs.setdefault(file_id, []).append(LogFile(partition_path, log, size_bytes))
         files.uncommitted = {time for time, is_seen in committed.items() if not is_seen}
         return files
 
@@ -192,6 +196,8 @@ class _PartitionFiles:
     def newest_slice(self, file_id: str) -> FileSlice | None:
         """Return the newest slice of a file group; None if the group has no committed file."""
         bases = self.bases.get(file_id)
+        if bases is not None and len(bases) == 1 and file_id not in self.logs:
+            return self._slice(file_id, bases[0], ())
         base = max(bases, key=lambda found: found.instant_time) if bases else None
         logs = [log for log in self.logs.get(file_id, ()) if base is None or self._since(log) >= base.instant_time]
         return self._slice(file_id, base, tuple(sorted(logs, key=lambda log: log.name.sort_key)))

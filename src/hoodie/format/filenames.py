@@ -65,6 +65,16 @@ class BaseFileName:
         return BaseFileName(match["file_id"], match["token"], match["instant"], match["ext"])
 
 
+def base_name_parts(name: str) -> tuple[str, str] | None:
+    """Return the file id and the instant in the name of a base file; None for other files. For listings of many files.
+
+    >>> base_name_parts("a-0_0-1-2_20260101000000000.parquet"), base_name_parts(".a-0_1.log.1_0-1-2")
+    (('a-0', '20260101000000000'), None)
+    """
+    match = _BASE.fullmatch(name)
+    return None if match is None else (match["file_id"], match["instant"])
+
+
 @dataclass(frozen=True, slots=True)
 class LogFileName:
     """Name of a log file: `.<file id>_<instant>.log.<version>_<write token>[.cdc]`.
