@@ -13,7 +13,6 @@ import pytest
 
 import hoodie
 from hoodie.storage import open_store
-from tests.contract.test_store import s3_options  # noqa: F401
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ import pytest
 import hoodie
 from hoodie.read.native_scan import reader_options
 from hoodie.storage import StoreSpec
-from tests.contract.test_store import s3_bucket, s3_options  # noqa: F401
 from tests.support.altered import Columns, alter
 from tests.support.tables import new_table
 

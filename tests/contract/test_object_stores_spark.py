@@ -21,7 +21,6 @@ import hoodie
 from hoodie.spark import connectors
 from hoodie.storage import open_store
 from tests.contract.table_lanes import TRIPS, trips
-from tests.contract.test_store import s3_options  # noqa: F401
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,6 @@ import pytest
 
 import hoodie
 from hoodie.storage import open_store
-from tests.contract.test_store import s3_bucket, s3_options  # noqa: F401
 
 SECRET = "geheim-7f3a9c"
 ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})

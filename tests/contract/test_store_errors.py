@@ -22,7 +22,6 @@ from hoodie.errors import HoodieError, StorageError
 from hoodie.files.base_file import read_base_file
 from hoodie.files.slices import BaseFile
 from hoodie.storage import ObjectStore, Store, StoreSpec, open_store
-from tests.contract.test_store import s3_bucket, s3_options  # noqa: F401
 from tests.support.tables import create_in
 
 ANSWERS = {

@@ -24,7 +24,6 @@ from hoodie.web.api import REPORTS
 from hoodie.web.bounds import Cut
 from hoodie.web.export import export
 from hoodie.web.places import Tables, id_of
-from tests.contract.test_store import s3_options  # noqa: F401
 from tests.support.web_server import Client, serving
 
 NEEDED = {"instant": "time={instant}", "group": "file_id={file_id}", "changed": "instant={instant}", "record": "key=a"}

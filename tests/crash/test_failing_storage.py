@@ -23,7 +23,7 @@ from hoodie.errors import HoodieError, StorageError
 from hoodie.storage import LocalStore, MemoryStore, Store, open_store
 from hoodie.table import Table
 from hoodie.timeline.locks.last_step import OUTCOME_NOT_KNOWN
-from tests.contract.test_store import s3_bucket, s3_options  # noqa: F401
+from tests.contract.conftest import s3_bucket, s3_options  # noqa: F401
 from tests.support.actions import CELLS, START, Cell, is_restoring
 from tests.support.disks import FailingDisk, local_double
 from tests.support.fault_store import Call, CrashError, CrashPoint, FaultStore

@@ -32,6 +32,7 @@ from hoodie.format.table.call_options import check_call_options
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.format.table.versions import TableVersion
 from hoodie.index import RECORD
+from hoodie.index.record.building.plan import pending_indexing
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.paths import METADATA_PROPERTIES
 from hoodie.progress import PhaseTimes
@@ -41,6 +42,7 @@ from hoodie.services.cleaning.clean import finish_cleans
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.compaction.plan import schedule_compaction
 from hoodie.services.indexing.file_builds import build_partition, off_properties
+from hoodie.services.indexing.life import end_dead_builds
 from hoodie.services.indexing.rebuild import BUILD_OR_DROP, rebuild
 from hoodie.services.indexing.switch import drop_in
 from hoodie.services.planned.executor import execute, execute_waiting
@@ -244,8 +246,12 @@ def _prepare(call: Call) -> tuple[str, ...]:
     for _ in range(_TRIES):
         with state.table_lock(call.properties) as lock:
             notes += (done.note for done in prepare_table(state, lock, call.properties)[1])
+        view = TableView.load(state)
+        if pending_indexing(view):
+            with TableView.locked(state, call.properties) as now:
+                notes += end_dead_builds(now)
         notes += finish_cleans(call)
-        if TableView.load(state).config.table_type is TableType.MERGE_ON_READ:
+        if view.config.table_type is TableType.MERGE_ON_READ:
             _compact_all(call)
         if not ended_first(TableView.load(state)):
             break

@@ -20,10 +20,11 @@ from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.format.table.version_change import properties_for
 from hoodie.format.table.versions import TableVersion
+from hoodie.index.record.building.plan import build_of
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.services.versions.kept import MOVE, written_after_move
-from hoodie.timeline import Action, Instant, layout_for
+from hoodie.timeline import Action, Instant, is_live, layout_for
 from hoodie.view.slices import data_table, list_slices
 from hoodie.view.stored_keys import view_key_generator
 from hoodie.view.table_view import TableView
@@ -99,9 +100,16 @@ def slices_with_logs(view: TableView) -> list[FileSlice]:
 
 
 def ended_first(view: TableView) -> list[Instant]:
-    """Return the pending instants that the move ends: dead writes, compactions, cleans and rollbacks."""
+    """Return the pending instants that the move ends: compactions, cleans, rollbacks, dead writes and dead builds."""
     dead = dead_writes(view)
-    return [found for found in view.timeline.pending() if found in dead or found.action in _ENDED]
+    pending = view.timeline.pending()
+    return [found for found in pending if found in dead or found.action in _ENDED or _is_dead_build(view, found)]
+
+
+def _is_dead_build(view: TableView, instant: Instant) -> bool:
+    """Return whether the instant is an index build of this library whose process died."""
+    is_build = instant.action is Action.INDEXING and build_of(view, instant) is not None
+    return is_build and not is_live(view.store, instant.requested_time)
 
 
 def _pending(view: TableView) -> list[str]:
