@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import shutil
+import time
+import tomllib
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +14,10 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
-from hoodie.ingest.source import Request, Source
+from hoodie.errors import SourceError, UnsupportedError
+from hoodie.ingest.job import job_of
+from hoodie.ingest.runner import Pace, Runner
+from hoodie.ingest.source import Batch, Request, Source
 from hoodie.ingest.sources.registry import source_of
 from tests.support import source_contract as contract
 from tests.support.source_contract import SCHEMA, Ingested
@@ -118,13 +123,78 @@ def test_other_checkpoints_are_found(ingested: Ingested, feed: StreamFeed, spark
     result = hoodie.ingest(
         feed.source("other"), ingested.path.with_name("new"), spark=spark, create={"record_key": "id"}
     )
-    assert "batches 0 to 0 are not in this table" in result.notes[0]
+    assert "does not send batches 0 to 0 again" in result.notes[0]
     assert result.inserted == 1
 
 
+def test_a_batch_whose_end_spark_did_not_note(feed: StreamFeed, ingested: Ingested, spark: SparkSession) -> None:
+    """A process that dies between the commit of the table and that of the query: the batch is not written again."""
+    feed.add(contract.rows(range(3)))
+    source = feed.source()
+
+    class Forgets:
+        def plan(self, request: Request) -> Batch | None:
+            batch = source.plan(request)
+            return None if batch is None else replace(batch, after_commit=None)
+
+    hoodie.ingest(Forgets(), ingested.path, operation="insert", schema=SCHEMA, spark=spark, batches_max=1)
+    source.close()  # type: ignore[attr-defined]
+    feed.add(contract.rows(range(3, 5)))
+    result = ingested.run()
+    assert (result.batches, result.inserted, ingested.numbers()) == (1, 2, list(range(5)))
+
+
+def test_an_older_copy_of_the_checkpoint(feed: StreamFeed, ingested: Ingested, spark: SparkSession) -> None:
+    """It would give the numbers of written batches to other rows."""
+    feed.add(contract.rows(range(1)))
+    ingested.run()
+    shutil.copytree(feed.folder / "checkpoint", feed.folder / "older")
+    for number in (1, 2, 3):
+        feed.add(contract.rows(range(number, number + 1)))
+        ingested.run()
+    shutil.rmtree(feed.folder / "checkpoint")
+    (feed.folder / "older").rename(feed.folder / "checkpoint")
+    feed.add(contract.rows(range(4, 5)))
+    with pytest.raises(SourceError, match="the checkpoint is older than the table"):
+        ingested.run()
+    assert ingested.numbers() == [0, 1, 2, 3]
+
+
+def test_a_run_ends_where_rows_never_end(tmp_path: Path, spark: SparkSession) -> None:
+    """It takes what was there at its begin."""
+    endless = {"kind": "stream", "format": "rate", "options": {"rowsPerSecond": 50}}
+    source = source_of({**endless, "checkpoint": str(tmp_path / "checkpoint")})
+    for _ in range(2):
+        result = hoodie.ingest(
+            source, tmp_path / "rates", spark=spark, create={"record_key": "value"}, transform="SELECT * FROM source"
+        )
+        assert result.batches <= 1
+        time.sleep(1.1)  # the rows of a second
+    assert result.inserted
+
+
+def test_flows_with_one_checkpoint(feed: StreamFeed, tmp_path: Path, spark: SparkSession) -> None:
+    """Of two flows that begin at once, one is refused, and no batch goes to the table of the other."""
+    source = f'source = {{ kind = "stream", format = "json", path = "{tmp_path}/landing", checkpoint = "cp", '
+    source += 'schema = "id string, n bigint, city string" }'
+    flow = '[[flow]]\nname = "{0}"\n{1}\ntable = {{ path = "{0}", create = {{ record_key = "id" }} }}\n'
+    text = "".join(flow.format(name, source) for name in ("one", "two"))
+    job = job_of(tomllib.loads(text), folder=str(tmp_path), environment={})
+    assert job.needs_spark == {"one", "two"}
+    job.use_session(spark)
+    feed.add(contract.rows(range(5)))
+    results = Runner(flows=job.flows, pace=Pace(threads=2)).run()
+    assert sorted(result.inserted for result in results) == [0, 5]
+    assert any("another flow reads by the checkpoint" in (result.error or "") for result in results)
+
+
 def test_what_is_refused(feed: StreamFeed, ingested: Ingested, spark: SparkSession) -> None:
-    with pytest.raises(InvalidConfigError, match="maxFilesPerTrigger"):
-        feed.source().plan(Request(spark=spark, limit=3))
+    limited = feed.source()
+    feed.add(contract.rows(range(1)))
+    batch = limited.plan(Request(spark=spark, limit=3))
+    assert batch is not None
+    assert any("limit=3 has no effect" in note for note in batch.notes)
+    limited.close()  # type: ignore[attr-defined]
     with pytest.raises(UnsupportedError, match="no preview"):
         hoodie.ingest(feed.source(), ingested.path, spark=spark, dry_run=True)
     with pytest.raises(SourceError, match=r"source stream, nowhere: .*nowhere"):

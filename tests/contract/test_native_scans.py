@@ -337,7 +337,7 @@ def test_duckdb_keeps_the_rows_of_a_view(tmp_path: Path) -> None:
     assert con.sql("SELECT count(*) FROM t AS a JOIN t AS b USING (id)").fetchall() == [(68,)]
 
 
-def test_polars_reads_files_of_an_object_store(s3_options: dict[str, str], s3_bucket: str) -> None:  # noqa: F811
+def test_polars_reads_files_of_an_object_store(s3_options: dict[str, str], s3_bucket: str) -> None:
     uri = f"s3://{s3_bucket}/native"
     table = hoodie.create(
         uri, SCHEMA, record_key="id", partition_by="p", type="mor", spark=False, storage_options=s3_options

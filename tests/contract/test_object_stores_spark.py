@@ -49,7 +49,7 @@ def options(request: pytest.FixtureRequest) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def path_of(s3_options: dict[str, str]) -> Callable[[str, str], str]:  # noqa: F811
+def path_of(s3_options: dict[str, str]) -> Callable[[str, str], str]:
     """Where the table of a kind for a purpose is: in a bucket of its own, as Hadoop keeps a client for each bucket."""
 
     @cache

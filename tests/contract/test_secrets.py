@@ -17,8 +17,8 @@ ROWS = pa.table({"id": ["a", "b"], "x": [1, 2]})
 
 
 def test_no_trace_of_credentials(
-    s3_options: dict[str, str],  # noqa: F811
-    s3_bucket: str,  # noqa: F811
+    s3_options: dict[str, str],
+    s3_bucket: str,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,

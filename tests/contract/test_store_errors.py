@@ -104,7 +104,7 @@ def test_plain_http_has_to_be_allowed() -> None:
         store.read("f")
 
 
-def test_options_of_delta_rs_open_a_table(s3_options: dict[str, str], s3_bucket: str) -> None:  # noqa: F811
+def test_options_of_delta_rs_open_a_table(s3_options: dict[str, str], s3_bucket: str) -> None:
     given = {**options(s3_options["aws_endpoint"]), "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
     rows = pa.table({"id": ["a", "b"]})
     table = hoodie.create(f"s3://{s3_bucket}/delta-style", rows.schema, record_key="id", storage_options=given)
@@ -114,7 +114,7 @@ def test_options_of_delta_rs_open_a_table(s3_options: dict[str, str], s3_bucket:
     assert hoodie.exists(f"s3://{s3_bucket}/delta-style", storage_options=given)
 
 
-def test_percent_signs_of_a_uri_are_kept(s3_options: dict[str, str], s3_bucket: str) -> None:  # noqa: F811
+def test_percent_signs_of_a_uri_are_kept(s3_options: dict[str, str], s3_bucket: str) -> None:
     encoded = open_store(f"s3://{s3_bucket}/a%20b", s3_options)
     encoded.create("f", b"encoded")
     plain = open_store(f"s3://{s3_bucket}/a b", s3_options)
@@ -203,7 +203,7 @@ def test_options_for_which_obstore_panics_do_not_reach_it() -> None:
         assert open_store("s3://tables/t", {name: "30s"}).spec.options[0][1] == "30s"
 
 
-def test_a_fork_is_refused_where_it_would_wait_for_ever(s3_options: dict[str, str], s3_bucket: str) -> None:  # noqa: F811
+def test_a_fork_is_refused_where_it_would_wait_for_ever(s3_options: dict[str, str], s3_bucket: str) -> None:
     """A fork has none of the client's threads. A fork before the first use, and a local table, are fine."""
     code = """
 import multiprocessing, sys, hoodie

@@ -151,6 +151,7 @@ def test_timestamps_of_the_sql_writer_are_refused(jvm: Jvm, tmp_path: Path) -> N
         partial(table.upsert, rows),
         partial(table.bulk_insert, rows),
         partial(table.delete, rows.select(["id", "ts"])),
+        partial(table.filter_exists, rows),
         partial(table.update, {"v": "v + 1"}, where="id = 'a'"),
     ):
         with pytest.raises(UnsupportedError, match="07%3A08%3A09"):

@@ -25,9 +25,8 @@ from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.storage import Store, forget_answers
 from hoodie.timeline import HOODIE_FOLDER, Action, TableLock, Timeline, delete_heartbeat, is_live
 from hoodie.view.ahead import ask_for_creation, ask_for_view
-from hoodie.view.listing import list_files
+from hoodie.view.listing import list_files, with_archived_between
 from hoodie.view.pending_plans import rolled_back_logs
-from hoodie.view.slices import with_archived_between
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 

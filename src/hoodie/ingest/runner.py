@@ -6,6 +6,7 @@ import contextvars
 import math
 import threading
 import time
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
-from hoodie.errors import HoodieError, InvalidConfigError
+from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError
 from hoodie.ingest.flow import Flow
 from hoodie.ingest.result import BatchResult, IngestResult
 from hoodie.table import exists
@@ -147,8 +148,8 @@ class Runner:
         running: dict[Future[_Done], FlowState] = {}
         threads = max(1, min(self.pace.threads, len(self.states)))
         with ExitStack() as ends, ThreadPoolExecutor(threads, thread_name_prefix="hoodie-ingest") as pool:
-            for source in (flow.source for flow in self.flows if hasattr(flow.source, "close")):
-                ends.callback(source.close)
+            for flow in self.flows:
+                ends.callback(_close, flow)
             while running or not (stop.is_set() or all(state.is_done for state in self.states)):
                 # The longest waiting first, and in the given order at the start.
                 waiting, now = sorted(self._waiting(running.values()), key=lambda state: state.due), time.monotonic()
@@ -240,6 +241,16 @@ class Runner:
             _BACK_OFF_MIN, min(pace.back_off * 2 ** min(state.failures - 1, 30), pace.back_off_max)
         )
         self.on_error(state.name, error)
+
+
+def _close(flow: Flow) -> None:
+    """Close the source of a flow that has ended, if it can be closed; its results stay if that fails."""
+    close = getattr(flow.source, "close", None)
+    try:
+        if callable(close):
+            close()
+    except Exception as error:
+        warnings.warn(f"flow {flow.name}: the source was not closed: {error}", HoodieWarning, stacklevel=2)
 
 
 def _run_batch(state: FlowState) -> _Done:

@@ -42,6 +42,8 @@ class DataTable:
     """Raises CommitConflictError if the caller lost the lock: call it before the files to delete are listed."""
     columns: Callable[[], pa.Schema]
     """The table's columns, without meta columns."""
+    moved_columns: Callable[[], Collection[str]] = tuple
+    """Columns that older files have under another name, or whose name they have for another column."""
     has_archived_instants: Callable[[], bool]
     list_files: Callable[[], FilesByPartition]
     """Lists the committed files from storage. Expensive."""

@@ -133,8 +133,5 @@ def _completion_times(store: Store, requested_times: Set[str]) -> dict[str, str]
     unknown = requested_times - known.keys()
     if unknown:
         known |= TimelineArchive(store, METADATA_HISTORY).completion_times(unknown)
-        # The names of files that an upgrade by the JVM wrote are no ranges.
-        left = unknown - known.keys()
-        known |= TimelineArchive(store, METADATA_HISTORY, names_are_ranges=False).completion_times(left)
         _known[store.spec] = known
     return {time: known[time] for time in requested_times & known.keys()}

@@ -209,15 +209,18 @@ class TimelineArchive:
     def ranged(self, file: ArchiveFile) -> ArchiveFileName:
         """Return the name of a file with its least and its greatest requested time; see `names_are_ranges`.
 
-        Raises: CorruptFileError; FileNotFoundError if a writer merged the file meanwhile.
+        A damaged file may have any instant up to its last one. Raises: FileNotFoundError if a writer merged the file.
         """
         parts = file.parsed_name
         if self.names_are_ranges and parts.first_time <= parts.last_time:
             return parts
         found = self._ranges.get(file.name)
         if found is None:
-            with self.open(file) as source:
-                first, last = self.parsed(file, lambda: requested_range(source)) or ("", "")
+            try:
+                with self.open(file) as source:
+                    first, last = self.parsed(file, lambda: requested_range(source)) or ("", "")
+            except CorruptFileError:
+                return ArchiveFileName("", parts.last_time, parts.layer)  # it fails if it is read
             found = self._ranges[file.name] = ArchiveFileName(first, last, parts.layer)
         return found
 

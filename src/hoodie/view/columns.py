@@ -26,7 +26,7 @@ from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec
-from hoodie.view.slices import with_archived_between
+from hoodie.view.listing import with_archived_between
 from hoodie.view.table_state import ColumnHistory
 from hoodie.view.table_view import TableView
 
@@ -80,6 +80,13 @@ def _names(view: TableView, schema: pa.Schema, as_of: str | None) -> tuple[tuple
         return ()
     pairs = [(str(found.version), stored_names(found.columns, visible[-1].columns, list(schema))) for found in visible]
     return tuple(pairs) if any(names for _, names in pairs) else ()
+
+
+def moved_columns(view: TableView) -> frozenset[str]:
+    """Return the columns that older files have under another name, or whose name they have for another column."""
+    if not visible_schemas(view):
+        return frozenset()
+    return frozenset(path for _, names in _names(view, view.schema().arrow, None) for path in names)
 
 
 def visible_schemas(view: TableView, as_of: str | None = None) -> list[IdSchema]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from hoodie.errors import MetadataTableMissingError
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
@@ -126,3 +127,21 @@ def missing_between(timeline: Timeline, whole: Timeline, times: Collection[str])
     """
     newest = whole.latest()
     return set() if newest is None else {t for t in filter(timeline.is_missing, times) if t < newest.requested_time}
+
+
+def with_archived_between(view: TableView, timeline: Timeline, times: Collection[str]) -> Timeline:
+    """Return the timeline with those of the times that are archived, of the instants that miss between others.
+
+    The archive is read if there is such an instant. JVM Hudi leaves them if it deletes a savepoint whose later commits
+    are archived.
+
+    Raises: CorruptFileError if the archive is damaged.
+    """
+    known, missing = view.state.archived_times, missing_between(timeline, view.whole_timeline(), times)
+    unknown = {time for time in missing if not known.get(time)}
+    if unknown:
+        # What is not found is looked up again by the next view: it may complete and be archived until then.
+        found = (instant for instant in view.archive().find(unknown) if instant.action.writes_data)
+        known.update({instant.requested_time: instant.completion_time or instant.requested_time for instant in found})
+    archived = {time: known[time] for time in missing if known.get(time)}
+    return replace(timeline, archived={**timeline.archived, **archived}) if archived else timeline

@@ -19,7 +19,8 @@ from hoodie.format.table.table_config import TableType
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.kinds.files import WantedPartitions
 from hoodie.timeline import Timeline
-from hoodie.view.listing import list_files, list_from_storage, missing_between
+from hoodie.view.columns import moved_columns
+from hoodie.view.listing import list_files, list_from_storage, with_archived_between
 from hoodie.view.lost_instants import REPLACING, LostInstant, gone_instants, lost_and_recorded, recorded_by_last_listing
 from hoodie.view.saved_slices import SavedSnapshot
 from hoodie.view.still_there import check_files_stay
@@ -40,6 +41,7 @@ def data_table(view: TableView, engine_for: EngineFor = local_engine) -> DataTab
         ask_next=lambda: view.held_lock.ask_next(),
         ensure_held=lambda: view.held_lock.ensure_held(),
         columns=lambda: view.schema().arrow,
+        moved_columns=partial(moved_columns, view),
         has_archived_instants=view.has_archived_instants,
         list_files=lambda: list_from_storage(view.store, view.config, view.timeline, view.archive()),
         slices=partial(list_slices, view),
@@ -179,22 +181,4 @@ def with_archived_logs(view: TableView, listing: Listing) -> Timeline:
         # An instant that is not archived never completed; its completion time is not looked up again.
         known.update(dict.fromkeys(unknown, "") | archived)
     archived = {time: known[time] for time in in_doubt if known[time]}
-    return replace(timeline, archived={**timeline.archived, **archived}) if archived else timeline
-
-
-def with_archived_between(view: TableView, timeline: Timeline, times: Collection[str]) -> Timeline:
-    """Return the timeline with those of the times that are archived, of the instants that miss between others.
-
-    The archive is read if there is such an instant. JVM Hudi leaves them if it deletes a savepoint whose later commits
-    are archived.
-
-    Raises: CorruptFileError if the archive is damaged.
-    """
-    known, missing = view.state.archived_times, missing_between(timeline, view.whole_timeline(), times)
-    unknown = {time for time in missing if not known.get(time)}
-    if unknown:
-        # What is not found is looked up again by the next view: it may complete and be archived until then.
-        found = (instant for instant in view.archive().find(unknown) if instant.action.writes_data)
-        known.update({instant.requested_time: instant.completion_time or instant.requested_time for instant in found})
-    archived = {time: known[time] for time in missing if known.get(time)}
     return replace(timeline, archived={**timeline.archived, **archived}) if archived else timeline

@@ -6,7 +6,7 @@ On-disk format: docs/format/table.md §3.3 (COMPLEX keys of one field before tab
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.writes import NEW_KEY_ENCODING
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import InvalidConfigError
 from hoodie.files.column_ranges import leaf_type
 from hoodie.files.merged_slice import read_file_slice
 from hoodie.format.table.key_generator import KeyGeneratorType
@@ -29,7 +29,7 @@ from hoodie.view.table_view import TableView
 
 _TIMED: Final = frozenset({KeyGeneratorType.TIMESTAMP, KeyGeneratorType.CUSTOM})
 _COMPARED_ROWS: Final = 1000
-_SQL_TIME: Final = re.compile(r"(^|[/=])\d{4}-\d\d-\d\d[ +]\d\d(:|%3A)\d\d(:|%3A)\d\d(/|$)")
+_SQL_TIME: Final = re.compile(r"(^|[/=])\d{4}-\d\d-\d\d[ +]\d\d(:|%3A)\d\d(:|%3A)\d\d(\.\d+)?(/|$)")
 
 
 def view_key_generator(view: TableView, properties: Mapping[str, str] | None = None) -> KeyGenerator:
@@ -40,7 +40,7 @@ def view_key_generator(view: TableView, properties: Mapping[str, str] | None = N
 
     Raises: InvalidConfigError if the option contradicts the stored rows; as `table_key_generator`.
     """
-    generator = table_key_generator(view.config, properties)
+    generator = _with_sql_times(view, table_key_generator(view.config, properties))
     if not generator.has_two_encodings or not view.config.populates_meta_fields:
         return generator
     if (stored := view.fact(_names_stored_keys)) is None:
@@ -85,29 +85,39 @@ def check_given_paths(view: TableView, generator: KeyGenerator, properties: Mapp
         )
 
 
-def check_time_paths(view: TableView) -> None:
-    """Refuse a write to a table that is partitioned by timestamps in the form of Spark SQL's writer of JVM Hudi.
+def _with_sql_times(view: TableView, generator: KeyGenerator) -> KeyGenerator:
+    """Return a generator that makes no path if the table is partitioned by timestamps in the form of the JVM's SQL.
 
     That writer makes texts without fractions of a second, in the time zone of its session. Others, as its data source
     and `hoodie`, make numbers of microseconds, so that a row would be in two partitions. Nothing is read without a
-    timestamp among the partition columns. Raises: UnsupportedError, with a path.
+    timestamp among the partition columns.
     """
     config = view.config
     if config.key_generator in _TIMED or not config.partition_fields:
-        return
+        return generator
     types = (leaf_type(name, view.schema().arrow) for name in config.partition_fields)
-    if any(found is not None and pa.types.is_timestamp(found) for found in types):
-        path = view.fact(_path_with_text_time)
-        if path is not None:
-            raise UnsupportedError(
-                f"{view.store.uri('')}: the partition path {path!r} has a time in the form of the SQL writer of JVM "
-                "Hudi. Rows that are written here would be in other partitions, which are numbers of microseconds: "
-                "write with Spark SQL of JVM Hudi, or copy the rows into a table that is partitioned by a date or text"
-            )
+    if not any(found is not None and pa.types.is_timestamp(found) for found in types):
+        return generator
+    if (path := view.fact(_path_with_text_time)) is None:
+        return generator
+    refusal = (
+        f"{view.store.uri('')}: the partition path {path!r} has a time in the form of the SQL writer of JVM Hudi. Rows "
+        "of hoodie are in other partitions, which are numbers of microseconds: write with Spark SQL of JVM Hudi, or "
+        f"copy the rows into a table that is partitioned by a date or text. {PARTITION_PATH} in the rows names their "
+        "partitions"
+    )
+    return replace(generator, time_formats=None, refusal=refusal)
 
 
 def _path_with_text_time(view: TableView) -> str | None:
-    return next((path for path in list_files(view) if _SQL_TIME.search(path)), None)
+    paths: list[str] = []
+
+    def none_of(known: Iterable[str]) -> Collection[str]:
+        paths.extend(path for path in known if _SQL_TIME.search(path))
+        return ()
+
+    list_files(view, none_of)
+    return min(paths, default=None)
 
 
 def _first_rows(view: TableView, fields: Sequence[str], count: int) -> pa.RecordBatch | None:

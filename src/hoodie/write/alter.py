@@ -120,7 +120,7 @@ def _altered(view: TableView, alterations: Sequence[Alteration]) -> _Altered:
         where = view.store.uri("")
         refuse_types_without_ids(record, where)
         _refuse_empty_structs(view, before, record)
-        notes += _reused_names(view, before, record)
+        notes += [*_reused_names(view, before, record), *_renamed(view, before, record)]
         notes.append(
             f"the columns have ids{'' if has_ids else ' now'}: JVM Hudi reads and writes the table with "
             f"{SCHEMA_ON_READ}=true; without it, and in hudi-rs, older files are read by the names of columns"
@@ -178,8 +178,7 @@ def _reused_names(view: TableView, before: Record, after: Record) -> list[str]:
         for path, number in _paths(after["fields"])
         if old.get(path) != number and known.get(path, {number}) != {number}
     ]
-    kinds = KINDS.maintained(view.config.metadata_partitions).values()
-    if reused and any(isinstance(kind, StatisticsKind) for kind in kinds):
+    if reused and _has_statistics(view):
         raise SchemaMismatchError(
             f"column {reused[0]!r}: another column had this name, and the table has statistics of columns, by which "
             "JVM Hudi would leave out files of the other column; choose another name, or drop the statistics first: "
@@ -189,6 +188,30 @@ def _reused_names(view: TableView, before: Record, after: Record) -> list[str]:
         f"column {path}: another column had this name; statistics of columns that are built later have its values too, "
         "by which JVM Hudi leaves files out: read there with hoodie.enable.data.skipping=false"
         for path in reused
+    ]
+
+
+def _has_statistics(view: TableView) -> bool:
+    kinds = KINDS.maintained(view.config.metadata_partitions).values()
+    return any(isinstance(kind, StatisticsKind) for kind in kinds)
+
+
+def _renamed(view: TableView, before: Record, after: Record) -> list[str]:
+    """Return a note of the columns that lose their statistics by a new name.
+
+    Raises: SchemaMismatchError if the table has statistics in version 6: Hudi 0.15 expects ranges of every column.
+    """
+    old = {number: path for path, number in _paths(before["fields"])}
+    renamed = [path for path, number in _paths(after["fields"]) if old.get(number, path) != path]
+    if not renamed or not _has_statistics(view):
+        return []
+    if not view.config.version.has_index_definitions:
+        raise SchemaMismatchError(
+            f"column {old[dict(_paths(after['fields']))[renamed[0]]]!r}: the table has statistics of columns, by which "
+            'Hudi 0.15 would skip the files with the old name; drop them first: t.index.drop("column_stats")'
+        )
+    return [
+        f"column {path}: no statistics from now on: JVM Hudi would skip the older files by them" for path in renamed
     ]
 
 

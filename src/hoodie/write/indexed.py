@@ -17,13 +17,11 @@ from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import Purpose, Tagged, index_kind
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
-from hoodie.records.change import PARTITION_PATH
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.storage import asking_ahead, forget_answers
 from hoodie.view.ahead import LISTING
 from hoodie.view.pending_plans import groups_being_clustered
 from hoodie.view.slices import list_slices
-from hoodie.view.stored_keys import check_time_paths
 from hoodie.write.attempt import begin, retries_of
 from hoodie.write.files.context import FileSizing, RowCounts, Written
 from hoodie.write.files.log_task import WriteFileGroup
@@ -112,8 +110,6 @@ def write_rows(
     """
     data = setup.data if rows is None else rows
     assert data is not None
-    if rows is not None and PARTITION_PATH not in rows.schema.names:
-        check_time_paths(setup.view)
     watch = PhaseTimes(*WRITE_PHASES)
     looks_up = looks_up_keys(setup, operation)
     source = key_source or key_source_of(setup, operation)

@@ -27,7 +27,7 @@ from hoodie.records.merging.merge import RecordMerger, fitted_merger, table_merg
 from hoodie.storage import asks_ahead, forget_answers
 from hoodie.view.ahead import ask_for_columns, ask_for_view
 from hoodie.view.slices import data_table
-from hoodie.view.stored_keys import check_given_paths, check_time_paths, view_key_generator
+from hoodie.view.stored_keys import check_given_paths, view_key_generator
 from hoodie.view.table_view import TableSchema, TableView
 from hoodie.write.mend import mend
 from hoodie.write.options import (
@@ -153,7 +153,7 @@ def check_write(call: Call, data: Dataset | None, *, changed: tuple[str, ...] | 
     if partition_follows_columns(view.config):
         check_given_paths(view, key_generator, call.properties)
     if data is not None:
-        check_time_paths(view)
+        key_generator.expect_known_paths()
     return WriteSetup(
         call=call,
         view=view,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from hoodie.config.secrets import secrets_of
-from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
+from hoodie.errors import SourceError, UnsupportedError
 from hoodie.ingest.options import check_types, require, text_of
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.secrets import cause
@@ -18,6 +20,8 @@ _LOOK_SECONDS: Final = 0.05
 """How often a flow looks whether Spark's query has ended, while it waits for a batch."""
 _QUERIES: Final[dict[str, _Query]] = {}
 """The queries of this process, by the folders of their checkpoints: Spark allows one at a time."""
+_STARTS: Final = threading.Lock()
+"""Held while a query starts: of two flows that begin at once with one checkpoint, the second is refused."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +62,7 @@ class _Query:
         """Hold a batch until it is committed. Spark calls it on a thread of its own."""
         handed = self._handed = _Handed(number, rows)
         while not handed.is_done.wait(_LOOK_SECONDS):
-            if self._is_closed:
+            if self._is_closed or self.owner() is None:
                 raise RuntimeError("the flow ended before it committed the batch")
 
 
@@ -87,17 +91,12 @@ class Stream:
     def plan(self, request: Request) -> Batch | None:
         """Return the batch that Spark's query sends next; None if it has ended.
 
-        Raises: UnsupportedError without a classic session, and for a look; InvalidConfigError for a limit; SourceError.
+        Raises: UnsupportedError without a classic session, and for a look; SourceError.
         """
         if not hasattr(request.spark, "_jsparkSession"):
             raise UnsupportedError(
                 "source stream: expected a classic Spark session, found "
                 f"{'none' if request.spark is None else 'Spark Connect: use Table.stream'}"
-            )
-        if request.limit is not None:
-            raise InvalidConfigError(
-                f"limit={request.limit}: the format limits the batches of a stream: set its option, such as "
-                "maxFilesPerTrigger, in the options of the source"
             )
         if request.is_look:
             raise UnsupportedError(
@@ -109,43 +108,62 @@ class Stream:
         except SourceError:
             raise
         except Exception as error:
-            self.close()
+            with suppress(Exception):
+                self.close()
             text = cause(error, secrets_of(self.path or "", {key: text_of(one) for key, one in self.options.items()}))
             raise SourceError(f"source stream, {self.format}: {text}") from error
 
     def close(self) -> None:
         """End the query of this process, if one runs; a batch that waits is sent again by the next one."""
-        found = _QUERIES.get(self.checkpoint)
+        found = _QUERIES.get(self._key)
         if found is not None and found.owner() in (self, None):
-            del _QUERIES[self.checkpoint]
+            del _QUERIES[self._key]
             found.close()
 
+    @property
+    def _key(self) -> str:
+        return self.checkpoint if "://" in self.checkpoint else str(Path(self.checkpoint).absolute())
+
     def _next(self, request: Request) -> Batch | None:
-        found = _QUERIES.get(self.checkpoint)
-        if found is not None and found.owner() is not self:
-            if found.owner() is not None:
-                raise SourceError(f"source stream: another flow reads by the checkpoint {self.checkpoint}: choose one")
-            self.close()
-            found = None
-        is_new = found is None
-        if found is None:
-            found = _QUERIES[self.checkpoint] = _Query(self, self._reader(request))
-        last = _last_number(request.after, str(found.query.id), self.checkpoint)
+        found = self._query(request)
+        query = str(found.query.id)
+        last = _last_number(request.after, query, self.checkpoint)
         while (handed := found.next()) is not None:
             if handed.number > last:
-                return self._batch(handed, str(found.query.id), last, request.after is None)
+                return self._batch(handed, query, last, request.limit)
+            if handed.number < last:
+                self.close()
+                raise SourceError(
+                    f"source stream: expected the batches up to {last}, which the table has, in {self.checkpoint}, "
+                    f"found those up to {handed.number}: the checkpoint is older than the table, and would number "
+                    "other rows as these batches. Restore the checkpoint, or give the source another one"
+                )
             handed.is_done.set()  # it was committed, and the query died before it noted that
-        del _QUERIES[self.checkpoint]
-        return None if is_new else self._next(request)
+        del _QUERIES[self._key]
+        return None
 
-    def _batch(self, handed: _Handed, query: str, last: int, is_first: bool) -> Batch:
+    def _query(self, request: Request) -> _Query:
+        """Return the query of this source, which may hold a batch; else start one."""
+        with _STARTS:
+            found = _QUERIES.get(self._key)
+            if found is not None and found.owner() is self:
+                return found
+            if found is not None and found.owner() is not None:
+                raise SourceError(f"source stream: another flow reads by the checkpoint {self.checkpoint}: choose one")
+            self.close()
+            found = _QUERIES[self._key] = _Query(self, self._reader(request))
+            return found
+
+    def _batch(self, handed: _Handed, query: str, last: int, limit: int | None) -> Batch:
         notes: tuple[str, ...] = ()
         if handed.number > last + 1:
-            which = "this table" if is_first else "the table, after a restore or a rollback"
             notes = (
-                f"the query sends batch {handed.number}, and batches {last + 1} to {handed.number - 1} are not in "
-                f"{which}: to read them again, give the source another checkpoint",
+                f"the query goes on with batch {handed.number}: it does not send batches {last + 1} to "
+                f"{handed.number - 1} again, which a restore or a rollback may have taken back, or which another table "
+                "has. To read them again, give the source another checkpoint",
             )
+        if limit is not None:
+            notes = (*notes, f"limit={limit} has no effect: set an option of the format, such as maxFilesPerTrigger")
         return Batch(
             place=f"{query}:{handed.number}",
             read=lambda: handed.rows,

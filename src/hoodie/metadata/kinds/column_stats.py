@@ -93,7 +93,7 @@ class ColumnStatsKind(StatisticsKind):
 
     def wanted(self, table: DataTable, options: Mapping[str, str]) -> ColumnStatsKind | None:
         """Return the kind with the columns that the options choose (see `PartitionKind.wanted`)."""
-        is_wanted = PartitionKind.wanted(self, table, options) is not None
+        is_wanted = PartitionKind.wanted(self, table, options) is not None and not _is_misread(table)
         return _chosen(table, options) if is_wanted else None
 
     def is_outdated(self, table: DataTable) -> bool:
@@ -166,8 +166,15 @@ class ColumnStatsKind(StatisticsKind):
     def with_columns(self, table: DataTable, columns: Sequence[str] | None) -> ColumnStatsKind:
         """Return the kind with these columns, by default those of the options, or those of an earlier build.
 
-        Raises: SchemaMismatchError if the table does not have one of the columns, or its type has no statistics.
+        Raises: SchemaMismatchError if the table does not have one of the columns, or its type or its history allow no
+            statistics.
         """
+        if _is_misread(table):
+            names = ", ".join(sorted(table.moved_columns()))
+            raise SchemaMismatchError(
+                f"{table.store.uri('')}: older files have the columns {names} under other names: "
+                "Hudi 0.15 would skip these files by statistics of columns; build none in this version"
+            )
         options = table.config.raw
         if columns is None and not indexes.COLUMN_STATS_COLUMNS.get(options):
             columns = self.settings(table)
@@ -245,10 +252,10 @@ def written_columns(
     found = [name for name in stored if name in known]
     if indexes.COLUMN_STATS_COLUMNS.get(table.config.raw):
         return tuple(found)
-    earlier = table.columns()
-    if len(schema) <= len(_in_files(table, earlier)):
+    earlier = {*_in_files(table, table.columns()).names}
+    if earlier - {*schema.names}:  # columns were renamed or dropped, so that a new name may be an old column
         return tuple(found)
-    before = {*earlier.names, *found}
+    before = {*table.columns().names, *found}
     free = indexes.COLUMN_STATS_COLUMNS_MAX.get(table.config.raw) + len(META_COLUMNS) - len(found)
     new = [name for name in _indexable(schema.names, schema, table.config.version) if name not in before]
     return (*found, *new[: max(free, 0)])
@@ -274,6 +281,11 @@ def _check_columns(unused: Sequence[str], table: DataTable) -> None:
     """
     schema, where = table.columns(), table.store.uri("")
     for name in unused:
+        if name in table.moved_columns():
+            raise SchemaMismatchError(
+                f"column {name!r} of {where}: older files have it under another name, or another column under this "
+                "one: JVM Hudi would skip files by its statistics; omit it"
+            )
         found = leaf_type(name, schema)
         if found is None:
             raise SchemaMismatchError(f"column {name!r}: expected a column of {where}: {', '.join(schema.names)}")
@@ -285,8 +297,18 @@ def _check_columns(unused: Sequence[str], table: DataTable) -> None:
 
 
 def _in_files(table: DataTable, schema: pa.Schema) -> pa.Schema:
-    """Return the columns that data files have; those of the partition path need no statistics."""
-    return pa.schema([child for child in schema if child.name not in table.config.path_fields])
+    """Return the columns that all data files have; those of the partition path need no statistics.
+
+    JVM Hudi finds ranges by the names of today, and takes a file without a range for a file without values: columns
+    that older files have under another name get none.
+    """
+    others = {*table.config.path_fields, *table.moved_columns()}
+    return pa.schema([child for child in schema if child.name not in others])
+
+
+def _is_misread(table: DataTable) -> bool:
+    """Return whether statistics would mislead Hudi 0.15, which expects ranges of every column."""
+    return not table.config.version.has_index_definitions and bool(table.moved_columns())
 
 
 def _names_columns(table: DataTable) -> bool:

@@ -18,8 +18,8 @@ from hoodie.read.history import completed_at
 from hoodie.read.inspect.parts import file_parts, slice_parts
 from hoodie.timeline import Timeline
 from hoodie.view.last_writes import last_writes
-from hoodie.view.listing import list_files
-from hoodie.view.slices import list_slices, with_archived_between
+from hoodie.view.listing import list_files, with_archived_between
+from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 

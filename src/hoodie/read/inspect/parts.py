@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from hoodie.files.slices import FileSlice, Listing, latest_slices
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.view.listing import list_files
-from hoodie.view.slices import list_slices, with_archived_between, with_archived_logs
+from hoodie.view.listing import list_files, with_archived_between
+from hoodie.view.slices import list_slices, with_archived_logs
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 

@@ -20,7 +20,7 @@ from hoodie.format.schema.java_text import java_text
 from hoodie.format.table.call_options import PARTITION_PATH_FIELD, PATH_TYPES, partition_types
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
 from hoodie.format.table.table_config import TableConfig
-from hoodie.format.table.table_keys import TIME_PARSER_CLASS, TIMEBASED_PREFIX
+from hoodie.format.table.table_keys import OLD_TIME_PARSER_CLASS, TIME_PARSER_CLASS, TIMEBASED_PREFIX
 from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.partition_path import check_paths, component_texts, partition_component
 from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format
@@ -54,12 +54,12 @@ class KeyGenerator:
     """Whether tables of this version have keys of either kind, so that stored rows decide `with_names`."""
     time_formats: tuple[TimestampFormat | None, ...] | None = field(repr=False)
     """Per partition field, the time format; None: the field is written as the value's text. None for all: the table
-    does not store which fields are times, and the caller did not name their types, or `time_parser` parses them."""
+    does not store which fields are times, and the caller did not name their types; or see `refusal`."""
     hive_style: bool
     url_encode: bool
     slash_separated_dates: bool
-    time_parser: str = ""
-    """Class of the JVM that parses the times of the table's paths; empty for the parser of Hudi."""
+    refusal: str = ""
+    """Why no partition path can be made, beside `time_formats`: the table has paths that only JVM Hudi makes."""
     path_limits: tuple[int, int] | None = None
     """Of a write: the greatest bytes of a folder's name and of a partition path; see `StoreSpec.folder_limits`."""
 
@@ -93,14 +93,11 @@ class KeyGenerator:
     def expect_known_paths(self) -> tuple[TimestampFormat | None, ...]:
         """Return `time_formats`.
 
-        Raises: UnsupportedError for a parser of times that exists only in the JVM; InvalidConfigError if the types of
-        the partition fields are not known.
+        Raises: UnsupportedError for paths that only JVM Hudi makes; InvalidConfigError if the types of the partition
+        fields are not known.
         """
-        if self.time_formats is None and self.time_parser:
-            raise UnsupportedError(
-                f"{TIME_PARSER_CLASS}={self.time_parser}, a property of the table, is a class of the JVM that parses "
-                "the times of partition paths; write to the table with JVM Hudi"
-            )
+        if self.refusal:
+            raise UnsupportedError(self.refusal)
         if self.time_formats is None:
             raise InvalidConfigError(
                 f"expected the type SIMPLE or TIMESTAMP of each partition field ({', '.join(self.partition_fields)}) "
@@ -274,14 +271,24 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
         timestamp_options={**given, **config.timestamp_options},
         bare_single_complex_key=_set_encoding(properties or {}, config.raw),
     )
-    parser = config.raw.get(TIME_PARSER_CLASS, "")
-    if parser.endswith(_DEFAULT_PARSER) or not any(generator.time_formats or ()):
-        parser = ""
-    if parser or not is_typed:
-        generator = replace(generator, time_formats=None, time_parser=parser)
+    if any(generator.time_formats or ()) and (refusal := _unknown_parser(config.raw)):
+        generator = replace(generator, time_formats=None, refusal=refusal)
+    elif not is_typed:
+        generator = replace(generator, time_formats=None)
     if generator.with_names is None and not config.populates_meta_fields:
         return replace(generator, with_names=True)  # no file stores the keys
     return generator
+
+
+def _unknown_parser(raw: Mapping[str, str]) -> str:
+    """Return why the times of a table's paths cannot be made; empty for the parser of Hudi."""
+    for key in (TIME_PARSER_CLASS, OLD_TIME_PARSER_CLASS):
+        if not raw.get(key, _DEFAULT_PARSER).endswith(_DEFAULT_PARSER):
+            return (
+                f"{key}={raw[key]}, a property of the table, is a class of the JVM that parses the times of partition "
+                "paths; write to the table with JVM Hudi"
+            )
+    return ""
 
 
 def _set_encoding(*properties: Mapping[str, str]) -> bool | None:

@@ -30,8 +30,8 @@ from hoodie.statements.procedures.procedure import (
 from hoodie.statements.procedures.timeline import active_contents, archived_contents
 from hoodie.storage import FileInfo, Store, open_store
 from hoodie.timeline import Action
-from hoodie.view.listing import list_files
-from hoodie.view.slices import with_archived_between, with_archived_logs
+from hoodie.view.listing import list_files, with_archived_between
+from hoodie.view.slices import with_archived_logs
 from hoodie.view.table_view import TableView
 
 _ALL: Final = "ALL"
