@@ -103,8 +103,7 @@ def _with_sql_times(view: TableView, generator: KeyGenerator) -> KeyGenerator:
     refusal = (
         f"{view.store.uri('')}: the partition path {path!r} has a time in the form of the SQL writer of JVM Hudi. Rows "
         "of hoodie are in other partitions, which are numbers of microseconds: write with Spark SQL of JVM Hudi, or "
-        f"copy the rows into a table that is partitioned by a date or text. {PARTITION_PATH} in the rows names their "
-        "partitions"
+        "copy the rows into a table that is partitioned by a date or text"
     )
     return replace(generator, time_formats=None, refusal=refusal)
 
