@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -59,11 +60,11 @@ def test_a_damaged_table_is_deleted_too(damage: str) -> None:
 @pytest.mark.parametrize("lock", [{}, {"hoodie.write.lock.num_retries": "1"}], ids=["", "options of a lock"])
 def test_a_handle_notices_that_another_table_was_adopted(version: int, lock: dict[str, str], tmp_path: Path) -> None:
     """The commit of an adoption always has the same requested time, by which commits are remembered."""
-    target, versions = tmp_path / "t", {"table_version": version}
+    target = tmp_path / "t"
     for name, rows in (("a", ROWS), ("b", ROWS.append_column("w", pa.array(["v", "w"])))):
         (tmp_path / name).mkdir()
         pq.write_table(rows, tmp_path / name / "f.parquet")
-    wanted = {"record_key": "id", "mode": "metadata_only", "dry_run": False, **versions}
+    wanted: dict[str, Any] = {"record_key": "id", "mode": "metadata_only", "dry_run": False, "table_version": version}
     hoodie.adopt(tmp_path / "a", target, **wanted)
     kept = hoodie.open(target, spark=False)
     assert kept.schema.names == ["id", "p"]
