@@ -113,13 +113,13 @@ def folds_in_order(planned: FileSlice, newest: FileSlice, pending: Collection[st
     """Return whether one block can replace the log files of `planned` without a change of the order of the writes.
 
     Readers apply the logs of a slice in the order of the requested times of their writes, and the new block in the
-    place of the newest one that it replaces (docs/format/table.md §4.6). Non-blocking writes of a slice may complete in
-    another order: a write that was requested between the planned ones and completes after the plan would come before
-    the new block, which has rows older than its own, and they would win. Such a write is either pending at the plan
-    (`pending`), or completed since the log files were listed (`newest`). A write that begins after the plan has a later
-    time than every planned one, and one that is older than all of them comes before them in any case. So a pending plan
-    for which this was true stays right whatever completes before it is executed. Plans of others are checked when they
-    are executed.
+    place of the newest block that it replaces (docs/format/table.md §4.6). Non-blocking writes of a slice may complete
+    in another order: a write that was requested between the planned ones and completes after the plan would come
+    before the new block, which has rows older than its own, and they would win. Such a write is either pending at the
+    plan (`pending`), or completed since the log files were listed (`newest`). A write that begins after the plan has a
+    later time than every planned one, and a write that is older than all of them comes before them in any case. So a
+    pending plan for which this was true stays right whatever completes before it is executed. Plans of others are
+    checked when they are executed.
 
     A log file of an earlier log compaction has a later name than its place. The log files that it replaces are in the
     slice too, so that the times of the names contain all places.
