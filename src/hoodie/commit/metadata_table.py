@@ -307,3 +307,15 @@ def remove_unknown_index_logs(view: TableView) -> None:
                 view.held_lock.ensure_held()
                 view.store.delete(path)
     view.state.rollbacks_seen |= {found.requested_time for found in new}
+
+
+def take_back_metadata(view: TableView, instant_time: str) -> None:
+    """Delete what attempts at a pending plan wrote to the metadata table. Call it under the table's lock.
+
+    An attempt writes the log files of the record index before its delta commit, and they would count when a later
+    attempt completes. Costs a listing of the metadata table.
+    """
+    metadata_table = MetadataTable.open(view.store, view.config)
+    if metadata_table is not None:
+        metadata_table.take_back(instant_time)
+        metadata_table.discard(instant_time)

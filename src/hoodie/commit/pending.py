@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
 
+from hoodie.commit.metadata_table import take_back_metadata
 from hoodie.commit.steps import Step, reached
 from hoodie.config.concurrency import LOCK_WAIT_MS
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
@@ -275,7 +276,7 @@ class PendingInstant:
         content, lock = completion.content(now), now.held_lock
         self._forget_old_answers()
         lock.ensure_held()
-        self._ensure_pending(now)
+        self.ensure_pending(now)
         lock.prepare(content)
         self.is_in_metadata_table = True
         lock.plan_next(partial(self._ask_last, now, content))
@@ -283,7 +284,7 @@ class PendingInstant:
         reached(Step.RECORDED)
         self._forget_old_answers()
         lock.ask_next()
-        self._ensure_pending(now)
+        self.ensure_pending(now)
         completed = create_completed(
             now.store,
             now.layout,
@@ -363,6 +364,8 @@ class PendingInstant:
             now = self.view.refreshed(lock)
             found = now.timeline.get(self.instant_time)
             if found is not None and not found.is_completed and self._owns(now, found):
+                # Before the inflight file, which shows the next executor that there may be something to take back.
+                take_back_metadata(now, self.instant_time)
                 self._delete_attempt(State.INFLIGHT, keep=self._logs_of_rollback(now))
                 # Under the lock: later the heartbeat file may belong to the next owner.
                 self.end()
@@ -384,7 +387,7 @@ class PendingInstant:
         if self.heartbeat is not None:
             self.heartbeat.ensure_fresh()
 
-    def _ensure_pending(self, now: TableView) -> None:
+    def ensure_pending(self, now: TableView) -> None:
         """Refuse to continue if another process rolled the instant back or claimed it, by its inflight file."""
         self._ensure_fresh()
         found = inflight_content(now, self.instant)

@@ -211,11 +211,16 @@ def write_instant(
         state, action, plan=plan, inflight=inflight, properties=properties, requested_time=requested_time, reads=reads
     )
     pending = begun.pending
+    try:
+        index_write = IndexWrite.begin(index, pending.view, pending.instant_time, engine_for, properties or {})
+    except BaseException:
+        pending.undo()
+        raise
     write = WriteInstant(
         pending=pending,
         operation=operation,
         baseline=baseline or pending.view,
-        index=IndexWrite.begin(index, pending.view, pending.instant_time, engine_for, properties or {}),
+        index=index_write,
         engine_for=engine_for,
         rolled_back=begun.rolled_back,
     )

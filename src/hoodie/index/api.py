@@ -159,6 +159,12 @@ class Index:
         """Return the index for a write that began with this state of the table; nothing is read yet."""
         return replace(self, view=view)  # type: ignore[type-var]
 
+    def check_placed(self, now: TableView) -> None:
+        """Refuse the rows that `tag` placed if the rule that places rows is another one now, under the table's lock.
+
+        Raises: CommitConflictError.
+        """
+
     def tag(self, request: TagRequest) -> Tagged:
         """Find the file groups that hold keys of the staged rows.
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hoodie.config import indexes
 from hoodie.engine import TaskContext
-from hoodie.errors import InvalidConfigError, UnsupportedError
+from hoodie.errors import CommitConflictError, InvalidConfigError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, write_hits
 from hoodie.format.buckets import (
@@ -219,12 +219,15 @@ _KEY_BYTES = 64
 class BucketIndex(Index):
     """Index that finds the file group of a key by its hash. `placed`: the rows of new file groups, after `tag`.
 
+    `properties`: the effective options of the write. `rule` is the rule when the write was set up; `tag` computes it
+    again with the table when the write began, because JVM Hudi can change the numbers of buckets of partitions.
     All rows of a bucket can be appended to log files: it has one file group. Cost: one listing of the file groups of
     the touched partitions, and the key column of the staged rows. Memory of a task: the keys of a million rows.
     """
 
     view: TableView
     rule: BucketRule
+    properties: Mapping[str, str]
     new_id: Callable[[], uuid.UUID] = uuid.uuid4
     placed: tuple[StagedHits, ...] = field(default=(), init=False)
     name = "bucket"
@@ -235,6 +238,7 @@ class BucketIndex(Index):
 
         Raises: UnsupportedError if a touched partition has file groups that do not obey the rule.
         """
+        self.rule = bucket_rule(self.view, self.properties)
         paths = {run.partition_path for run in request.runs}
         slices = tuple(list_slices(self.view, paths))
         known = {}
@@ -261,6 +265,19 @@ class BucketIndex(Index):
         is_met = [merges and (hit.partition_path, hit.file_id) in current for hit in hits]
         self.placed = tuple(hit for hit, met in zip(hits, is_met, strict=True) if not met)
         return Tagged(hits=tuple(hit for hit, met in zip(hits, is_met, strict=True) if met), slices=slices)
+
+    def check_placed(self, now: TableView) -> None:
+        """See `Index.check_placed`. Nothing is read unless a replace commit completed since: it changes the numbers.
+
+        Raises: CommitConflictError; as `bucket_rule`.
+        """
+        known = {found.requested_time for found in self.view.timeline.completed()}
+        since = (found for found in now.timeline.completed() if found.requested_time not in known)
+        if not any(found.action is Action.REPLACE_COMMIT for found in since):
+            return
+        if bucket_rule(now, self.properties) != self.rule:
+            cause = f"the numbers of buckets of {now.store.uri('')} changed while this write ran"
+            raise CommitConflictError(f"{cause}; nothing was committed, try again", retry_cause=cause)
 
     def placement(self, default: Placement) -> Placement:
         """Return the placement of the rows that `tag` placed."""
@@ -329,7 +346,7 @@ def assign(task: _BucketTask, context: TaskContext) -> list[StagedHits]:
 
 
 def _make(view: TableView, properties: Mapping[str, str]) -> BucketIndex:
-    return BucketIndex(view, bucket_rule(view, properties))
+    return BucketIndex(view, bucket_rule(view, properties), properties)
 
 
 BUCKET: Final = IndexKind(

@@ -109,7 +109,8 @@ class IndexWrite:
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
         """Adapt the updates to indexes that were built, rebuilt or dropped since the write began.
 
-        Raises: CommitConflictError if that is not possible, as with another index outside of the metadata table.
+        Raises: CommitConflictError if that is not possible, as with another index outside of the metadata table, or if
+            the rule that places rows changed.
         """
         found = _external(now.config)
         if found is not None and found is not self.external:
@@ -117,6 +118,8 @@ class IndexWrite:
                 f"{now.store.uri('')} got the index {found.name!r} while this write ran; nothing was committed, try "
                 "again"
             )
+        if self.serving is not None:
+            self.serving.check_placed(now)
         for update in self.updates:
             update.refresh(now, metadata)
 

@@ -238,6 +238,11 @@ class TimelineReader:
         self._folder = layout.instant_folder(folder)
         self._last = _Listing()
 
+    @property
+    def last(self) -> Timeline:
+        """The timeline of the last `load`; empty before the first one."""
+        return self._last.timeline
+
     def load(self) -> Timeline:
         """Return the present timeline; empty if the folder is missing.
 

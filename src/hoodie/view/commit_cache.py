@@ -1,4 +1,4 @@
-"""A bounded cache of the metadata of completed instants, which never change."""
+"""A bounded cache of the metadata of completed instants, which never change while the table exists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY, QUERY_KEY
 from hoodie.format.schema.column_ids import LATEST_SCHEMA, parse_latest
 
 if TYPE_CHECKING:
-    from hoodie.timeline import Instant
+    from hoodie.timeline import Instant, Timeline
 
 _COMMITS_KEPT = 64
 """Number of commits whose whole metadata is kept. The metadata has a write stat for each file that the commit wrote."""
@@ -150,6 +150,16 @@ class Savepoint:
         return {**named, "created_at_ms": self.created_at_ms, "partitions": len(self.files), "files": files}
 
 
+def is_of_another_table(before: Timeline, now: Timeline) -> bool:
+    """Return whether the folder has another table than before: no completed instant of `before` is there any more.
+
+    An adoption always has the same requested time, so that the completion times count too. It is also true of the same
+    table if all its instants were archived or taken back: then what was remembered is read once more.
+    """
+    known = [found for found in reversed(before.instants) if found.is_completed]
+    return bool(known) and not any(now.get(found.requested_time, found.action) == found for found in known)
+
+
 class CommitCache:
     """Metadata of the commits used last, and the facts of all commits that were read. Thread-safe.
 
@@ -163,6 +173,10 @@ class CommitCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._timeline: Timeline | None = None
+        self._forget()
+
+    def _forget(self) -> None:
         self._recent: OrderedDict[str, CommitMetadata] = OrderedDict()
         self._facts: dict[str, CommitFacts] = {}
         self.cleans: dict[str, CleanFacts] = {}
@@ -172,6 +186,13 @@ class CommitCache:
         self.file_schemas: dict[str, pa.Schema] = {}
         self.written: dict[str, WrittenBytes] = {}
         self.found: dict[str, Findings] = {}
+
+    def follow(self, timeline: Timeline) -> None:
+        """Forget everything if the timeline of the table, as it is now, is of another table than the last one."""
+        with self._lock:
+            if self._timeline is not None and is_of_another_table(self._timeline, timeline):
+                self._forget()
+            self._timeline = timeline
 
     def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:
         """Store the metadata and the facts of a completed commit."""

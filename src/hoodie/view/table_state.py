@@ -33,7 +33,7 @@ from hoodie.timeline import (
     is_lock_option,
     layout_of,
 )
-from hoodie.view.commit_cache import CommitCache
+from hoodie.view.commit_cache import CommitCache, is_of_another_table
 
 _MARKER_SUFFIXES = ("_$folder$", "")
 """Some object stores of the JVM mark an empty folder by an object beside it: EMRFS with this suffix, WASB without."""
@@ -174,7 +174,12 @@ class TableState:
                 self._forget_version()
             reader = self._timeline = TimelineReader(self.store, layout)
             self.is_known_empty = False
+        before = reader.last
         timeline = reader.load()
+        if timeline is not before:
+            if is_of_another_table(before, timeline):
+                self._forget_table()
+            self.commits.follow(timeline)
         self.has_archive = self.has_archive and bool(timeline.instants)  # without instants the table may be a new one
         is_written = any(instant.is_completed and instant.action.writes_data for instant in timeline.instants)
         self.is_new = not is_written and not self.has_archive
@@ -191,6 +196,13 @@ class TableState:
             self._archive = self.metadata_table = None
             self.has_archive = False
             self.archived_times.clear()
+
+    def _forget_table(self) -> None:
+        """Forget what was read of a table that was dropped: another one was made in its folder."""
+        self._forget_version()
+        with self.lock:
+            self.columns = self.unbuildable = self.expiry = None
+            self.rollbacks_seen.clear()
 
     def archive(self, config: TableConfig, layout: Layout) -> ArchivedTimeline:
         """Return the archived timeline. Nothing is read yet, and files that were read are not read again."""

@@ -36,6 +36,26 @@ _REPLACING: Final = frozenset(
     {WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION}
 )
 
+_FIXED: Final = (
+    "version",
+    "table_type",
+    "record_key_fields",
+    "partition_fields",
+    "partition_field_types",
+    "ordering_fields",
+    "key_generator",
+    "timestamp_options",
+    "is_hive_style",
+    "is_url_encoded",
+    "has_slash_separated_dates",
+    "drops_partition_columns",
+    "populates_meta_fields",
+    "merge_rule",
+    "is_cdc_enabled",
+    "cdc_logging_mode",
+)
+"""The fields of `TableConfig` by which the rows of a write are prepared, or from which its workers' tasks are made."""
+
 
 @dataclass(slots=True)
 class Retries:
@@ -105,12 +125,12 @@ def retries_of(setup: WriteSetup) -> Retries:
 def begin(
     setup: WriteSetup, operation: WriteOperation, reads: Collection[str] = (), *, partitions: Collection[str] = ()
 ) -> Iterator[WriteInstant]:
-    """Begin an attempt: a new instant, if the table's schema did not change after the setup was made.
+    """Begin an attempt: a new instant, if the table's schema and rules did not change after the setup was made.
 
     `reads`: as for `begin_write`. `partitions`: those that an overwrite replaces even if it has no row of them. If the
     commit finds that the metadata table is missing, the index is built after it.
 
-    Raises: CommitConflictError if the schema changed, or the index was switched.
+    Raises: CommitConflictError if the schema, the version or another rule changed, or the index was switched.
     """
     call, action, plan = setup.call, Action.COMMIT, b""
     if operation in _REPLACING:
@@ -151,8 +171,14 @@ def _plan_of(operation: WriteOperation, partitions: Collection[str]) -> bytes:
 
 
 def _check_same(before: TableView, now: TableView) -> None:
-    """Refuse a table that got other columns or another index. Raises: CommitConflictError."""
-    if known_schema(now) != known_schema(before):
+    """Refuse a table that got other columns, another index, or other rules by which rows are written.
+
+    Raises: CommitConflictError.
+    """
+    changed = [name for name in _FIXED if getattr(now.config, name) != getattr(before.config, name)]
+    if changed:
+        change = f"the properties of {now.store.uri('')} were changed ({', '.join(changed)})"
+    elif known_schema(now) != known_schema(before):
         change = f"another writer changed the schema of {now.store.uri('')}"
     elif breaks_new_index(before.config, now.config):
         change = f"the index of {now.store.uri('')} was switched"

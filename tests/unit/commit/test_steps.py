@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hoodie.commit.steps import Step, watching
+from hoodie.index.index_write import IndexWrite
 from hoodie.index.record.index import RecordIndexUpdate
 from tests.support.tables import PLAIN, new_table, rows, values_of
 
@@ -75,3 +76,20 @@ def test_index_files_that_cannot_be_deleted_are_left_to_the_next_writer(monkeypa
     assert table.upsert(rows("c")).notes != ()
     assert left() == []
     assert values_of(table, "id") == [("a",), ("c",)]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_write_whose_index_cannot_begin_leaves_no_instant(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next writer would wait until the heartbeat of the process is old."""
+    table = new_table(PLAIN, rows("a"), table_version=version)
+
+    def fail(*_: object) -> None:
+        raise OSError("no answer")
+
+    monkeypatch.setattr(IndexWrite, "begin", fail)
+    with pytest.raises(OSError, match="no answer"):
+        table.upsert(rows("b"))
+    monkeypatch.undo()
+    assert len(table.timeline.pending()) == 0
+    assert table.view().store.list(".hoodie/.heartbeat") == []
+    assert table.upsert(rows("c")).notes == ()

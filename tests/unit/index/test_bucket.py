@@ -17,7 +17,7 @@ from hoodie.format.filenames import bucket_of_file_id
 from hoodie.table import Table
 from hoodie.view.slices import list_slices
 from tests.support import tables
-from tests.support.steps import once_at
+from tests.support.steps import ONE_TRY, once_at
 from tests.support.tables import PLAIN, TYPES, new_table, values_of
 
 COUNT = "hoodie.bucket.index.num.buckets"
@@ -300,3 +300,34 @@ def test_a_switch_of_the_index_while_a_write_runs() -> None:
     with once_at(Step.LOCATED, switch), pytest.raises(CommitConflictError, match=r"the index of .* was switched"):
         table.upsert(rows(range(2)))
     assert len(table.timeline) == 0
+
+
+def test_numbers_that_change_before_a_write_begins_decide_its_buckets() -> None:
+    table = table_of()
+    store_counts(table, "0", {"expressions": ""})
+    with once_at(
+        Step.PREPARED, lambda: store_counts(table, "20260101000000000", {"expressions": "", "defaultBucketNumber": 8})
+    ):
+        assert table.upsert(rows(range(20))).inserted == 20
+    check_places(table, 8)
+    assert table.upsert(rows(range(20), 2)).updated == 20
+    assert stored(table) == {f"k{n}": 2 for n in range(20)}
+
+
+@pytest.mark.parametrize("options", [ONE_TRY, {}], ids=["one try", "retried"])
+def test_numbers_that_change_while_a_write_runs(options: Mapping[str, str]) -> None:
+    """JVM Hudi completes a replace commit with the new numbers; here it replaces nothing that the write has."""
+    table = table_of("copy_on_write", rows(range(2), city="nyc"))
+
+    def rescale() -> None:
+        Table(table.view().store).delete_partitions(["city=nyc"])
+        store_counts(table, "20260101000000000", {"expressions": "", "defaultBucketNumber": 8})
+
+    with once_at(Step.WRITTEN, rescale):
+        if options:
+            with pytest.raises(CommitConflictError, match=r"numbers of buckets of .* changed while this write ran"):
+                table.upsert(rows(range(20)), properties=options)
+            return
+        done = table.upsert(rows(range(20)))
+    assert done.notes[0].startswith("retried once: the numbers of buckets")
+    check_places(table, 8)

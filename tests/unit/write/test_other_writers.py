@@ -120,3 +120,18 @@ def test_a_share_of_inserts_is_written_in_parts(table: Table, monkeypatch: pytes
     result = table.upsert(pa.concat_tables([many, rows(("a", 50, "x"))]))
     assert (result.inserted, result.updated) == (300, 1)
     assert values(table) == {"a": 50, "b": 2, "c": 3, **{f"k{number}": number + 300 for number in range(300)}}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (table_keys.ORDERING_FIELDS, "v"),
+        (table_keys.HIVE_STYLE, "false"),
+        (table_keys.MERGE_MODE, "CUSTOM"),
+    ],
+)
+def test_rows_that_were_prepared_by_rules_of_before_are_refused(table: Table, name: str, value: str) -> None:
+    change = once_at(Step.PREPARED, lambda: update_table_config(table.view().store, {name: value}))
+    with change, pytest.raises(CommitConflictError, match=r"the properties of .* were changed"):
+        table.upsert(rows(("a", 5, "x")))
+    assert len(table.timeline.pending()) == 0

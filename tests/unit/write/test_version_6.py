@@ -490,3 +490,15 @@ def test_rows_are_not_hidden_by_a_compaction_that_was_planned_meanwhile(
         table.compact()
     assert rows_of(store_of(table)) == {"a": (2 if options else 3, "sf")}
     check(table)
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_write_that_was_set_up_before_the_table_was_upgraded_is_refused(table_type: str) -> None:
+    """It would write log files and an instant in the form of one version with the rules of the other."""
+    table = new(table_type, trips({"a": (1, "sf")}))
+    upgrade = once_at(Step.PREPARED, lambda: Table(store_of(table)).upgrade(dry_run=False))
+    with upgrade, pytest.raises(CommitConflictError, match=r"properties of .* were changed \(version"):
+        table.upsert(trips({"a": (2, "sf")}))
+    assert len(table.timeline.pending()) == 0
+    assert table.upsert(trips({"a": (3, "sf")})).updated == 1
+    assert rows_of(store_of(table)) == {"a": (3, "sf")}

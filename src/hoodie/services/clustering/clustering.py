@@ -6,7 +6,6 @@ next process that clusters executes the plan again.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import Final
 
 from hoodie.commit.call import Call, Occasion
 from hoodie.commit.conflicts import refuse_changed
+from hoodie.commit.metadata_table import take_back_metadata
 from hoodie.commit.steps import Step, reached
 from hoodie.config import clustering
 from hoodie.display import size_text
@@ -34,7 +34,7 @@ from hoodie.services.clustering.sorting import SortLimits
 from hoodie.services.clustering.task import Clustered, ClusterGroup, GroupTask
 from hoodie.services.planned.claim import PlannedService, runner_of
 from hoodie.services.planned.executor import Failures, PlanExecution, execute, execute_waiting, has_waiting_plan
-from hoodie.services.planned.pending import PendingPlans, take_back_metadata
+from hoodie.services.planned.pending import PendingPlans
 from hoodie.services.service import TableService
 from hoodie.timeline import Action, parse_instant_time
 from hoodie.view.listing import note_unknown
@@ -129,13 +129,10 @@ class _Clustering(PlanExecution[ClusteringPlan]):
     File groups that a writer changed since the plan was made are left out, with a note.
     """
 
-    index: IndexWrite | None = None
-
     def run(self) -> ServiceResult:
         """Write the files and complete the instant."""
         claimed = self.claimed
         index = IndexWrite.begin(None, self.view, claimed.instant_time, self.call.engine_for, self.call.properties)
-        self.index = index
         _check_strategy(self.view, claimed.instant_time, claimed.plan)
         with self.times.phase("clear"):
             self._clear()
@@ -150,6 +147,8 @@ class _Clustering(PlanExecution[ClusteringPlan]):
                 parts = self.call.engine_for(work.size_bytes).run(self._function(index, folder), tasks)
             reached(Step.WRITTEN)
             with self.times.phase("index"):
+                # The index files of a process that took the plan over have the same names.
+                claimed.pending.ensure_pending(self.view)
                 index.note_locations([part.entries for part in parts if part.entries is not None])
                 index.retract(self._left_out(work), folder)
             with self.times.phase("commit"):
@@ -167,13 +166,6 @@ class _Clustering(PlanExecution[ClusteringPlan]):
             bytes_written=sum(stat.total_write_bytes for stat in stats),
             notes=tuple(notes),
         )
-
-    def discard(self) -> None:
-        """Delete the index entries of the attempt, unless they may be committed."""
-        if self.index is not None and not self.claimed.pending.is_in_metadata_table:
-            # What cannot be deleted now is deleted by the next process that executes the plan.
-            with contextlib.suppress(Exception):
-                self.index.discard()
 
     def _left_out(self, work: _Work) -> list[FileSlice]:
         """Return the newest slices of file groups that an earlier attempt at the plan may have rewritten."""

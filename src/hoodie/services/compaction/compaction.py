@@ -25,7 +25,12 @@ from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.table.call_options import effective_options
 from hoodie.results import OnResult, ServiceResult
-from hoodie.services.compaction.log_compaction import CompactLogs, schedule_log_compaction
+from hoodie.services.compaction.log_compaction import (
+    CompactLogs,
+    folds_in_order,
+    pending_appends,
+    schedule_log_compaction,
+)
 from hoodie.services.compaction.plan import Trigger, check_compactable, deltas_since_compaction, schedule_compaction
 from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.planned.claim import ClaimedPlan, PlannedService, runner_of
@@ -257,7 +262,9 @@ class _WhileHeld:
 def slices_to_compact(view: TableView, claimed: ClaimedPlan[CompactionPlan]) -> list[FileSlice]:
     """Return the file slices of the plan, without the slices of file groups that were replaced since.
 
-    The cleaner may have deleted the files of replaced file groups, and readers do not read them any more.
+    The cleaner may have deleted the files of replaced file groups, and readers do not read them any more. Slices of a
+    log compaction that would change the order of the writes are left out too: an engine that plans may not look at
+    pending writes.
     """
     operations = claimed.plan.operations
     paths = {operation.partition_path for operation in operations}
@@ -265,12 +272,16 @@ def slices_to_compact(view: TableView, claimed: ClaimedPlan[CompactionPlan]) -> 
     if not view.config.version.validates_log_blocks:
         for path, recorded in _recorded_log_sizes(view, claimed).items():
             sizes[path] = {**sizes.get(path, {}), **recorded}
-    there = {(found.partition_path, found.file_id) for found in list_slices(view, paths)}
-    return [
+    there = {(found.partition_path, found.file_id): found for found in list_slices(view, paths)}
+    planned = [
         slice_of(operation, operation.partition_path, sizes.get(operation.partition_path, {}))
         for operation in operations
         if (operation.partition_path, operation.file_id) in there
     ]
+    if claimed.instant.action is not Action.LOG_COMPACTION:
+        return planned
+    pending = pending_appends(view)
+    return [one for one in planned if folds_in_order(one, there[one.partition_path, one.file_id], pending)]
 
 
 def _recorded_log_sizes(view: TableView, claimed: ClaimedPlan[CompactionPlan]) -> dict[str, dict[str, int]]:

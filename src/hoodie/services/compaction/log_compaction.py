@@ -8,6 +8,7 @@ skip the replaced blocks.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,7 +54,8 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
 
     The plan contains the slices with at least `blocks_min` log blocks (default:
     `hoodie.log.compaction.blocks.threshold`). Slices with partial blocks, which have only some of the columns, are
-    skipped: JVM engines cannot log-compact them. Slices with more than 64 MiB of log files are skipped too.
+    skipped: JVM engines cannot log-compact them. Slices with more than 64 MiB of log files are skipped too, and slices
+    to which a pending write may append between the planned log files (see `folds_in_order`).
     `compact(…, instant)` executes the plan.
 
     Raises: as `schedule_compaction`; InvalidConfigError if `blocks_min` is not positive.
@@ -80,6 +82,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
         check_no_exclusive_service(view)
         busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
         newest = {(found.partition_path, found.file_id): found for found in list_slices(view)}
+        pending = pending_appends(view)
         operations = []
         for found in chosen:
             now = newest.get((found.partition_path, found.file_id))
@@ -88,6 +91,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
                 now is not None
                 and now.base_file == found.base_file
                 and (found.partition_path, found.file_id) not in busy
+                and folds_in_order(found, now, pending)
             ):
                 operations.append(operation_of(found.partition_path, found))
         if not operations:
@@ -98,6 +102,31 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
             preserve_hoodie_metadata=True,
         )
         return request(view, Action.LOG_COMPACTION, plan.to_bytes()).requested_time
+
+
+def pending_appends(view: TableView) -> set[str]:
+    """Return the requested times of pending writes that may append to log files."""
+    return {found.requested_time for found in view.timeline.pending() if found.action is Action.DELTA_COMMIT}
+
+
+def folds_in_order(planned: FileSlice, newest: FileSlice, pending: Collection[str]) -> bool:
+    """Return whether one block can replace the log files of `planned` without a change of the order of the writes.
+
+    Readers apply the logs of a slice in the order of the requested times of their writes, and the new block in the
+    place of the newest block that it replaces (docs/format/table.md §4.6). Non-blocking writes of a slice may complete
+    in another order: a write that was requested between the planned ones and completes after the plan would come
+    before the new block, which has rows older than its own, and they would win. Such a write is either pending at the
+    plan (`pending`), or completed since the log files were listed (`newest`). A write that begins after the plan has a
+    later time than every planned one, and a write that is older than all of them comes before them in any case. So a
+    pending plan for which this was true stays right whatever completes before it is executed. Plans of others are
+    checked when they are executed.
+
+    A log file of an earlier log compaction has a later name than its place. The log files that it replaces are in the
+    slice too, so that the times of the names contain all places.
+    """
+    times = {log.name.instant_time for log in planned.log_files}
+    others = {log.name.instant_time for log in newest.log_files} | set(pending)
+    return not any(min(times) < other < max(times) for other in others - times)
 
 
 def _may_gain(found: FileSlice) -> bool:

@@ -65,10 +65,6 @@ class Execution(Protocol):
         """Write the files and complete the instant. The result has no instant if no work of the plan is left."""
         ...
 
-    def discard(self) -> None:
-        """Undo after an error what only this service writes. Never raises an error."""
-        ...
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedService(Generic[PlanT]):

@@ -127,7 +127,6 @@ def _carry_out(
         reached(Step.BEGUN)
         result = execution.run()
     except BaseException:
-        execution.discard()
         claimed.give_back()
         raise
     notes: tuple[str, ...] = ()
@@ -154,9 +153,6 @@ class PlanExecution(ABC, Generic[PlanT]):
     @abstractmethod
     def run(self) -> ServiceResult:
         """Write the files and complete the instant. The result has no instant if no work of the plan is left."""
-
-    def discard(self) -> None:
-        """Undo after an error what only this service writes. Never raises an error."""
 
     @property
     def view(self) -> TableView:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from hoodie.commit.metadata_table import take_back_metadata
 from hoodie.commit.rollback import RolledBack, check_no_running_rollback
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.display import html_rows
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
-from hoodie.metadata.table import MetadataTable
 from hoodie.services.planned.claim import PlannedService, PlanT, Runner, RunState, clear_files, runner_of
 from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files
 from hoodie.view.table_state import TableState
@@ -162,15 +162,3 @@ def _check_removable(view: TableView, instant: Instant) -> None:
             "6 belong to the file slices that it creates; execute it with "
             f"t.compact(instant='{instant.requested_time}')"
         )
-
-
-def take_back_metadata(view: TableView, instant_time: str) -> None:
-    """Delete what attempts at a pending plan wrote to the metadata table. Call it under the table's lock.
-
-    An attempt writes the log files of the record index before its delta commit, and they would count when a later
-    attempt completes. Costs a listing of the metadata table.
-    """
-    metadata_table = MetadataTable.open(view.store, view.config)
-    if metadata_table is not None:
-        metadata_table.take_back(instant_time)
-        metadata_table.discard(instant_time)

@@ -18,15 +18,18 @@ from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import CommitConflictError, InstantNotFoundError, InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.service_metadata import ClusteringStrategy, RequestedReplaceMetadata
+from hoodie.metadata.table import MetadataTable
 from hoodie.services.clustering.clustering import CLUSTERING, cluster
 from hoodie.services.clustering.schedule import plan_of
 from hoodie.services.planned.claim import claim_plan
 from hoodie.services.planned.coordination import TableCoordinator
 from hoodie.services.planned.executor import execute
 from hoodie.table import Table
-from hoodie.timeline import Action, State, read_instant
+from hoodie.timeline import Action, State, forget_all, read_instant
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
+from tests.support.deaths import die
+from tests.support.fault_store import CrashPoint
 from tests.support.merge_on_read import EngineThen, on_engine
 from tests.support.refusals import refused
 from tests.support.steps import begin, once_at
@@ -250,6 +253,64 @@ def test_one_process_executes_a_plan() -> None:
     claimed.end()
     done = table.cluster(instant=instant)
     assert "executed again a plan" in done.notes[0]
+
+
+def check_index_after(table: Table) -> None:
+    """A new attempt leaves out the file group that an update changed; the index has no entry of an earlier attempt."""
+    table.upsert(trips(1, 2, ts=9), properties=ALLOW)
+    before = rows_of(table)
+    assert table.cluster().instant is not None
+    assert rows_of(table).equals(before)
+    assert table.index.verify().ok
+    assert table.upsert(trips(1, 6, ts=10)).inserted == 0
+
+
+def test_an_attempt_whose_index_files_cannot_be_deleted_is_seen_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = clustered()
+    planned(table)
+
+    def fail(*_: object) -> None:
+        raise OSError("no answer")
+
+    monkeypatch.setattr(MetadataTable, "discard", fail)
+    with once_at(Step.LOCATED, fail), pytest.raises(OSError, match="no answer"):
+        table.cluster()
+    monkeypatch.undo()
+    assert table.pending_clusterings()[0].state == "interrupted"
+    check_index_after(table)
+
+
+def test_an_attempt_that_fails_at_once_takes_back_what_a_dead_one_left() -> None:
+    """The first process died after it had written index files, the second failed before it looked for them."""
+    table = clustered()
+    instant, store = planned(table), table.view().store
+    die(store, lambda other: other.cluster(), f"{instant}.log.1_0-0-0", point=CrashPoint.AFTER, is_last=True)
+    assert table.pending_clusterings()[0].state == "interrupted"
+
+    def fail() -> None:
+        raise OSError("no memory")
+
+    with once_at(Step.BEGUN, fail), pytest.raises(OSError, match="no memory"):
+        table.cluster()
+    assert table.pending_clusterings()[0].state == "waiting"
+    check_index_after(table)
+
+
+@pytest.mark.parametrize("step", [Step.WRITTEN, Step.LOCATED])
+def test_a_process_that_was_taken_for_dead_leaves_the_index_files_of_the_next(step: Step) -> None:
+    table = clustered()
+    instant, store = planned(table), table.view().store
+    before = rows_of(table)
+
+    def overtake() -> None:
+        forget_all()
+        assert Table(store).cluster(instant=instant).instant == instant
+
+    with once_at(step, overtake), pytest.raises(CommitConflictError, match="does not belong to this process"):
+        table.cluster(instant=instant)
+    assert rows_of(Table(store)).equals(before)
+    assert Table(store).index.verify().ok
+    assert Table(store).upsert(trips(1, 6, ts=10)).inserted == 0
 
 
 def test_a_plan_of_an_old_jvm_gives_rows_the_commit_time_of_the_clustering() -> None:

@@ -6,7 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.steps import Step
+from hoodie.config import concurrency
 from hoodie.engine import TaskContext
+from hoodie.files.compaction_operation import operation_of
 from hoodie.files.logs.log_scan import ScanRule, scan_blocks
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import LogFile
@@ -17,6 +20,7 @@ from hoodie.format.log.data_block import DataFormat, log_schema
 from hoodie.format.log.log_block import HeaderKey
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.records.merging.merge import RecordMerger
+from hoodie.services.compaction import log_compaction
 from hoodie.services.compaction.log_compaction import CompactLogs
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -25,7 +29,8 @@ from hoodie.view.slices import list_slices
 from tests.support.logged_slices import PARTITION, SliceBuilder
 from tests.support.merge_on_read import commit_times, merged_rows
 from tests.support.seeds import seeded
-from tests.support.tables import Rows, trips, trips_store
+from tests.support.steps import SleepingWrite, begin, once_at
+from tests.support.tables import Rows, new_table, trips, trips_store, values_of
 
 AFTER: Rows = {"a": (4, "sf"), "c": (1, "nyc")}
 
@@ -153,3 +158,60 @@ def test_deletes_that_only_the_operation_column_tells_stay_deletes() -> None:
     built.logs.append(LogFile(PARTITION, name, stat.file_size_bytes))
     merged = pa.concat_tables(read_file_slice(built.store, built.file_slice, read))
     assert merged["id"].to_pylist() == ["b", "c"]
+
+
+@pytest.mark.parametrize("is_foreign", [False, True], ids=["planned here", "planned by an engine that does not look"])
+@pytest.mark.parametrize("index", ["record", "bucket"])
+def test_a_write_that_completes_after_a_later_one_is_not_lost(index: str, is_foreign: bool) -> None:
+    """Its log file comes before the later one, in whose place the new block would be, with a row older than its own."""
+    schema = pa.schema([("id", pa.string()), ("v", pa.int64())])
+    beside = {concurrency.CONCURRENCY_MODE.key: concurrency.NON_BLOCKING}
+    options = {"hoodie.bucket.index.num.buckets": "1"} if index == "bucket" else {}
+    table = new_table(schema, type="mor", index=index, merge_mode="commit_time", properties=options)
+    for value in (0, 1):
+        table.upsert({"id": ["k", "j"], "v": [value, value]})
+    other = Table(table.view().store)
+
+    def plan() -> str | None:
+        if not is_foreign:
+            return other.schedule_log_compaction(2)
+        operations = tuple(operation_of(found.partition_path, found) for found in list_slices(other.view()))
+        return begin(
+            other, Action.LOG_COMPACTION, CompactionPlan(operations=operations).to_bytes(), only_requested=True
+        )
+
+    def act() -> None:
+        other.upsert({"id": ["j"], "v": [2]}, properties=beside)
+        assert (plan() is not None) == is_foreign
+        assert other.schedule_log_compaction(2) is None
+
+    with once_at(Step.WRITTEN, act):
+        assert table.upsert({"id": ["k"], "v": [100]}, properties=beside).updated == 1
+    expected = [("j", 2), ("k", 100)]
+    assert sorted(values_of(table, "id", "v")) == expected
+    if is_foreign:
+        assert table.compact().counts["file_slices"] == 0
+        assert sorted(values_of(table, "id", "v")) == expected
+    assert table.schedule_log_compaction(2) is not None
+    assert table.compact().counts["file_slices"] == 1
+    assert sorted(values_of(table, "id", "v")) == expected
+
+
+def test_a_write_that_completes_between_the_listing_and_the_plan_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema([("id", pa.string()), ("v", pa.int64())])
+    beside = {concurrency.CONCURRENCY_MODE.key: concurrency.NON_BLOCKING}
+    table = new_table(schema, type="mor", merge_mode="commit_time")
+    store = table.view().store
+    for value in (0, 1):
+        table.upsert({"id": ["k", "j"], "v": [value, value]})
+    late = SleepingWrite(store, lambda one: one.upsert({"id": ["k"], "v": [100]}, properties=beside), Step.WRITTEN)
+    table.upsert({"id": ["j"], "v": [2]}, properties=beside)
+
+    def gains(*_: object) -> bool:
+        late.wake()
+        return True
+
+    monkeypatch.setattr(log_compaction, "_gains", gains)
+    assert table.schedule_log_compaction(1) is None
+    assert late.error is None
+    assert sorted(values_of(table, "id", "v")) == [("j", 2), ("k", 100)]
