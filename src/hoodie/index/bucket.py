@@ -219,8 +219,8 @@ _KEY_BYTES = 64
 class BucketIndex(Index):
     """Index that finds the file group of a key by its hash. `placed`: the rows of new file groups, after `tag`.
 
-    `properties`: the effective options of the write. `rule` is the rule when the write was set up; `tag` computes it
-    again with the table when the write began, because JVM Hudi can change the numbers of buckets of partitions.
+    `properties`: the effective options of the write. JVM Hudi can change the numbers of buckets of partitions, so that
+    `tag` computes the rule again, with the table when the write began.
     All rows of a bucket can be appended to log files: it has one file group. Cost: one listing of the file groups of
     the touched partitions, and the key column of the staged rows. Memory of a task: the keys of a million rows.
     """

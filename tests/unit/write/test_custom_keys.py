@@ -12,7 +12,6 @@ import hoodie
 from hoodie.engine import ArrowDataset
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
-from hoodie.format.table.table_keys import TIME_PARSER_CLASS
 from hoodie.records.change import PARTITION_PATH
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -210,15 +209,17 @@ def test_the_data_source_takes_the_options_of_hudi_0_15() -> None:
             save(table, {**named, FIELDS: "city:SIMPLE,ts:TIMESTAMP"})
 
 
-def test_times_that_a_class_of_the_jvm_parses_are_read_and_not_written() -> None:
+@pytest.mark.parametrize("room", ["", "deltastreamer."])
+def test_times_that_a_class_of_the_jvm_parses_are_read_and_not_written(room: str) -> None:
+    parser = f"hoodie.{room}keygen.datetime.parser.class"
     table = own_table(ROWS, version=9)
     store = table.view().store
-    update_table_config(store, {TIME_PARSER_CLASS: "com.example.OurParser"})
+    update_table_config(store, {parser: "com.example.OurParser"})
     upsert, delete = partial(table.upsert, ROWS), partial(table.delete, ROWS.select(["id", "city", "at"]))
     for call in (upsert, delete):
         with untouched(table, "com.example.OurParser", UnsupportedError):
             call()
     assert table.count("city = 'sf'") == 1
     assert table.verify(full=True).ok
-    update_table_config(store, {TIME_PARSER_CLASS: "org.apache.hudi.keygen.parser.HoodieDateTimeParser"})
+    update_table_config(store, {parser: "org.apache.hudi.keygen.parser.HoodieDateTimeParser"})
     assert table.upsert(ROWS).updated == 3

@@ -25,8 +25,6 @@ PRECOMBINE_FIELD: Final = "hoodie.table.precombine.field"
 KEY_GENERATOR_TYPE: Final = "hoodie.table.keygenerator.type"
 KEY_GENERATOR_CLASS: Final = "hoodie.table.keygenerator.class"
 TIMEBASED_PREFIX: Final = "hoodie.keygen.timebased."
-TIME_PARSER_CLASS: Final = "hoodie.keygen.datetime.parser.class"
-OLD_TIME_PARSER_CLASS: Final = "hoodie.deltastreamer.keygen.datetime.parser.class"
 OLD_TIMEBASED_PREFIX: Final = "hoodie.deltastreamer.keygen.timebased."
 
 HIVE_STYLE: Final = "hoodie.datasource.write.hive_style_partitioning"

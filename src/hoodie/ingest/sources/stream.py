@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from hoodie.config.secrets import secrets_of
@@ -71,9 +70,9 @@ class Stream:
     """Reads a streaming format of Spark, such as `rate`, `kinesis`, `delta` or a data source of your own.
 
     `checkpoint`: the folder of Spark's checkpoint, with the offsets; each flow has its own. The place of the flow is
-    the id of the query and the number of its last batch: a batch that died is sent again, and one that was committed
-    is not written again. `path`, `options`, `schema` (DDL): of Spark's reader; its options limit a batch, such as
-    `maxFilesPerTrigger`. It needs a classic session; with Spark Connect use `Table.stream`.
+    the id of the query and the number of its last batch. The query sends a batch again until the flow has committed
+    it, and the flow writes no batch twice. `path`, `options`, `schema` (DDL): of Spark's reader; its options limit a
+    batch, such as `maxFilesPerTrigger`. It needs a classic session; with Spark Connect use `Table.stream`.
     """
 
     format: str
@@ -100,8 +99,7 @@ class Stream:
             )
         if request.is_look:
             raise UnsupportedError(
-                "source stream: Spark's query alone knows whether there are new rows, and sends them to be written, so "
-                "that there is no preview"
+                "source stream: there is no preview: only Spark's query can find new rows, and it sends them to be written"
             )
         try:
             return self._next(request)
@@ -122,7 +120,7 @@ class Stream:
 
     @property
     def _key(self) -> str:
-        return self.checkpoint if "://" in self.checkpoint else str(Path(self.checkpoint).absolute())
+        return self.checkpoint.rstrip("/")
 
     def _next(self, request: Request) -> Batch | None:
         found = self._query(request)

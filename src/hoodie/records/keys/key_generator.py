@@ -20,13 +20,14 @@ from hoodie.format.schema.java_text import java_text
 from hoodie.format.table.call_options import PARTITION_PATH_FIELD, PATH_TYPES, partition_types
 from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_generator
 from hoodie.format.table.table_config import TableConfig
-from hoodie.format.table.table_keys import OLD_TIME_PARSER_CLASS, TIME_PARSER_CLASS, TIMEBASED_PREFIX
+from hoodie.format.table.table_keys import TIMEBASED_PREFIX
 from hoodie.format.table.versions import TableVersion
 from hoodie.records.keys.partition_path import check_paths, component_texts, partition_component
 from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format
 
 _NULL_KEY_PART: Final = "__null__"
 """Represents null in a key of several fields. On disk: do not change."""
+_TIME_PARSERS: Final = tuple(f"hoodie.{room}keygen.datetime.parser.class" for room in ("", "deltastreamer."))
 _DEFAULT_PARSER: Final = ".HoodieDateTimeParser"
 _EMPTY_KEY_PART: Final = "__empty__"
 """Represents empty text in a key of several fields. On disk: do not change."""
@@ -282,7 +283,7 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
 
 def _unknown_parser(raw: Mapping[str, str]) -> str:
     """Return why the times of a table's paths cannot be made; empty for the parser of Hudi."""
-    for key in (TIME_PARSER_CLASS, OLD_TIME_PARSER_CLASS):
+    for key in _TIME_PARSERS:
         if not raw.get(key, _DEFAULT_PARSER).endswith(_DEFAULT_PARSER):
             return (
                 f"{key}={raw[key]}, a property of the table, is a class of the JVM that parses the times of partition "
