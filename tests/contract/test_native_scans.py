@@ -125,15 +125,20 @@ def adopted(path: Path, mode: str) -> hoodie.Table:
     return hoodie.open(path, spark=False)
 
 
-def foreign(path: Path, *, nan: bool = True, keys: bool = True, codec: str = "zstd", **form: Any) -> hoodie.Table:
-    """A table whose file another writer has written: with or without NaN, and the footer keys of writers of Hudi."""
+KEY_RANGE = {b"hoodie_min_record_key": b"k000", b"hoodie_max_record_key": b"k008"}
+PROVEN = {**KEY_RANGE, b"hoodie_python_nan_bounds": b"true"}
+
+
+def foreign(
+    path: Path, entries: dict[bytes, bytes] = PROVEN, *, nan: bool = True, codec: str = "zstd", **form: Any
+) -> hoodie.Table:
+    """A table whose file pyarrow has written: with or without NaN, and with entries of the footer of other writers."""
     names = ("id", "u", "f", "l") if nan else ("id", "u", "l")
     schema = pa.schema([SCHEMA.field(name) for name in names])
     table = new_table(schema, path=path, index="bloom")
     table.bulk_insert(rows(0, 9, names=names))
     (file,) = path.glob("*.parquet")
     listed, found = file.stat().st_size, pq.ParquetFile(file)
-    entries = {b"hoodie_min_record_key": b"k000", b"hoodie_max_record_key": b"k008"} if keys else {}
     stored = found.read().replace_schema_metadata()
     stored = stored.set_column(stored.column_names.index("l"), "l", rows(0, 9)["l"])
     found.close()
@@ -171,8 +176,10 @@ TABLES: dict[str, tuple[Callable[[Path], hoodie.Table], bool]] = {
     "renamed": (renamed, False),
     "adopted": (lambda path: adopted(path, "rewrite"), True),
     "adopted in place": (lambda path: adopted(path, "metadata_only"), False),
-    "of pyarrow": (lambda path: foreign(path, nan=False, keys=False), True),
-    "bounds without NaN": (lambda path: foreign(path, keys=False), False),
+    "of pyarrow": (lambda path: foreign(path, {}, nan=False), True),
+    "bounds without NaN": (lambda path: foreign(path, {}), False),
+    "of hoodie before 0.4": (lambda path: foreign(path, KEY_RANGE), False),
+    "of hoodie before 0.4, without floats": (lambda path: foreign(path, KEY_RANGE, nan=False), True),
     "INT96": (lambda path: foreign(path, use_deprecated_int96_timestamps=True), False),
     "rare lists": (lambda path: foreign(path, use_compliant_nested_type=False), False),
     "a rare codec": (lambda path: foreign(path, codec="brotli"), False),

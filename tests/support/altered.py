@@ -39,6 +39,11 @@ def add_without_ids(view: TableView, columns: Columns) -> None:
     _complete(view, _begin(view), columns, {})
 
 
+def commit_schema(view: TableView, avro: str) -> None:
+    """Commit this text as the schema of the table."""
+    _complete(view, _begin(view), {}, {"schema": avro})
+
+
 def _begin(view: TableView) -> str:
     instant_time = view.clock.next_time(view.timeline)
     create_requested(view.store, view.layout, instant_time, _action(view))

@@ -24,7 +24,17 @@ from hoodie.files.slices import BaseFile
 from hoodie.files.stored_groups import StoredGroups, encoded_chunks
 from hoodie.format.hashes.bloom import BloomFilter, FilterBuilder, FilterOptions, footer_entries
 from hoodie.format.metadata_table.column_stats import ColumnRange
-from hoodie.format.parquet_footer import Chunk, Footer, footer_of, nan_leaves, parsed, trailer_of, with_nan_bounds
+from hoodie.format.parquet_footer import (
+    NAN_BOUNDS_KEY,
+    Chunk,
+    Footer,
+    footer_of,
+    has_nan_bounds,
+    nan_leaves,
+    parsed,
+    trailer_of,
+    with_nan_bounds,
+)
 from hoodie.format.schema.column_ids import SAME_NAMES, StoredNames
 from hoodie.format.schema.table_schema import META_FIELDS, conform
 from hoodie.records.change import RECORD_KEY
@@ -99,6 +109,7 @@ class BaseFileWriter:
         self._observer = None if wanted is None else RangeObserver(wanted, schema)
         self._metadata: list[pq.FileMetaData] = []
         self._nan_chunks: set[tuple[int, int]] = set()
+        self._has_nan_bounds = True
         self._groups: list[int | bytes] = []
         """The row groups of the file in order: the number of an encoded group, or the entry of a copied one."""
         self._encoded_groups = 0
@@ -198,6 +209,7 @@ class BaseFileWriter:
         self._settle()
         rows = stored.rows(group)
         self._note_bounds(*stored.key_bounds)
+        self._has_nan_bounds &= has_nan_bounds(stored.metadata)
         if self._filter is not None:
             self._filter.add(stored.column(group, RECORD_KEY))
         if self._observer is not None:
@@ -275,13 +287,14 @@ class BaseFileWriter:
         self._max_key = high if self._max_key is None else max(self._max_key, high, key=_utf16)
 
     def _footer(self) -> Mapping[str, str]:
-        """Return the footer keys that bloom indexes read.
+        """Return the footer keys that bloom indexes read, and whether bounds leave out no NaN.
 
         The table's index decides about the bloom filter: without one the JVM's bloom index fails, so the footer has at
         least the filter that may contain every key. The key range still prunes. (docs/decisions/0001-bloom-footers.md)
         """
         found = BloomFilter.saturated() if self._filter is None else self._filter.build()
-        return footer_entries(found, min_key=self._min_key or "", max_key=self._max_key or "")
+        entries = footer_entries(found, min_key=self._min_key or "", max_key=self._max_key or "")
+        return {**entries, NAN_BOUNDS_KEY: "true"} if self._has_nan_bounds else entries
 
 
 def dictionary_columns(rows: pa.Table) -> list[str]:

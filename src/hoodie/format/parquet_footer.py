@@ -42,6 +42,17 @@ _PAGE_BYTES, _PAGE_CHECKSUM = 3, 4
 _MAX_DEPRECATED: Final = 1
 _MAX_VALUE: Final = 5
 _ORDINAL_MAX: Final = 2**15 - 1
+NAN_BOUNDS_KEY: Final = "hoodie_python_nan_bounds"
+"""Footer key of files in which the bounds of no chunk leave out NaN."""
+
+
+def has_nan_bounds(metadata: pq.FileMetaData) -> bool:
+    """Return whether no bounds of the file leave out NaN, by its footer; other files have floats whose bounds may.
+
+    The JVM writes no bounds for a chunk with NaN. pyarrow leaves NaN out, as hoodie did before 0.4.
+    """
+    is_marked = NAN_BOUNDS_KEY.encode() in (metadata.metadata or {})
+    return is_marked or str(metadata.created_by).startswith("parquet-mr")
 
 
 def with_nan_bounds(footer: bytes, chunks: Collection[tuple[int, int]]) -> bytes:

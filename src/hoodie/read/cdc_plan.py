@@ -16,6 +16,7 @@ from hoodie.errors import HistoryLostError, UnsupportedError, ViewOvertakenError
 from hoodie.files.damage import check_length, damaged_file, expected_file
 from hoodie.files.logs.log_scan import problem_of_blocks
 from hoodie.files.slices import FileSlice
+from hoodie.files.stored_columns import StoredColumns
 from hoodie.format.avro.rows import arrow_schema
 from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
@@ -234,13 +235,15 @@ def plan_cdc(
     names, paths = chosen_columns(images, columns)
     needed = {*names, *(() if where is None else _compared(where, images))}
     read = pa.schema([child for child in images if child.name in needed])
+    # Past states have no ids of names that columns got later.
+    stored = stored_columns(at_end, schema)
     changes: list[GroupChange] = []
     start = start or BEGINNING
     before = None if start == BEGINNING else view.as_completed_by(start)
     for instant, commit in _commits(view, at_end, start, end):
         after = view.as_completed_by(view.order_time(instant))
         if commit.operation_type not in UNCHANGING:
-            changes += _of_commit(schema, read.names, instant, commit, before, after)
+            changes += _of_commit(schema, stored, read.names, instant, commit, before, after)
         before = after
     check_still_there(view)
     check_span(at_end, start)
@@ -289,6 +292,7 @@ def _commits(
 
 def _of_commit(
     schema: pa.Schema,
+    stored: StoredColumns,
     names: Sequence[str],
     instant: Instant,
     commit: CommitMetadata,
@@ -297,7 +301,7 @@ def _of_commit(
 ) -> Iterator[GroupChange]:
     """Yield the changed file groups of one commit; the views are the states before it (None: no rows) and after it.
 
-    `names` are the columns of the images to read.
+    `names` are the columns of the images to read; `stored` is how files differ from `schema`.
     """
     written = {(stat.partition_path or "", stat.file_id) for stat in commit.write_stats()}
     gone = {
@@ -306,7 +310,9 @@ def _of_commit(
         for file_id in file_ids
     }
     partitions = {path for path, _ in written | gone}
-    logged = _LoggedGroups.of(after_view.config, commit)
+    # A log compares names of columns with the table's, not their ids.
+    has_names = not stored.names_at(instant.requested_time)
+    logged = _LoggedGroups.of(after_view.config, commit) if has_names else _LoggedGroups()
     before: dict[tuple[str, str], FileSlice] = {}
     lost: HistoryLostError | None = None
     try:
@@ -318,8 +324,8 @@ def _of_commit(
             raise
         lost = error
     after = _slices(after_view, partitions)
-    old = _scan_plan(before_view or after_view, schema, names, before)
-    new = _scan_plan(after_view, schema, names, after)
+    old = _scan_plan(before_view or after_view, schema, stored, names, before)
+    new = _scan_plan(after_view, schema, stored, names, after)
     scans = CommitScans(
         instant_time=instant.requested_time,
         before=SliceScan.of(old),
@@ -356,7 +362,11 @@ def _slices(view: TableView, partitions: set[str]) -> dict[tuple[str, str], File
 
 
 def _scan_plan(
-    view: TableView, schema: pa.Schema, names: Sequence[str], slices: dict[tuple[str, str], FileSlice]
+    view: TableView,
+    schema: pa.Schema,
+    stored: StoredColumns,
+    names: Sequence[str],
+    slices: dict[tuple[str, str], FileSlice],
 ) -> ScanPlan:
     return ScanPlan(
         view=view,
@@ -364,5 +374,5 @@ def _scan_plan(
         slices=tuple(slices.values()),
         columns=(RECORD_KEY, *names),
         where=None,
-        stored=stored_columns(view, schema),
+        stored=stored,
     )

@@ -101,7 +101,9 @@ class Snapshot:
                 raise SchemaMismatchError(f"filter={shown(filter)}: {expected} ({error})") from error
             from hoodie.records.condition import Condition
 
-            columns = list(dict.fromkeys([*(columns or self.schema.names), *columns_of(filter, self.schema)]))
+            wanted = {*(columns or self.schema.names), *columns_of(filter, self.schema)}
+            # In the order of the schema: a filter may have the number of a column.
+            columns = [name for name in self.schema.names if name in wanted]
             text = translated(filter, self.schema).where
             # SQL has limits that pyarrow has not, such as the depth of a condition: then nothing is pruned.
             with suppress(InvalidConfigError):

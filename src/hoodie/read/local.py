@@ -21,6 +21,7 @@ from hoodie.files.base_rows import has_types
 from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import StoredColumns
+from hoodie.files.stored_groups import keys_in_range
 from hoodie.read.chosen_columns import WHOLE, Path, narrowed, picked, returned_schema
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
@@ -77,12 +78,8 @@ class KeySet:
 
     def _may_be_in(self, file: pq.ParquetFile, group: int, column: int) -> bool:
         found = file.metadata.row_group(group).column(column)
-        if found.path_in_schema != RECORD_KEY or not found.is_stats_set or not found.statistics.has_min_max:
-            return True
-        low, high = found.statistics.min, found.statistics.max
-        return bool(
-            pc.any(pc.and_(pc.greater_equal(self.record_keys, low), pc.less_equal(self.record_keys, high))).as_py()
-        )
+        count = keys_in_range(found, self.record_keys) if found.path_in_schema == RECORD_KEY else None
+        return count is None or count > 0
 
 
 def _path_and_key(rows: pa.Table) -> pa.ChunkedArray:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
-from hoodie.format.hashes.bloom import MIN_KEY_FOOTER_KEY
+from hoodie.format.parquet_footer import has_nan_bounds
 from hoodie.read.plan import ScanPlan
 from hoodie.storage import StoreSpec
 
@@ -152,9 +152,8 @@ def _form(parquet: pq.ParquetFile) -> _Form | None:
     entries = metadata.metadata or {}
     if _INT96.search(text):
         return None
-    # pyarrow and others leave NaN out of the bounds of columns, by which readers skip rows. Writers of Hudi do not.
-    has_nan_bounds = MIN_KEY_FOOTER_KEY.encode() in entries or str(metadata.created_by).startswith("parquet-mr")
-    if not has_nan_bounds and _FLOAT.search(text):
+    # pyarrow and others leave NaN out of the bounds of columns, by which readers skip rows.
+    if not has_nan_bounds(metadata) and _FLOAT.search(text):
         return None
     if metadata.num_row_groups and metadata.row_group(0).column(0).compression not in _CODECS:
         return None

@@ -33,6 +33,7 @@ from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.records.keys.partition_path import DEFAULT_PARTITION
+from hoodie.records.merging.merge import check_defaults
 from hoodie.timeline import Action
 from hoodie.view.ahead import ask_for_columns
 from hoodie.view.columns import stored_columns
@@ -193,6 +194,7 @@ class ScanPlan:
         table's merge function is not registered in this program.
         """
         config = self.view.config
+        check_defaults(config, lambda: self.view.schema(as_of=self.as_of).avro)
         coarse, on_keys = self._base_filter(in_utc)
         return replace(
             slice_read(config, self.schema),

@@ -237,8 +237,13 @@ def _wanted_keys(node: exp.Expression, schema: pa.Schema, columns: Mapping[str, 
         limits = [part for part in parts if part is not None]
         if not limits or (kind is exp.Or and len(limits) < len(parts)):
             return None
-        joined = frozenset.intersection if kind is exp.And else frozenset.union
-        return WantedKeys(joined(*(part.keys for part in limits)), all(part.is_certain for part in limits))
+        certain = [part.keys for part in limits if part.is_certain]
+        if kind is exp.Or:
+            return WantedKeys(frozenset.union(*(part.keys for part in limits)), len(certain) == len(limits))
+        if certain:
+            return WantedKeys(frozenset.intersection(*certain), is_certain=True)
+        # Two texts may represent one value, so the keys of a matching row need not be in all of the sets.
+        return min(limits, key=lambda part: len(part.keys))
     try:
         return _keys_of_leaf(node, schema, columns)
     except HoodieError:

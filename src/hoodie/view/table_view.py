@@ -19,8 +19,8 @@ from hoodie.files.slice_read import slice_read
 from hoodie.files.table_properties import BACKUP, KEEP_FOLDER, finish_update
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.schema.table_schema import avro_to_arrow, with_meta_fields, without_meta_fields
-from hoodie.format.table.table_config import TableConfig
-from hoodie.records.merging.merge import RecordMerger
+from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.records.merging.merge import RecordMerger, check_defaults
 from hoodie.storage import Store, asks_ahead, forget_answers
 from hoodie.timeline import (
     Action,
@@ -388,8 +388,10 @@ class TableView:
     def slice_read(self, columns: pa.Schema | None = None, merger: RecordMerger | None = None) -> SliceRead:
         """Return the options to read the newest file slices with all columns, or with these, without meta fields.
 
-        Raises: as `table_merger`, on merge-on-read tables; as `schema`.
+        Raises: as `table_merger` and `check_defaults`, on merge-on-read tables; as `schema`.
         """
+        if self.config.table_type is TableType.MERGE_ON_READ:
+            check_defaults(self.config, lambda: self.schema().avro)
         read = slice_read(self.config, with_meta_fields(columns or self.schema().arrow), merger)
         return replace(read, timeline=self.whole_timeline()) if self.config.version.validates_log_blocks else read
 

@@ -23,7 +23,7 @@ from hoodie.format.table.table_config import TableType
 from hoodie.index import INDEXES, Index, index_kind, index_of, partition_follows_columns
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.records.keys.key_generator import KeyGenerator
-from hoodie.records.merging.merge import RecordMerger, fitted_merger, table_merger
+from hoodie.records.merging.merge import RecordMerger, check_defaults, fitted_merger, table_merger
 from hoodie.storage import asks_ahead, forget_answers
 from hoodie.view.ahead import ask_for_columns, ask_for_view
 from hoodie.view.slices import data_table
@@ -140,7 +140,9 @@ def check_write(call: Call, data: Dataset | None, *, changed: tuple[str, ...] | 
     check_writable(view, reads_skeletons=True)
     check_texts("extra_metadata", call.extra_metadata)
     options = checked_options(view.config, call.properties)
-    merger = table_merger(config_of_call(view.config, call.properties))
+    of_call = config_of_call(view.config, call.properties)
+    merger = table_merger(of_call)
+    check_defaults(of_call, lambda: view.schema().avro)
     index = index_of(view, options)
     if view.config.partition_fields:
         check_moves_merge(index_kind(index.name), options, merger)

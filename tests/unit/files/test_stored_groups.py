@@ -23,6 +23,7 @@ from hoodie.files.base_file import BaseFileWriter, ParquetOptions, open_base_fil
 from hoodie.files.slices import BaseFile
 from hoodie.files.stored_groups import StoredGroups
 from hoodie.format.hashes.bloom import FOOTER_KEY, TYPE_FOOTER_KEY, BloomFilter, FilterOptions
+from hoodie.format.parquet_footer import NAN_BOUNDS_KEY, has_nan_bounds
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.storage import LocalStore, MemoryStore, Store
 
@@ -189,6 +190,20 @@ def test_the_keys_of_copied_groups_are_in_the_filter_and_in_the_bounds() -> None
     assert found.may_contain(pa.array([*keys_of(1), *keys_of(5)])).all()
     assert footer["hoodie_min_record_key"] <= keys_of(1)[0]
     assert footer["hoodie_max_record_key"] >= keys_of(5)[-1]
+
+
+def test_bounds_of_copied_groups_are_proven_by_their_file() -> None:
+    """Files of hoodie before 0.4 lack the key: their bounds leave out NaN, and copied row groups keep them."""
+    store, _, _ = copied_and_encoded(1, "1a")
+    assert has_nan_bounds(pq.read_metadata(pa.BufferReader(store.read(NEW))))
+    store.replace(OLD, store.read(OLD).replace(NAN_BOUNDS_KEY.encode(), NAN_BOUNDS_KEY[::-1].encode()))
+    with stored_groups(store) as stored:
+        assert stored is not None
+        assert not has_nan_bounds(stored.metadata)
+        with BaseFileWriter(store, NEW.replace("-1-", "-2-"), SCHEMA, OPTIONS, {NAME: NEW}) as writer:
+            writer.write(rows(keys_of(5), 1))
+            writer.copy(stored, 1)
+    assert not has_nan_bounds(pq.read_metadata(pa.BufferReader(store.read(writer.path))))
 
 
 def test_other_readers_read_copied_groups(tmp_path: Any) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import hoodie
 from hoodie.read.arrow_filter import Translated, columns_of, translated
+from tests.support.tables import TYPES
 
 SCHEMA = pa.schema(
     [
@@ -30,6 +31,7 @@ SCHEMA = pa.schema(
 )
 key, n, x, f, d, c, t, o = (pc.field(name) for name in ("id", "n", "x", "f", "d", "c", "t", "o"))
 OPAQUE = n == x
+NUMBERED = pa.table({"id": ["a", "b", "c"], "v": [10, 20, 30], "w": [20, 1, 16]})
 
 WHOLE = [
     (key == "a", "(`id` = 'a')"),
@@ -130,3 +132,20 @@ def test_a_filter_that_sql_cannot_hold_filters_rows() -> None:
     for number in range(300):
         deep = (deep & (n < 100 + number)) | (n == 2)
     assert sorted(table.to_dataset().to_table(filter=deep, columns=["id"])["id"].to_pylist()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_number_in_a_filter_is_a_place_in_the_schema(table_type: str) -> None:
+    table = hoodie.create(
+        f"memory://numbers-{uuid.uuid4()}", NUMBERED.schema, record_key="id", type=table_type, spark=False
+    )
+    table.upsert(NUMBERED)
+    table.upsert(NUMBERED.slice(1))  # merge-on-read: into a log
+    dataset = table.to_dataset()
+    for name in ("v", "w"):
+        number = dataset.schema.names.index(name)
+        for wanted in (pc.field(number) > 15, (pc.field(number) > 15) & (key != "z"), pc.field((number,)) > 15):
+            named = pc.field(name) > 15
+            for columns in (["w"], ["w", "id"], ["_hoodie_record_key"], None):
+                assert dataset.to_table(columns, wanted) == dataset.to_table(columns, named)
+            assert dataset.count_rows(wanted) == dataset.count_rows(named)

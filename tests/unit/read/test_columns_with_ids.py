@@ -56,6 +56,33 @@ def test_renamed_dropped_and_added_columns(table: hoodie.Table) -> None:
     assert [row["b"] for row in _rows(table.to_arrow(as_of=before))] == ["b1", "b2u"]
 
 
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize("is_logging", ["false", "true"])
+def test_change_data_from_before_a_change_of_names(type: str, is_logging: str) -> None:
+    logging = {
+        "hoodie.table.cdc.enabled": is_logging,
+        "hoodie.table.cdc.supplemental.logging.mode": "DATA_BEFORE_AFTER",
+    }
+    table = new_table(_SCHEMA, table_of(_SCHEMA, ("k", "a1", "b1", 1)), type=type, properties=logging)
+    since = table.timeline.completed().instants[-1].requested_time
+    table.upsert(table_of(_SCHEMA, ("k", "a2", "b2", 2)))
+
+    def images(where: str | None = None) -> list[object]:
+        changes = table.changes(since, mode="cdc", where=where)
+        return [(row["before"], row["after"]) for row in changes.to_pylist()]
+
+    table.alter.rename_column("b", "c")
+    assert images() == [({"id": "k", "a": "a1", "c": "b1", "n": 1}, {"id": "k", "a": "a2", "c": "b2", "n": 2})]
+    table.alter.rename_column("a", "b")
+    table.alter.drop_column("n")
+    table.alter.add_column("n", "int")
+    now = [({"id": "k", "b": "a1", "c": "b1", "n": None}, {"id": "k", "b": "a2", "c": "b2", "n": None})]
+    assert images() == images("b = 'a2' and c = 'b2'") == now
+    assert images("b = 'b2'") == images("n = 2") == []
+    table.upsert({"id": ["k"], "b": ["b3"], "c": ["c3"], "n": pa.array([3], pa.int32())})
+    assert images("n = 3") == [(now[0][1], {"id": "k", "b": "b3", "c": "c3", "n": 3})]
+
+
 _NOW = pa.schema([("id", pa.string()), ("c", pa.string()), ("n", pa.int64()), ("b", pa.string()), ("a", pa.string())])
 
 

@@ -175,6 +175,15 @@ def test_row_groups_are_told_by_the_range_of_their_keys() -> None:
     assert [groups("a"), groups("k25"), groups("é😀😀")] == [[]] * 3
 
 
+def test_row_groups_with_bounds_that_are_no_text_are_read() -> None:
+    """Writers may cut a long bound inside a character."""
+    cut = pa.array([b"k", "é".encode()[:1]], pa.binary()).view(pa.string())
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"_hoodie_record_key": cut}), sink)
+    file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
+    assert KeySet.of(pa.table({"_hoodie_record_key": ["k0"]})).row_groups(file) == [0]
+
+
 def test_a_table_changes_between_two_reads_of_one_handle() -> None:
     table = new_table()
     other = hoodie.open(table.path, spark=False)

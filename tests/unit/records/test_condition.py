@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.records.condition import Condition
+from hoodie.records.condition import Condition, WantedKeys
 from hoodie.records.sql.parse import DEPTH_MAX
 from hoodie.records.sql.translate import Translator, depends_on_zone
 
@@ -255,3 +255,20 @@ def test_keys_are_not_looked_up_by_times_that_depend_on_the_zone() -> None:
     assert wanted is not None
     assert len(wanted.keys) == 1
     assert Condition.parse("t = '2024-01-01 05:00:00'").wanted_keys(ZONED, columns) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "keys", "is_certain"),
+    [
+        ("k = '1.0' AND c = 1", {"1.0"}, True),
+        ("c = 1 AND (k = '1.0' OR k = '2') AND k IN ('2', '3')", {"2"}, True),
+        ("k = '1.0' OR c = 1", {"1.0", "1.00"}, False),
+        ("(k = '1.0' OR c = 2) AND c IN (1, 3, 4)", {"1.0", "2.00"}, False),
+        ("c IN (1, 2) AND c = 1", {"1.00"}, False),
+    ],
+)
+def test_keys_with_several_texts_do_not_exclude_those_with_one(where: str, keys: set[str], is_certain: bool) -> None:
+    """JVM writers store the decimal 1.00 as `1.0`, too: `k` are the stored texts, `c` are the values."""
+    columns = {"k": lambda values: values, "c": lambda values: values.cast(pa.string())}
+    schema = pa.schema([("k", pa.string()), ("c", pa.decimal128(9, 2))])
+    assert Condition.parse(where).wanted_keys(schema, columns) == WantedKeys(frozenset(keys), is_certain)

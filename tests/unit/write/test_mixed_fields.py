@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import hoodie
 from hoodie.storage import MemoryStore
 from hoodie.view.slices import list_slices
+from tests.support.altered import commit_schema
 from tests.support.mixing_tables import LATEST, PARTIAL, PAYLOADS, POSTGRES, Model, create, drawn, rows_of, shown
 from tests.support.seeds import seeded
 from tests.support.tables import TYPES, made_once
@@ -109,3 +111,29 @@ def test_what_cannot_be_merged_is_refused_before_anything_is_written(table_type:
             write()
     table.delete_where("a = 'a'")
     assert table.count() == 0
+
+
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize(("payload", "version"), [(PARTIAL, 6), (LATEST, 8), (PARTIAL, 9)])
+def test_defaults_that_are_not_null_are_not_merged(payload: str, version: int, type: str) -> None:
+    """A row of JVM Hudi keeps the stored value where it has the default of its column."""
+    table = made(payload, version, index="simple", type=type, properties={"hoodie.compact.inline": "false"})
+    for row in (("k", 1, "a", "b", 1, None), ("k", 2, None, "c", 2, None)):
+        table.upsert(rows_of([row], payload))
+    stored = shown(table.to_arrow(), payload)
+    schema = json.loads(table.view().schema().avro)
+    fields = [field | ({"default": 0} if field["name"] == "n" else {}) for field in schema["fields"]]
+    commit_schema(table.view(), json.dumps(schema | {"fields": fields}))
+    table = hoodie.open(table.path, spark=False)
+    refused = "IGNORE_DEFAULTS.*default of 'n' is not null"
+    with untouched(table, refused, hoodie.UnsupportedError):
+        table.upsert(rows_of([("k", 3, "d", None, 3, None)], payload))
+    if type == "copy_on_write":
+        assert shown(table.to_arrow(), payload) == stored
+        return
+    with pytest.raises(hoodie.UnsupportedError, match=refused):
+        table.to_arrow()
+    table.schedule_compaction()
+    with untouched(table, refused, hoodie.UnsupportedError):
+        table.compact()
+    assert table.to_arrow(view="read_optimized").num_rows == 1

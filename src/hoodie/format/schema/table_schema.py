@@ -24,6 +24,7 @@ __all__ = [
     "arrow_to_avro",
     "avro_record_name",
     "avro_to_arrow",
+    "columns_with_defaults",
     "conform",
     "evolve",
     "new_table_avro",
@@ -71,6 +72,15 @@ def without_columns(avro: str, names: Collection[str]) -> str:
     record = json.loads(avro)
     fields = [child for child in record["fields"] if child["name"] not in names]
     return json.dumps(record | {"fields": fields}, ensure_ascii=False, separators=(",", ":"))
+
+
+def columns_with_defaults(avro: str) -> list[str]:
+    """Return the columns of a table's schema, given as its Avro text, whose default is a value, not null.
+
+    >>> columns_with_defaults('{"fields": [{"name": "a", "default": 0}, {"name": "b", "default": null}]}')
+    ['a']
+    """
+    return [child["name"] for child in json.loads(avro)["fields"] if child.get("default") is not None]
 
 
 def new_table_avro(schema: pa.Schema, *, table_name: str) -> str:

@@ -6,6 +6,7 @@ columns, the winner gets the fields that it does not bring from the loser.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from hoodie.config.writes import PYTHON_MERGER
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.schema.conform import conform
+from hoodie.format.schema.table_schema import columns_with_defaults
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import (
     EVENT_TIME_PAYLOAD_CLASS,
@@ -423,6 +425,21 @@ def overlay_of(config: TableConfig) -> Overlay | None:
         mixes_batches=not has_payload or rule.newest_meta_fields,
         is_payload=rule.newest_meta_fields,
     )
+
+
+def check_defaults(config: TableConfig, avro: Callable[[], str]) -> None:
+    """Refuse a rule that keeps a stored value where a row has the column's default, if a default is another than null.
+
+    `avro` returns the text of the table's schema. Raises: UnsupportedError that names the columns.
+    """
+    ignores = config.merge_rule.partial_update_mode is PartialUpdateMode.IGNORE_DEFAULTS
+    found = columns_with_defaults(avro()) if ignores else []
+    if found:
+        raise UnsupportedError(
+            f"table {config.name!r} keeps the stored value where a row has the default of its column (partial update "
+            f"mode {PartialUpdateMode.IGNORE_DEFAULTS}), and the default of {', '.join(map(repr, found))[:500]} is not "
+            "null, which this release does not merge; use JVM Hudi"
+        )
 
 
 def fitted_merger(merger: RecordMerger, schema: pa.Schema, config: TableConfig) -> RecordMerger:
