@@ -92,7 +92,7 @@ def bucket_rule(view: TableView, properties: Mapping[str, str]) -> BucketRule:
 
 
 def rule_of_reads(view: TableView) -> BucketRule | None:
-    """Return the rule by which a read of the newest state finds keys; None if it cannot be known or numbers differ.
+    """Return the rule by which reads find keys; None if it cannot be known or numbers differ.
 
     If partitions have numbers of their own, a writer may change them while a read plans.
     """

@@ -98,6 +98,25 @@ def partition_follows_columns(config: TableConfig) -> bool:
     return all(kind.moves_records(config.raw) for kind in kinds)
 
 
+def obeys_index(view: TableView, *, as_of: str | None = None) -> bool:
+    """Return whether the rows of a view are where the table's index of today puts them: in its buckets and partitions.
+
+    False if the view is of a state before a switch whose check proved this for later states only. `as_of` is a
+    requested time that limits the view further.
+    """
+    since = indexes.INDEX_SINCE.get(view.config.raw)
+    if not since:
+        return True
+    if as_of is not None and as_of < since:
+        return False
+    return not any(found.action.writes_data and view.order_time(found) <= since for found in view.completed_later)
+
+
+def rows_follow_columns(view: TableView, *, as_of: str | None = None) -> bool:
+    """Return whether each row of a view is in the partition of its columns; `as_of` as for `obeys_index`."""
+    return partition_follows_columns(view.config) and obeys_index(view, as_of=as_of)
+
+
 def check_index_options(config: TableConfig, properties: Mapping[str, str]) -> None:
     """Refuse options of a call that differ from what the table's index stores. Raises: InvalidConfigError."""
     kind = stored_index(config)

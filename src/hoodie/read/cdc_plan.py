@@ -254,7 +254,7 @@ def plan_cdc(
         read=read,
         paths=paths,
         where=where,
-        changes=tuple(changes if where is None else _that_can_match(changes, at_end, where, images)),
+        changes=tuple(changes if where is None else _that_can_match(changes, at_end, start, where, images)),
     )
 
 
@@ -267,9 +267,10 @@ def _compared(where: Condition, images: pa.Schema) -> Collection[str]:
 
 
 def _that_can_match(
-    changes: Sequence[GroupChange], view: TableView, where: Condition, images: pa.Schema
+    changes: Sequence[GroupChange], view: TableView, start: str, where: Condition, images: pa.Schema
 ) -> Sequence[GroupChange]:
-    pruning = PartitionPruning.of(view, where, images)
+    # All states since `start` must obey the index, not only the state at the end.
+    pruning = PartitionPruning.of(view, where, images, as_of=start)
     if pruning is None:
         return changes
     kept = pruning.keep({change.partition_path for change in changes})

@@ -22,7 +22,7 @@ from hoodie.errors import (
 )
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import bucket_of_file_id
-from hoodie.index import BUCKET, RECORD, IndexKind, index_of_view, lost_record_index
+from hoodie.index import BUCKET, RECORD, IndexKind, index_of_view, lost_record_index, obeys_index
 from hoodie.index.bucket import BucketRule, rule_of_reads
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
@@ -84,11 +84,11 @@ class BucketHolders:
 
 
 def _buckets_of(view: TableView, keys: pa.StringArray, *, as_of: str | None) -> BucketHolders | None:
-    """Return the buckets of keys in a table with a bucket index; None for other tables, and for earlier states.
+    """Return the buckets of keys in a table with a bucket index; None for other tables.
 
-    A state before a switch to the bucket index may have file groups that obey no buckets.
+    None too for a state before a switch to the bucket index: its file groups may obey no buckets, or other ones.
     """
-    if as_of is not None or _index_of(view) is not BUCKET:
+    if _index_of(view) is not BUCKET or not obeys_index(view, as_of=as_of):
         return None
     rule = rule_of_reads(view)
     return None if rule is None else BucketHolders(rule, keys)
@@ -117,7 +117,10 @@ def index_for_reads(view: TableView, *, as_of: str | None = None) -> RecordIndex
 
 
 def is_unique_by_partition(view: TableView) -> bool:
-    """Check whether record keys are unique in a partition only: two partitions can hold different records of a key."""
+    """Check whether record keys are unique in a partition only: two partitions can hold different records of a key.
+
+    This is so by the index that the table has today, in a view of the past too.
+    """
     kind = _index_of(view)
     if kind is None:
         return not view.config.raw[INDEX_TYPE_KEY].strip().lower().startswith("global")

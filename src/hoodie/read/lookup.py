@@ -17,7 +17,7 @@ from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.slices import FileSlice
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.format.table.table_config import TimelineZone
-from hoodie.index import partition_follows_columns
+from hoodie.index import rows_follow_columns
 from hoodie.index.record import FoundLocations
 from hoodie.read.key_holders import is_unique_by_partition, locate
 from hoodie.read.local import KeySet, SliceScan, read_table
@@ -62,7 +62,7 @@ def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
     """
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
-    if PARTITION_PATH in wanted.column_names and not partition_follows_columns(view.config):
+    if PARTITION_PATH in wanted.column_names and not rows_follow_columns(view):
         # In such a table rows stay in their first partition, and their partition columns can name another partition.
         wanted = wanted.select([RECORD_KEY])
     return plan_keys(view, wanted)
@@ -111,7 +111,8 @@ def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = No
     view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
-    if PARTITION_PATH in wanted.column_names and not is_unique_by_partition(view):
+    by_path = is_unique_by_partition(view) and rows_follow_columns(view, as_of=instant_time)
+    if PARTITION_PATH in wanted.column_names and not by_path:
         wanted = wanted.select([RECORD_KEY])
     record_keys = wanted[RECORD_KEY].combine_chunks()
     found = locate(view, record_keys, as_of=instant_time)

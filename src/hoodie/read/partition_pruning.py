@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.slices import FileSlice
-from hoodie.index import partition_follows_columns
+from hoodie.index import rows_follow_columns
 from hoodie.metadata.kinds.files import WantedPartitions
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.view.table_view import TableView
@@ -35,13 +35,16 @@ class PartitionPruning:
     is_bootstrapped: bool
 
     @classmethod
-    def of(cls, view: TableView, where: Condition, schema: pa.Schema) -> PartitionPruning | None:
+    def of(
+        cls, view: TableView, where: Condition, schema: pa.Schema, *, as_of: str | None = None
+    ) -> PartitionPruning | None:
         """Return the pruning of a read; None if the partition paths do not determine whether the condition is true.
 
         Nothing is pruned if the table does not store how its paths are made, as those of JVM Hudi with a custom key
         generator. A condition without an Arrow form prunes nothing: the engine evaluates the condition for each row,
         and can compare more types. Nothing is pruned either if rows stay in their first partition when their partition
-        columns change: the partition path and the partition columns of a row can then differ.
+        columns change: the partition path and the partition columns of a row can then differ. `as_of` is a time that
+        limits the view: the index of that state counts.
 
         Raises: SchemaMismatchError for unknown columns in the condition.
         """
@@ -51,7 +54,7 @@ class PartitionPruning:
             named = where.columns(schema) & set(fields)
         except UnsupportedError:
             return None
-        if not named or not partition_follows_columns(view.config):
+        if not named or not rows_follow_columns(view, as_of=as_of):
             return None
         try:
             where.row_filter(schema)

@@ -24,7 +24,7 @@ from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.schema.arrow_types import type_at
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.table_config import BaseFileFormat
-from hoodie.index import INDEXES, partition_follows_columns
+from hoodie.index import INDEXES, rows_follow_columns
 from hoodie.metadata.kinds.files import WantedPartitions
 from hoodie.read.chosen_columns import WHOLE, Path, chosen_columns, returned_schema
 from hoodie.read.key_holders import FILTERED_KEYS_MAX, BucketHolders, KeyHolders, holders_of, holders_where
@@ -227,7 +227,7 @@ class ScanPlan:
         has_texts = any(pa.types.is_string(type_at(self.schema, name)) for name in fields)
         same = {RECORD_KEY, *(fields if len(fields) == 1 or not has_texts else ())}
         # Several partition values, for example null and the empty string, have the default partition as their path.
-        if partition_follows_columns(config) and not any(
+        if rows_follow_columns(self.view, as_of=self.as_of) and not any(
             DEFAULT_PARTITION in found.partition_path for found in self.merged
         ):
             with suppress(UnsupportedError, InvalidConfigError):
@@ -280,7 +280,7 @@ def plan_scan(
     stored = stored_columns(view, schema, as_of=instant_time)
     wanted, paths = chosen_columns(schema, columns)
     holders = None if where is None else holders_where(view, where, schema, as_of=instant_time)
-    pruning = None if where is None else PartitionPruning.of(view, where, schema)
+    pruning = None if where is None else PartitionPruning.of(view, where, schema, as_of=instant_time)
     wanted_partitions = None
     located = holders if isinstance(holders, KeyHolders) else None
     if pruning is not None and located is None and view.lists_by_partition:

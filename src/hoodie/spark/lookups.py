@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from hoodie.engine import LocalEngine
 from hoodie.format.table.table_config import TimelineZone
+from hoodie.index import rows_follow_columns
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.merge_into.by_condition import UpdatePlan
@@ -110,7 +111,8 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     view, instant_time = (view, None) if as_of is None else view_as_of(view, as_of)
     columns = key_columns(view)
     frame = frame.select(*map(quoted, columns.needed(frame.columns)))
-    by_path = is_unique_by_partition(view) and columns.tells_paths(arrow_schema_of(frame.schema))
+    tells_paths = columns.tells_paths(arrow_schema_of(frame.schema)) and rows_follow_columns(view, as_of=instant_time)
+    by_path = is_unique_by_partition(view) and tells_paths
     keyed = _with_wanted_keys(columns, frame, by_path=by_path, keep=False)
     index = FileGroupLookUp.of(view, as_of=instant_time)
     if index is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import polars
 import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.config import indexes, writes
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.table import table_keys as keys
@@ -15,6 +17,7 @@ from hoodie.table import Table
 from tests.support.archived import OFTEN
 from tests.support.cleans import claim_clean
 from tests.support.refusals import all_refused
+from tests.support.switched import KEYS, with_other_buckets, with_rows_elsewhere
 from tests.support.tables import PLAIN, new_table, rows
 
 TIMELINE = ".hoodie/timeline"
@@ -192,3 +195,80 @@ def test_the_past_by_key_from_before_a_rebuild_whose_writes_are_archived(version
             table.index.rebuild()
     assert ids(table.to_arrow(as_of=saved)) == ["a", "b"]
     assert ids(table.to_arrow(as_of=saved, where="id = 'b'")) == ["b"]
+
+
+SOME = "id in ('k2', 'k6', 'k7')"
+both_types = pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+
+
+@pytest.mark.matrix(keep=6)
+@both_types
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("by", ["simple", "record"])
+def test_no_key_of_the_past_is_sought_in_the_buckets_of_today(by: str, version: int, table_type: str) -> None:
+    """The table had two buckets, then another index, and has four buckets now: keys of then are in others."""
+    table, first = with_other_buckets(by=by, type=table_type, table_version=version)
+    for as_of in (first, f"requested:{first}"):
+        assert ids(table.to_arrow(where=SOME, as_of=as_of)) == ["k2", "k6", "k7"]
+        assert [table.count(f"id = '{key}'", as_of=as_of) for key in KEYS] == [1] * len(KEYS)
+        assert sorted(table.to_polars(as_of=as_of).filter(polars.col("id") == "k2").collect()["id"]) == ["k2"]
+        assert table.explain(SOME, as_of=as_of).skipped.by_bucket == 0
+    assert len(table.to_duckdb(as_of=first).filter("id = 'k2'").fetchall()) == 1
+    assert table.record_locations(pa.table({"id": [*KEYS]}), as_of=first)["file_id"].null_count == 0
+    assert ids(table.changes(until=first, where=SOME)) == ["k2", "k6", "k7"]
+    changed = table.changes(mode="cdc", where=SOME)
+    assert sorted(changed["op"].to_pylist()) == ["d", "d", "d", "i", "i", "i"]
+    # The state of today is read by its buckets, and so is each state since the switch.
+    last = table.upsert(rows("k2", ts=3)).instant
+    for when in (None, last):
+        assert ids(table.to_arrow(where=SOME, as_of=when)) == ["k2"]
+        assert table.explain(SOME, as_of=when).skipped.by_bucket > 0
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_past_of_a_table_that_always_had_its_buckets_is_read_by_them(version: int) -> None:
+    properties = {indexes.BUCKET_COUNT.key: "4"}
+    table = new_table(PLAIN, rows(*KEYS), index="bucket", properties=properties, table_version=version)
+    first = table.timeline.writes().instants[-1].requested_time
+    table.delete(rows(*KEYS))
+    for as_of in (first, f"requested:{first}"):
+        assert table.count("id = 'k2'", as_of=as_of) == 1
+        assert table.explain("id = 'k2'", as_of=as_of).skipped.by_bucket == 3
+
+
+@pytest.mark.matrix(keep=8)
+@both_types
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("index", ["global_simple", "global_bloom", "record"])
+def test_no_row_of_the_past_is_sought_in_the_partition_of_its_columns(
+    index: str, version: int, table_type: str
+) -> None:
+    """Row `a` stayed in its first partition when its city changed; the index of today would not leave it there."""
+    table, first, moved = with_rows_elsewhere(index, type=table_type, table_version=version)
+    where = "city = 'la'"
+    for as_of in (moved, f"requested:{moved}"):
+        assert ids(table.to_arrow(where=where, as_of=as_of)) == ["a"]
+        assert ids(table.to_arrow(where="city = 'sf'", as_of=as_of)) == ["b"]
+        assert sorted(table.to_polars(as_of=as_of).filter(polars.col("city") == "la").collect()["id"]) == ["a"]
+    assert len(table.to_duckdb(as_of=moved).filter(where).fetchall()) == 1
+    assert table.record_locations(rows("a", city="la"), as_of=moved)["partition_path"].to_pylist() == ["city=sf"]
+    assert ids(table.changes(until=moved, where=where)) == ["a"]
+    operations = ["u", "d", "i"]  # the update and the delete of `a`, then the insert of `c`
+    assert table.changes(since=first, mode="cdc", where=where)["op"].to_pylist() == operations
+    assert table.changes(mode="cdc", where=where)["op"].to_pylist() == operations
+    # Since the switch, partitions are left out.
+    last = table.upsert(rows("d", city="nyc")).instant
+    assert ids(table.to_arrow(where=where)) == ids(table.to_arrow(where=where, as_of=last)) == ["c"]
+    assert table.explain(where, as_of=last).skipped.by_partition_path > 0
+
+
+def test_the_last_state_before_a_switch_obeys_it() -> None:
+    table = new_table(PLAIN, rows("a"), rows("b", city="la"), partition_by="city", index="global_simple")
+    update_table_config(table.view().store, {writes.UPDATE_PARTITION_PATH.key: "false"})
+    table = Table(table.view().store)
+    first, last = (found.requested_time for found in table.timeline.writes())
+    table.index.switch("simple", key_keeps_partition=True)
+    table.delete(rows("b", city="la"))
+    assert table.explain("city = 'la'", as_of=last).skipped.by_partition_path == 1
+    assert table.explain("city = 'la'", as_of=first).skipped.by_partition_path == 0
+    assert ids(table.to_arrow(where="city = 'la'", as_of=last)) == ["b"]

@@ -23,8 +23,10 @@ from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
+from hoodie.format.filenames import bucket_of_file_id
 from hoodie.format.table.table_config import TableConfig
-from hoodie.index import HBASE, RECORD, index_of_view
+from hoodie.index import HBASE, RECORD, index_of_view, stored_index
+from hoodie.index.bucket import BucketRule, rule_of_reads
 from hoodie.index.hbase.client import has_client_library
 from hoodie.index.record.building.check import IndexProblem
 from hoodie.index.record.building.file_group_files import FileGroupEntries, StagedFileGroups
@@ -75,9 +77,9 @@ def check_data(call: Call, survey: Survey, slices: Sequence[FileSlice], *, reads
         read = whole_read(survey.view)
     except HoodieError as error:
         return DataCheck((), notes=(f"no file was read: {error}",))
-    generator = _partition_generator(survey.view.config)
+    generator, rule = _partition_generator(survey.view.config), _bucket_rule(survey.view)
     tasks = [
-        _Task(survey.view.store.spec, group, _rows_of(survey, group), read, generator)
+        _Task(survey.view.store.spec, group, _rows_of(survey, group), read, generator, rule)
         for group in chunks(whole, _TASK_BYTES)
     ]
     engine = call.engine_for(sum(found.size_bytes for found in whole))
@@ -86,11 +88,12 @@ def check_data(call: Call, survey: Survey, slices: Sequence[FileSlice], *, reads
     notes = tuple(dict.fromkeys(note for found in results for note in found.notes))
     notes += _misplaced_note(results, survey.view.config)
     rows = sum(found.rows for found in results)
-    if problems or len(whole) < len(slices) or not reads_index:
+    is_damaged = any(problem.kind is kinds.FILE_DAMAGED for problem in problems)
+    if is_damaged or len(whole) < len(slices) or not reads_index:
         return DataCheck(problems, rows, (*notes, "keys were not compared, as files are damaged or missing"))
     keys = _check_keys(call, survey, whole, read)
     found = (keys, *(_check_partition(call, survey, kind) for kind in KINDS.built))
-    problems = tuple(problem for check in found for problem in check.problems)
+    problems += tuple(problem for check in found for problem in check.problems)
     return DataCheck(problems, rows, (*notes, *(note for check in found for note in check.notes)))
 
 
@@ -99,40 +102,71 @@ class _Task:
     """Slices to read, and the rows that their commits recorded for base files, by path.
 
     `generator` makes the partition path of a row from its columns; None if that is not known, or there are no
-    partitions.
+    partitions. `rule`: the bucket rule of the table; None for tables with another index.
     """
 
     store: StoreSpec
     slices: tuple[FileSlice, ...]
     recorded: Mapping[str, int]
     read: SliceRead
-    generator: KeyGenerator | None
+    generator: KeyGenerator | None = None
+    rule: BucketRule | None = None
 
 
 @dataclass(slots=True)
 class _Rows:
-    """Counts the rows of a slice, and those whose columns name another partition; without `generator`, only rows."""
+    """Counts the rows of a slice, those whose columns name another partition, and those whose key has another bucket.
 
-    partition_path: str
-    generator: KeyGenerator | None
+    Without `generator` and `rule` it counts only rows.
+    """
+
+    file_slice: FileSlice
+    generator: KeyGenerator | None = None
+    rule: BucketRule | None = None
     count: int = 0
     misplaced: int = 0
     examples: list[str] = field(default_factory=list)
+    strange: int = 0
+    strange_keys: list[str] = field(default_factory=list)
 
     def add(self, rows: pa.Table) -> None:
         """Count rows. Those of a file without the partition columns are in the right partition."""
         self.count += rows.num_rows
+        self._find_strange(rows)
         if self.generator is None:
             return
         for batch in rows.to_batches():
             try:
-                wrong = pc.not_equal(self.generator.partition_paths(batch), self.partition_path)
+                wrong = pc.not_equal(self.generator.partition_paths(batch), self.file_slice.partition_path)
             except PartitionPathError:
                 return
             found = wrong.true_count
             self.misplaced += found
             if found and RECORD_KEY in batch.schema.names and not self.examples:
                 self.examples = batch.column(RECORD_KEY).filter(wrong).slice(0, EXAMPLES_MAX).to_pylist()
+
+    def _find_strange(self, rows: pa.Table) -> None:
+        if self.rule is None or RECORD_KEY not in rows.column_names:
+            return
+        path, bucket = self.file_slice.partition_path, bucket_of_file_id(self.file_slice.file_id)
+        for keys in rows.column(RECORD_KEY).chunks:
+            wrong = self.rule.buckets(keys, path) != bucket
+            self.strange += int(wrong.sum())
+            if len(self.strange_keys) < EXAMPLES_MAX:
+                self.strange_keys += keys.filter(pa.array(wrong)).slice(0, EXAMPLES_MAX).to_pylist()
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield the finding of a slice with keys of other buckets."""
+        if self.strange:
+            bucket = bucket_of_file_id(self.file_slice.file_id)
+            expected = "the bucket of a file id" if bucket is None else f"only keys of bucket {bucket}"
+            found = f"{self.strange:,} others, e.g. {self.strange_keys[:EXAMPLES_MAX]}"
+            yield Problem(kinds.BUCKET_WRONG, self.file_slice.paths[0], expected, found)
+
+
+def _bucket_rule(view: TableView) -> BucketRule | None:
+    kind = stored_index(view.config)
+    return rule_of_reads(view) if kind is not None and kind.places_rows else None
 
 
 def _partition_generator(config: TableConfig) -> KeyGenerator | None:
@@ -176,15 +210,16 @@ def _read_slices(task: _Task, _context: TaskContext) -> DataCheck:
     for found in task.slices:
         path = found.paths[0]
         try:
-            rows = _Rows(found.partition_path, None if found.log_files else task.generator)
+            rows = _Rows(found) if found.log_files else _Rows(found, task.generator, task.rule)
             if found.base_file is not None:
                 _read_base(store, found.base_file, task.recorded.get(found.base_file.path), rows)
             if found.log_files:
                 path = found.log_files[-1].path
-                rows = _Rows(found.partition_path, task.generator)
+                rows = _Rows(found, task.generator, task.rule)
                 for piece in read_file_slice(store, found, task.read):
                     rows.add(piece)
             read.append(rows)
+            problems += rows.problems()
         except UnsupportedError as error:
             notes.append(f"not read: {error}")
         except (HoodieError, FileNotFoundError) as error:
@@ -211,9 +246,7 @@ def is_damaged(view: TableView, found: FileSlice, path: str) -> bool:
     info = view.store.head(path)
     if info is None or info.size_bytes != file.size_bytes:
         return True
-    return bool(
-        _read_slices(_Task(view.store.spec, (alone,), {}, whole_read(view), None), TaskContext(0, 0, 0)).problems
-    )
+    return bool(_read_slices(_Task(view.store.spec, (alone,), {}, whole_read(view)), TaskContext(0, 0, 0)).problems)
 
 
 def damaged_logs(call: Call, view: TableView, slices: Sequence[FileSlice]) -> tuple[Problem, ...]:
@@ -223,7 +256,7 @@ def damaged_logs(call: Call, view: TableView, slices: Sequence[FileSlice]) -> tu
     """
     logs = [replace(found, base_file=None) for found in slices if found.log_files]
     read = whole_read(view)
-    tasks = [_Task(view.store.spec, group, {}, read, None) for group in chunks(logs, _TASK_BYTES)]
+    tasks = [_Task(view.store.spec, group, {}, read) for group in chunks(logs, _TASK_BYTES)]
     results = call.engine_for(sum(found.size_bytes for found in logs)).run(_read_slices, tasks)
     return tuple(problem for found in results for problem in found.problems)
 

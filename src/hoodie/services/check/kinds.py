@@ -183,6 +183,11 @@ FILE_DAMAGED: Final = _error(
 KEY_DOUBLED: Final = _error(
     "key-doubled", "several rows have a key that is unique by the index", "delete and upsert the keys, see the page"
 )
+BUCKET_WRONG: Final = _error(
+    "bucket-wrong",
+    "a file has keys of other buckets: reads by key and writes do not find them",
+    "write all rows anew, see the page",
+)
 
 LEFTOVER_MARKERS: Final = _warning("leftover-markers", "markers of an instant that is not pending", REPAIR)
 LEFTOVER_STAGE: Final = _warning("leftover-stage", "staged rows of a write that does not run", REPAIR)

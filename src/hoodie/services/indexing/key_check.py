@@ -16,13 +16,15 @@ import pyarrow.compute as pc
 
 from hoodie.engine import EngineFor, TaskContext
 from hoodie.engine.packing import chunks
-from hoodie.errors import RecordKeyError, UnsupportedError
+from hoodie.errors import HoodieError, RecordKeyError, UnsupportedError
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.filenames import bucket_of_file_id
-from hoodie.index.bucket import BucketRule, file_ids_by_bucket
+from hoodie.format.table.table_config import TableConfig
+from hoodie.index import index_of_view, obeys_index, partition_follows_columns
+from hoodie.index.bucket import BucketRule, bucket_rule, file_ids_by_bucket
 from hoodie.index.record.building.file_group_files import FileGroupEntries, StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
@@ -102,8 +104,37 @@ def _spread_keys(
     return len(spread), pc.take(encoded.dictionary, pa.array(spread[:_SHOWN])).to_pylist()
 
 
-def check_partitions_of_columns(view: TableView, engine_for: EngineFor) -> int:
+def check_past_state(view: TableView, engine_for: EngineFor, *, remedy: str) -> None:
+    """Refuse an earlier state whose rows the table's index of today does not find. Reads nothing if it must find them.
+
+    `remedy`: what the error advises.
+
+    Raises: UnsupportedError, as `check_partitions_of_columns` and `check_buckets`.
+    """
+    if obeys_index(view):
+        return
+    config = view.config
+    if config.partition_fields and partition_follows_columns(config) and _knows_paths(config):
+        check_partitions_of_columns(view, engine_for, remedy=remedy)
+    if index_of_view(view).places_rows:
+        check_buckets(view, engine_for, bucket_rule(view, config.raw), remedy=remedy)
+
+
+def _knows_paths(config: TableConfig) -> bool:
+    """Return whether partition paths can be made of columns; reads use them only then."""
+    try:
+        return table_key_generator(config).time_formats is not None
+    except HoodieError:
+        return False
+
+
+_INSERT_ANEW = "an index of single partitions would not find them; delete them and insert them again, then switch"
+
+
+def check_partitions_of_columns(view: TableView, engine_for: EngineFor, *, remedy: str = _INSERT_ANEW) -> int:
     """Refuse a table with rows in another partition than their columns name; return the number of its rows.
+
+    `remedy`: what the error advises.
 
     Raises: UnsupportedError, with the number of such rows and three of their keys.
     """
@@ -111,30 +142,34 @@ def check_partitions_of_columns(view: TableView, engine_for: EngineFor) -> int:
     if found.wrong:
         raise UnsupportedError(
             f"{found.wrong:,} rows of {view.store.uri('')} are in another partition than their columns name, e.g. "
-            f"those with the keys {list(found.keys)}: an index of single partitions would not find them; delete them "
-            "and insert them again, then switch"
+            f"those with the keys {list(found.keys)}: {remedy}"
         )
     return found.rows
 
 
-def check_buckets(view: TableView, engine_for: EngineFor, rule: BucketRule) -> int:
+_NEW_TABLE = "create a table with index='bucket', and write the rows to it with bulk_insert"
+# The table is sound, and its writes are not to be rolled back: they obeyed the index that it has.
+_NO_BUCKETS = (
+    "the file groups of this table do not obey these buckets: it was written without the bucket index, or with "
+    f"another number of buckets. To get a bucket index: {_NEW_TABLE}"
+)
+_OTHER_BUCKETS = f"the number of buckets or the hash fields differ from those of the writer. Else: {_NEW_TABLE}"
+
+
+def check_buckets(view: TableView, engine_for: EngineFor, rule: BucketRule, *, remedy: str | None = None) -> int:
     """Refuse a table whose file groups do not obey a bucket rule; return the number of its rows.
+
+    `remedy`: what the error advises; by default, how the table gets a bucket index.
 
     Raises: UnsupportedError, naming file groups or keys.
     """
     where = view.store.uri("")
-    remedy = "create a table with index='bucket', and write the rows to it with bulk_insert"
-    # The table is sound, and its writes are not to be rolled back: they obeyed the index that it has.
-    advice = (
-        "the file groups of this table do not obey these buckets: it was written without the bucket index, or with "
-        f"another number of buckets. To get a bucket index: {remedy}"
-    )
-    file_ids_by_bucket(list_slices(view), rule, where=where, remedy=advice)
+    file_ids_by_bucket(list_slices(view), rule, where=where, remedy=remedy or _NO_BUCKETS)
     found = _read(view, engine_for, None, rule)
     if found.wrong:
         raise UnsupportedError(
-            f"{found.wrong:,} keys of {where} are not in the file group of their bucket, e.g. {list(found.keys)}: the "
-            f"number of buckets or the hash fields differ from those of the writer. Else: {remedy}"
+            f"{found.wrong:,} keys of {where} are not in the file group of their bucket, e.g. {list(found.keys)}: "
+            f"{remedy or _OTHER_BUCKETS}"
         )
     return found.rows
 
@@ -164,6 +199,9 @@ def _read(view: TableView, engine_for: EngineFor, generator: KeyGenerator | None
     if generator is not None:
         columns += dict.fromkeys(name.split(".")[0] for name in generator.partition_fields)
     read = replace(view.slice_read(), columns=tuple(columns))
+    if view.until is not None:
+        # Log files can have blocks of later commits.
+        read = replace(read, older=view.timeline, timeline=view.timeline if read.timeline is not None else None)
     tasks = [_Task(view.store.spec, read, group, generator, rule) for group in chunks(slices, _TASK_BYTES)]
     parts = engine_for(sum(found.size_bytes for found in slices)).run(_check, tasks)
     keys = tuple(key for part in parts for key in part.keys)[:_SHOWN]

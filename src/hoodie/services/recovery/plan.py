@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from hoodie.commit.call import Call
 from hoodie.display import counted
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.files.slices import FileSlice, join_path
@@ -19,6 +20,8 @@ from hoodie.format.filenames import instant_of_data_file, name_of, parse_data_fi
 from hoodie.format.instants.accepted_loss import accepted_losses
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
+from hoodie.index import index_of_view
+from hoodie.services.indexing.key_check import check_past_state
 from hoodie.services.indexing.life import how_to_end
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.storage import together
@@ -90,6 +93,23 @@ def plan_restore(view: TableView, target: Instant) -> tuple[Instant, ...]:
         _check_saved_state(view, saved.files, instants, target)
     _check_files_exist(view, instants, target.requested_time)
     return instants
+
+
+def check_index_without(call: Call, view: TableView, gone: Collection[Instant]) -> None:
+    """Refuse to go back to a state from before a switch of the index, if the index would not find all its rows.
+
+    Reads the keys of that state only if it is from before a switch. Raises: UnsupportedError.
+    """
+    stays = _without(view, gone)
+    newest = max(stays.completed_writes(), key=lambda found: _order(view, found), default=None)
+    if newest is None:
+        return
+    remedy = (
+        f"the table cannot go back to {newest.requested_time}, from before the switch to the index "
+        f"{index_of_view(view).name!r}, which would not find these. Nothing was changed; write the rows of that state "
+        f"instead: t.insert_overwrite_table(t.to_arrow(as_of='{newest.requested_time}'))"
+    )
+    check_past_state(stays.as_completed_by(view.order_time(newest)), call.engine_for, remedy=remedy)
 
 
 def commit_to_restore(view: TableView, instant: str) -> Instant:

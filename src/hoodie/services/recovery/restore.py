@@ -27,7 +27,7 @@ from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RestoreMetadata, RestorePlan, RollbackPlan
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
-from hoodie.services.recovery.plan import commit_to_restore, plan_restore
+from hoodie.services.recovery.plan import check_index_without, commit_to_restore, plan_restore
 from hoodie.services.recovery.rollback import notes_of, preview, what_goes
 from hoodie.timeline import Action, Instant, State, delete_instant_files
 from hoodie.view.pending_plans import stored_rollback_plan
@@ -47,13 +47,14 @@ def restore(call: Call, commit: str, *, dry_run: bool = False) -> ServiceResult:
         InstantNotFoundError: the active timeline has no such completed commit.
         CommitConflictError: a writer or a service is running.
         UnsupportedError: files that the table needs were deleted, or instants after the commit are archived; a later
-            savepoint exists; a restore to another commit is pending; the table version.
+            savepoint exists; a restore to another commit is pending; the table version; the commit is from before a
+            switch of the index, which would not find all rows.
         InvalidConfigError: a wrong option.
     """
     view = call.checked_view()
     if dry_run:
         begun = _begun(view, commit)
-        return preview(view, OPERATION, _planned(view, commit) if begun is None else _still_there(view, begun[1]))
+        return preview(view, OPERATION, _checked(call, view, commit) if begun is None else _still_there(view, begun[1]))
     times = PhaseTimes()
     with times.phase("restore"), TableView.locked(call.state, call.properties) as view:
         begun = _begun(view, commit) or _begin(call, view, commit)
@@ -136,7 +137,7 @@ def _begun(view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
 def _begin(call: Call, view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
     """Plan the restore and store the plan; None if the commit is the newest write already."""
     pending = _pending(view)
-    _planned(view.refreshed(), commit)  # refuses before anything is changed
+    _checked(call, view.refreshed(), commit)  # refuses before anything is changed
     for found in pending:
         _remove(view, found)  # without a plan, see `_begun`
     view, _ = prepare_table(call.state, view.held_lock)
@@ -150,6 +151,13 @@ def _begin(call: Call, view: TableView, commit: str) -> tuple[Instant, RestorePl
         savepoint_to_restore_timestamp=commit,
     )
     return request_last(view, Action.RESTORE, plan.to_bytes()), plan
+
+
+def _checked(call: Call, view: TableView, commit: str) -> tuple[Instant, ...]:
+    """Return the planned instants, after a check that the index finds the rows of the table without them."""
+    instants = _planned(view, commit)
+    check_index_without(call, view, instants)
+    return instants
 
 
 def _planned(view: TableView, commit: str) -> tuple[Instant, ...]:

@@ -33,7 +33,7 @@ from hoodie.services.indexing.file_builds import build_partition
 from hoodie.services.indexing.rebuild import build_lost_index
 from hoodie.services.planned.claim import PlannedService
 from hoodie.services.planned.pending import check_plan_can_go, roll_back_plan
-from hoodie.services.recovery.plan import plan_chain
+from hoodie.services.recovery.plan import check_index_without, plan_chain
 from hoodie.timeline import Instant
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.slices import data_table
@@ -135,6 +135,7 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
         return _roll_back_pending(call.state, instant_time, dry_run=options.dry_run)
     check_no_exclusive_service(view)
     instants = plan_chain(view, instant, chain=options.chain)
+    check_index_without(call, view, instants)
     if options.dry_run:
         return preview(view, OPERATION, instants)
     times = PhaseTimes()
@@ -145,6 +146,7 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
             counts = {"instants": 1, "files_deleted": begun.files_deleted}
             return ServiceResult(operation=OPERATION, instant=instant_time, counts=counts, notes=(begun.note,))
         instants = plan_chain(view, _instant(view, instant_time), chain=options.chain)
+        check_index_without(call, view, instants)
         counts = dict(what_goes(view, OPERATION, instants).counts)
         done = []
         for found in instants:

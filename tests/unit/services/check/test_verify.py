@@ -6,10 +6,12 @@ import pytest
 
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.verify import overdue_problems
+from hoodie.services.recovery import plan
 from hoodie.table import Table
 from hoodie.timeline import parse_instant_time
 from hoodie.view.slices import list_slices
-from tests.support.tables import trips, trips_store
+from tests.support.switched import KEYS, with_other_buckets
+from tests.support.tables import TYPES, trips, trips_store
 
 OFF = {"hoodie.clean.automatic": "false", "hoodie.compact.inline": "false"}
 VERSIONS = [{"a": (ts, "sf")} for ts in range(7)]
@@ -65,3 +67,19 @@ def test_a_long_timeline_is_twice_the_commits_that_the_table_keeps(commits_max: 
     table = Table(trips_store(*VERSIONS, properties={"hoodie.archive.automatic": "false"}))
     table.alter.set_properties({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": commits_max})
     check(table, *(["archiving-overdue"] if is_overdue else []))
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_keys_of_other_buckets_are_found(table_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JVM Hudi restores a table to before its switch to other buckets without a check."""
+    table, first = with_other_buckets(type=table_type)
+    assert table.verify(full=True).ok
+    monkeypatch.setattr(plan, "check_past_state", lambda *_, **__: None)
+    table.restore(first)
+    assert table.verify().ok
+    report = table.verify(full=True)
+    assert report.problems == {"bucket-wrong": 2}
+    assert "'k2'" in str(report)
+    table.insert_overwrite_table(table.to_arrow())
+    assert table.verify(full=True).ok
+    assert [table.count(f"id = '{key}'") for key in KEYS] == [1] * len(KEYS)

@@ -41,7 +41,7 @@ def made(
 def index_properties(table: Table) -> dict[str, str]:
     names = ("index", "update.partition.path")
     raw = table.view().config.raw
-    without = (table_keys.INDEX_DEFINITIONS_PATH, FEW)
+    without = (table_keys.INDEX_DEFINITIONS_PATH, indexes.INDEX_SINCE.key, FEW)
     return {key: value for key, value in raw.items() if any(name in key for name in names) and key not in without}
 
 
@@ -133,6 +133,37 @@ def test_buckets_are_stored_for_a_table_that_obeys_them() -> None:
     update_table_config(table.view().store, {WRITE_KEY_FIELDS: None})
     assert "already" in str(table.index.switch("bucket", buckets=4))
     assert table.view().config.raw[WRITE_KEY_FIELDS] == "id,city"
+
+
+def test_the_time_is_stored_since_which_rows_are_where_the_index_looks() -> None:
+    """Only if rows of earlier states may be elsewhere: reads of these skip no files by the new index."""
+    stays = {writes.UPDATE_PARTITION_PATH.key: "false"}
+    for old, new, properties in (
+        ("simple", "global_simple", {}),
+        ("global_simple", "bloom", {}),
+        ("bucket", "simple", {}),
+        ("global_simple", "record", stays),
+    ):
+        table = made(old, rows("a"), properties=properties)
+        table.index.switch(new)
+        assert indexes.INDEX_SINCE.key not in table.view().config.raw, (old, new)
+    of_buckets: dict[str, Any] = {"buckets": 2}
+    placed = made("bucket", rows("a"), properties={indexes.BUCKET_COUNT.key: "2"})
+    placed.index.switch("simple")
+    for table, new, arguments in (
+        (placed, "bucket", of_buckets),
+        (made("global_simple", rows("a"), properties=stays), "simple", {}),
+    ):
+        table.index.switch(new, dry_run=True, **arguments)
+        assert indexes.INDEX_SINCE.key not in table.view().config.raw
+        table.index.switch(new, **arguments)
+        raw = table.view().config.raw
+        since = raw[indexes.INDEX_SINCE.key]
+        assert since > max(found.completion_time or "" for found in table.timeline)
+        table.index.switch(new)  # as after a crash
+        assert table.view().config.raw == raw
+        with pytest.raises(InvalidConfigError, match="belongs to an index"):
+            table.alter.set_properties({indexes.INDEX_SINCE.key: "0"})
 
 
 def test_other_file_groups_are_no_buckets() -> None:

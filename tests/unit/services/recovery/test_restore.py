@@ -8,10 +8,12 @@ import pytest
 
 import hoodie
 from hoodie.format.instants.service_metadata import RestoreMetadata
+from hoodie.services.indexing import key_check
 from hoodie.table import Table
 from hoodie.timeline import Action, read_instant
 from tests.support.deaths import check_tidy, die
-from tests.support.tables import TYPES, contents, copy_of, made_once, rows_of, trips, trips_store
+from tests.support.switched import KEYS, with_other_buckets, with_rows_elsewhere
+from tests.support.tables import TYPES, contents, copy_of, made_once, rows, rows_of, trips, trips_store
 
 ONE = {"a": (1, "sf"), "b": (1, "la")}
 COMPACTS = {"hoodie.metadata.compact.max.delta.commits": "2"}
@@ -156,3 +158,55 @@ def test_a_restore_whose_plan_is_damaged_is_planned_anew(step: str, table_type: 
     assert Table(store).verify(full=True).ok
     Table(store).upsert(trips({"z": (1, "sf")}))
     check_tidy(store)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("chain", [False, True], ids=["restore", "rollback"])
+def test_keys_that_the_buckets_of_today_would_not_find_are_not_brought_back(
+    chain: bool, table_type: str, version: int
+) -> None:
+    """Before the switch, the table had other buckets: writes would double these keys, and reads lose them."""
+    table, first = with_other_buckets(saved=True, type=table_type, table_version=version)
+    store = table.view().store
+    before = contents(store)
+    with pytest.raises(hoodie.UnsupportedError, match="would not find these") as refusal:
+        table.restore(first, dry_run=True)
+    second = table.timeline.writes().instants[1].requested_time
+    with pytest.raises(hoodie.UnsupportedError, match="would not find these"):
+        _ = table.rollback(second, chain=True) if chain else table.restore(first)
+    assert contents(store) == before
+    assert f"t.insert_overwrite_table(t.to_arrow(as_of='{first}'))" in str(refusal.value)
+    table.insert_overwrite_table(table.to_arrow(as_of=first))
+    assert [table.count(f"id = '{key}'") for key in KEYS] == [1] * len(KEYS)
+    assert table.verify(full=True).ok
+    table.upsert(rows(*KEYS, ts=7))
+    assert rows_of(store) == dict.fromkeys(KEYS, (7, "sf"))
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_rows_in_another_partition_than_the_index_of_today_seeks_are_not_brought_back(table_type: str) -> None:
+    table, first, moved = with_rows_elsewhere(saved=True, type=table_type)
+    where = "city = 'la'"
+    with pytest.raises(hoodie.UnsupportedError, match=r"1 rows of .* the keys \['a'\]: the table cannot go back"):
+        table.restore(moved)
+    table.insert_overwrite_table(table.to_arrow(as_of=moved))
+    assert [row["id"] for row in table.to_arrow(where=where).to_pylist()] == ["a"]
+    # Each row of the first state is where the new index looks for it.
+    table, first, moved = with_rows_elsewhere(type=table_type)
+    table.restore(first)
+    assert rows_of(table.view().store) == {"a": (1, "sf"), "b": (1, "sf")}
+    assert table.count("city = 'sf'") == 2
+
+
+def test_a_state_since_the_switch_is_brought_back_without_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, _ = with_other_buckets()
+    saved = table.savepoint().instant
+    table.upsert(rows("new", "more", ts=3))
+    monkeypatch.setattr(key_check, "check_buckets", None)
+    table.restore(str(saved))
+    assert rows_of(table.view().store) == {"new": (2, "sf")}
+    # So is the state that the switch itself has checked.
+    table.delete_savepoint(str(saved))
+    table.rollback(str(saved))
+    assert table.count() == 0
