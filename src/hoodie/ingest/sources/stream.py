@@ -99,7 +99,8 @@ class Stream:
             )
         if request.is_look:
             raise UnsupportedError(
-                "source stream: there is no preview: only Spark's query can find new rows, and it sends them to be written"
+                "source stream: there is no preview, because Spark's query alone finds new rows, and it sends them to be "
+                "written"
             )
         try:
             return self._next(request)
