@@ -99,7 +99,7 @@ class Stream:
             )
         if request.is_look:
             raise UnsupportedError(
-                "source stream: there is no preview, because Spark's query alone finds new rows, and it sends them to be "
+                "source stream: there is no preview, because Spark's query alone finds new rows, and sends them to be "
                 "written"
             )
         try:
