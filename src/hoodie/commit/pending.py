@@ -364,8 +364,10 @@ class PendingInstant:
             now = self.view.refreshed(lock)
             found = now.timeline.get(self.instant_time)
             if found is not None and not found.is_completed and self._owns(now, found):
-                # Before the inflight file, which shows the next executor that there may be something to take back.
-                take_back_metadata(now, self.instant_time)
+                if self.instant.action is Action.CLUSTERING:
+                    # Its index files are written before its delta commit. They go before the inflight file, which
+                    # shows the next executor that there may be something to take back.
+                    take_back_metadata(now, self.instant_time)
                 self._delete_attempt(State.INFLIGHT, keep=self._logs_of_rollback(now))
                 # Under the lock: later the heartbeat file may belong to the next owner.
                 self.end()

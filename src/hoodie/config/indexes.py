@@ -302,11 +302,19 @@ HBASE_BUILT: Final = Option(
     "hoodie",
     "Stored: the newest commit when the HBase index was built. The index is incomplete if that commit is taken back.",
 )
-INDEX_SINCE: Final = Option(
-    "hoodie.python.index.since",
+BUCKETS_SINCE: Final = Option(
+    "hoodie.python.buckets.since",
     "",
     text,
     "hoodie",
-    "Stored by a switch of the index: the time since which rows are in the buckets of the index, or in the partitions "
-    "of their columns. Reads of earlier states skip no files by these; a restore to one checks its rows.",
+    "Stored by a switch to a bucket index: the time since which rows are in the buckets. Reads of earlier states skip "
+    "no files by them; a restore to one checks its rows.",
+)
+COLUMNS_SINCE: Final = Option(
+    "hoodie.python.partitions.since",
+    "",
+    text,
+    "hoodie",
+    "Stored by a switch of the index: the time since which rows are in the partitions of their columns. Reads of "
+    "earlier states skip no files by these; a restore to one checks its rows.",
 )

@@ -33,7 +33,7 @@ from hoodie.index.api import Index, InsertShare, PlacedRows, Placement, Purpose,
 from hoodie.index.kind import IndexKind
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import StoreSpec, open_store
-from hoodie.timeline import Action
+from hoodie.timeline import Action, Timeline
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
@@ -79,14 +79,14 @@ def bucket_rule(view: TableView, properties: Mapping[str, str]) -> BucketRule:
         CorruptFileError.
     """
     where = view.store.uri("")
-    if indexes.BUCKET_ENGINE.get(properties) != "simple" or has_consistent_hashing(view):
+    if indexes.BUCKET_ENGINE.get(properties) != "simple" or view.fact(has_consistent_hashing):
         refuse_consistent_hashing(where)
     if not view.config.record_key_fields:
         raise UnsupportedError(f"{where} has automatic keys: this release writes no such table with a bucket index")
     fields = indexes.BUCKET_FIELDS.get(properties) or view.config.record_key_fields
     _check_fields(fields, view.config.record_key_fields)
     default = indexes.BUCKET_COUNT.get(properties)
-    stored = _stored_counts(view)
+    stored = view.fact(_stored_counts)
     expressions = indexes.BUCKET_EXPRESSIONS.get(properties)
     return BucketRule(fields, stored or BucketCounts.parse(expressions, default, where=where))
 
@@ -219,8 +219,8 @@ _KEY_BYTES = 64
 class BucketIndex(Index):
     """Index that finds the file group of a key by its hash. `placed`: the rows of new file groups, after `tag`.
 
-    `properties`: the effective options of the write. JVM Hudi can change the numbers of buckets of partitions, so that
-    `tag` computes the rule again, with the table when the write began.
+    `properties`: the effective options of the write. JVM Hudi can change the numbers of buckets of partitions. If it
+    may have done so since the timeline `ruled`, that of the write's set-up, `tag` computes the rule again.
     All rows of a bucket can be appended to log files: it has one file group. Cost: one listing of the file groups of
     the touched partitions, and the key column of the staged rows. Memory of a task: the keys of a million rows.
     """
@@ -228,6 +228,8 @@ class BucketIndex(Index):
     view: TableView
     rule: BucketRule
     properties: Mapping[str, str]
+    ruled: Timeline
+    has_stored_counts: bool
     new_id: Callable[[], uuid.UUID] = uuid.uuid4
     placed: tuple[StagedHits, ...] = field(default=(), init=False)
     name = "bucket"
@@ -238,7 +240,8 @@ class BucketIndex(Index):
 
         Raises: UnsupportedError if a touched partition has file groups that do not obey the rule.
         """
-        self.rule = bucket_rule(self.view, self.properties)
+        if self.has_stored_counts or _may_differ(self.ruled, self.view.timeline):
+            self.rule = bucket_rule(self.view, self.properties)
         paths = {run.partition_path for run in request.runs}
         slices = tuple(list_slices(self.view, paths))
         known = {}
@@ -271,11 +274,7 @@ class BucketIndex(Index):
 
         Raises: CommitConflictError; as `bucket_rule`.
         """
-        known = {found.requested_time for found in self.view.timeline.completed()}
-        since = (found for found in now.timeline.completed() if found.requested_time not in known)
-        if not any(found.action is Action.REPLACE_COMMIT for found in since):
-            return
-        if bucket_rule(now, self.properties) != self.rule:
+        if _may_differ(self.view.timeline, now.timeline) and bucket_rule(now, self.properties) != self.rule:
             cause = f"the numbers of buckets of {now.store.uri('')} changed while this write ran"
             raise CommitConflictError(f"{cause}; nothing was committed, try again", retry_cause=cause)
 
@@ -346,7 +345,15 @@ def assign(task: _BucketTask, context: TaskContext) -> list[StagedHits]:
 
 
 def _make(view: TableView, properties: Mapping[str, str]) -> BucketIndex:
-    return BucketIndex(view, bucket_rule(view, properties), properties)
+    rule = bucket_rule(view, properties)
+    return BucketIndex(view, rule, properties, view.timeline, view.fact(_stored_counts) is not None)
+
+
+def _may_differ(before: Timeline, now: Timeline) -> bool:
+    """Return whether a commit completed meanwhile that may have changed the numbers of buckets."""
+    known = {found.requested_time for found in before.completed()}
+    since = (found for found in now.completed() if found.requested_time not in known)
+    return any(found.action is Action.REPLACE_COMMIT for found in since)
 
 
 BUCKET: Final = IndexKind(

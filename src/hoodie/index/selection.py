@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie.config import flag, indexes
+from hoodie.config.option import Option
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.index.api import Index
@@ -98,23 +99,32 @@ def partition_follows_columns(config: TableConfig) -> bool:
     return all(kind.moves_records(config.raw) for kind in kinds)
 
 
-def obeys_index(view: TableView, *, as_of: str | None = None) -> bool:
-    """Return whether the rows of a view are where the table's index of today puts them: in its buckets and partitions.
+def obeys_buckets(view: TableView, *, as_of: str | None = None) -> bool:
+    """Return whether the rows of a view are in the buckets of the table's bucket index.
 
     False if the view is of a state before a switch whose check proved this for later states only. `as_of` is a
     requested time that limits the view further.
     """
-    since = indexes.INDEX_SINCE.get(view.config.raw)
-    if not since:
-        return True
-    if as_of is not None and as_of < since:
-        return False
-    return not any(found.action.writes_data and view.order_time(found) <= since for found in view.completed_later)
+    return not _is_before(view, indexes.BUCKETS_SINCE, as_of)
 
 
 def rows_follow_columns(view: TableView, *, as_of: str | None = None) -> bool:
-    """Return whether each row of a view is in the partition of its columns; `as_of` as for `obeys_index`."""
-    return partition_follows_columns(view.config) and obeys_index(view, as_of=as_of)
+    """Return whether each row of a view is in the partition of its columns; `as_of` as for `obeys_buckets`."""
+    return partition_follows_columns(view.config) and not _is_before(view, indexes.COLUMNS_SINCE, as_of)
+
+
+def obeys_index(view: TableView) -> bool:
+    """Return whether no switch of the index leaves open where the rows of a view are."""
+    return not (_is_before(view, indexes.BUCKETS_SINCE) or _is_before(view, indexes.COLUMNS_SINCE))
+
+
+def _is_before(view: TableView, option: Option[str], as_of: str | None = None) -> bool:
+    since = option.get(view.config.raw)
+    if not since:
+        return False
+    if as_of is not None and as_of < since:
+        return True
+    return any(found.action.writes_data and view.order_time(found) <= since for found in view.completed_later)
 
 
 def check_index_options(config: TableConfig, properties: Mapping[str, str]) -> None:

@@ -22,7 +22,7 @@ from hoodie.errors import (
 )
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import bucket_of_file_id
-from hoodie.index import BUCKET, RECORD, IndexKind, index_of_view, lost_record_index, obeys_index
+from hoodie.index import BUCKET, RECORD, IndexKind, index_of_view, lost_record_index, obeys_buckets
 from hoodie.index.bucket import BucketRule, rule_of_reads
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
@@ -88,7 +88,7 @@ def _buckets_of(view: TableView, keys: pa.StringArray, *, as_of: str | None) -> 
 
     None too for a state before a switch to the bucket index: its file groups may obey no buckets, or other ones.
     """
-    if _index_of(view) is not BUCKET or not obeys_index(view, as_of=as_of):
+    if _index_of(view) is not BUCKET or not obeys_buckets(view, as_of=as_of):
         return None
     rule = rule_of_reads(view)
     return None if rule is None else BucketHolders(rule, keys)

@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hoodie.config.writes import DURABLE
 from hoodie.errors import CorruptFileError, HoodieWarning
@@ -148,7 +149,9 @@ class TableState:
         with self.lock:
             known = self._of_calls.get(frozenset(given.items()))
             if known is None:
-                known = replace(self, lock_options={**self.lock_options, **given})
+                # What was read of the table is read again: the timeline of the new state does not show a dropped table.
+                fresh: dict[str, Any] = {"metadata_table": None, "columns": None, "expiry": None, "has_archive": False}
+                known = replace(self, lock_options={**self.lock_options, **given}, **fresh)
                 self._of_calls[frozenset(given.items())] = known
             return known
 

@@ -20,7 +20,7 @@ from hoodie.write.options import check_no_duplicates, check_storable, checked_op
 from hoodie.write.result import AlterResult
 
 _OF_INDEXES: Final = frozenset(
-    {indexes.INDEX_TYPE_KEY, indexes.INDEX_SINCE.key}
+    {indexes.INDEX_TYPE_KEY, indexes.BUCKETS_SINCE.key, indexes.COLUMNS_SINCE.key}
     | {option.key for kind in INDEXES for option in kind.own_options}
     | {kind.moves_option.key for kind in INDEXES if kind.moves_option is not None}
     | {kind.switch.key for kind in KINDS.named if kind.switch is not None}

@@ -27,8 +27,7 @@ from hoodie.format.table.call_options import effective_options
 from hoodie.results import OnResult, ServiceResult
 from hoodie.services.compaction.log_compaction import (
     CompactLogs,
-    folds_in_order,
-    pending_appends,
+    LogOrder,
     schedule_log_compaction,
 )
 from hoodie.services.compaction.plan import Trigger, check_compactable, deltas_since_compaction, schedule_compaction
@@ -280,8 +279,8 @@ def slices_to_compact(view: TableView, claimed: ClaimedPlan[CompactionPlan]) -> 
     ]
     if claimed.instant.action is not Action.LOG_COMPACTION:
         return planned
-    pending = pending_appends(view)
-    return [one for one in planned if folds_in_order(one, there[one.partition_path, one.file_id], pending)]
+    order = LogOrder(view)
+    return [one for one in planned if order.keeps(one.log_files, there[one.partition_path, one.file_id].log_files)]
 
 
 def _recorded_log_sizes(view: TableView, claimed: ClaimedPlan[CompactionPlan]) -> dict[str, dict[str, int]]:

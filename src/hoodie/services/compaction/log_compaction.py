@@ -8,7 +8,7 @@ skip the replaced blocks.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,9 +27,9 @@ from hoodie.files.logs.log_records import VersionReader
 from hoodie.files.logs.log_scan import FoundBlock, scan_blocks
 from hoodie.files.markers import write_marker
 from hoodie.files.slice_read import SliceRead
-from hoodie.files.slices import FileSlice, join_path
+from hoodie.files.slices import FileSlice, LogFile, join_path
 from hoodie.format.filenames import IoType, LogFileName, write_token
-from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.instants.service_metadata import CompactionPlan, CompactionStrategy
 from hoodie.format.log.data_block import DataFormat, data_block
 from hoodie.format.log.log_block import HeaderKey, LogBlock
@@ -47,6 +47,7 @@ _LOG_BYTES_MAX = 64 * 1024 * 1024
 """Log bytes of a slice above which only a compaction is useful: folding takes memory and saves readers little."""
 _EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 _VERSION = 1
+_APPENDS = Action.DELTA_COMMIT
 
 
 def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None) -> str | None:
@@ -54,8 +55,8 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
 
     The plan contains the slices with at least `blocks_min` log blocks (default:
     `hoodie.log.compaction.blocks.threshold`). Slices with partial blocks, which have only some of the columns, are
-    skipped: JVM engines cannot log-compact them. Slices with more than 64 MiB of log files are skipped too, and slices
-    to which a pending write may append between the planned log files (see `folds_in_order`).
+    skipped: JVM engines cannot log-compact them. Slices with more than 64 MiB of log files are skipped too. Log files
+    behind a pending write that is older than they are stay (see `LogOrder`).
     `compact(…, instant)` executes the plan.
 
     Raises: as `schedule_compaction`; InvalidConfigError if `blocks_min` is not positive.
@@ -70,10 +71,11 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
             "later; compact the table with t.compact()"
         )
     least = blocks_min if blocks_min is not None else compaction.LOG_COMPACTION_BLOCKS.get(view.config.raw)
-    rule = view.slice_read().scan_rule
+    rule, order = view.slice_read().scan_rule, LogOrder(view)
+    foldable = (order.foldable(found) for found in list_slices(view))
     chosen = [
         found
-        for found in list_slices(view)
+        for found in foldable
         if _may_gain(found) and _gains(scan_blocks(view.store, found.log_files, rule), least)
     ]
     if not chosen:
@@ -82,7 +84,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
         check_no_exclusive_service(view)
         busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
         newest = {(found.partition_path, found.file_id): found for found in list_slices(view)}
-        pending = pending_appends(view)
+        order = LogOrder(view)
         operations = []
         for found in chosen:
             now = newest.get((found.partition_path, found.file_id))
@@ -91,7 +93,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
                 now is not None
                 and now.base_file == found.base_file
                 and (found.partition_path, found.file_id) not in busy
-                and folds_in_order(found, now, pending)
+                and order.keeps(found.log_files, now.log_files)
             ):
                 operations.append(operation_of(found.partition_path, found))
         if not operations:
@@ -104,29 +106,54 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
         return request(view, Action.LOG_COMPACTION, plan.to_bytes()).requested_time
 
 
-def pending_appends(view: TableView) -> set[str]:
-    """Return the requested times of pending writes that may append to log files."""
-    return {found.requested_time for found in view.timeline.pending() if found.action is Action.DELTA_COMMIT}
-
-
-def folds_in_order(planned: FileSlice, newest: FileSlice, pending: Collection[str]) -> bool:
-    """Return whether one block can replace the log files of `planned` without a change of the order of the writes.
+class LogOrder:
+    """Which log files one block can replace without a change of the order of the writes.
 
     Readers apply the logs of a slice in the order of the requested times of their writes, and the new block in the
     place of the newest block that it replaces (docs/format/table.md §4.6). Non-blocking writes of a slice may complete
     in another order: a write that was requested between the planned ones and completes after the plan would come
-    before the new block, which has rows older than its own, and they would win. Such a write is either pending at the
-    plan (`pending`), or completed since the log files were listed (`newest`). A write that begins after the plan has a
-    later time than every planned one, and a write that is older than all of them comes before them in any case. So a
-    pending plan for which this was true stays right whatever completes before it is executed. Plans of others are
-    checked when they are executed.
+    before the new block, which has rows older than its own, and they would win. Such a write is pending at the plan,
+    or completed since the log files were listed. A write that begins after the plan has a later time than every planned
+    one, and a write that is older than all of them comes before them in any case. So a pending plan for which this was
+    true stays right whatever completes before it is executed. Plans of others are checked when they are executed.
 
     A log file of an earlier log compaction has a later name than its place. The log files that it replaces are in the
     slice too, so that the times of the names contain all places.
     """
-    times = {log.name.instant_time for log in planned.log_files}
-    others = {log.name.instant_time for log in newest.log_files} | set(pending)
-    return not any(min(times) < other < max(times) for other in others - times)
+
+    def __init__(self, view: TableView) -> None:
+        """Take the pending writes of the view."""
+        self._view = view
+        self._pending = {found.requested_time for found in view.timeline.pending() if found.action is _APPENDS}
+
+    def keeps(self, planned: Iterable[LogFile], there: Iterable[LogFile]) -> bool:
+        """Return whether no write is between the planned log files, pending or among those that are there."""
+        times = _times(planned)
+        between = (_times(there) | self._pending) - times
+        return not times or not any(min(times) < other < max(times) for other in between)
+
+    def foldable(self, found: FileSlice) -> FileSlice:
+        """Return the slice with its log files before the first pending write among them; without any if that is unsafe.
+
+        Behind a cut, a block of an earlier log compaction would lose the log files that it replaces.
+        """
+        times = _times(found.log_files)
+        later = [time for time in self._pending if times and min(times) < time < max(times)]
+        if not later:
+            return found
+        kept = tuple(log for log in found.log_files if log.name.instant_time < min(later))
+        behind = {log.name.instant_time for log in found.log_files} - _times(kept)
+        return replace(found, log_files=() if any(map(self._is_folded, behind)) else kept)
+
+    def _is_folded(self, requested_time: str) -> bool:
+        instant = self._view.timeline.get(requested_time, _APPENDS)
+        if instant is None or not instant.is_completed:
+            return True  # archived: it is not known what it was
+        return self._view.commit_facts(instant).operation_type == WriteOperation.LOG_COMPACT
+
+
+def _times(logs: Iterable[LogFile]) -> set[str]:
+    return {log.name.instant_time for log in logs}
 
 
 def _may_gain(found: FileSlice) -> bool:

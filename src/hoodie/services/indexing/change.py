@@ -264,9 +264,12 @@ def _changes(now: TableView, wish: SwitchWish, target: IndexKind) -> dict[str, s
     if option is not None:
         changes[option.key] = str(moves).lower() if target.stores_moves or moves != option.default else None
     follows = bool(config.partition_fields) and partition_follows_columns(config.with_changes(**changes))
-    if target.places_rows or (follows and not partition_follows_columns(config)):
-        # The check reads the newest rows; those of earlier states may be elsewhere.
-        changes[indexes.INDEX_SINCE.key] = now.clock.next_time(now.timeline)
+    # The check of a switch reads the newest rows; those of earlier states may be elsewhere.
+    time = now.clock.next_time(now.timeline)
+    if target.places_rows or current.places_rows:
+        changes[indexes.BUCKETS_SINCE.key] = time if target.places_rows else None
+    if follows and not partition_follows_columns(config):
+        changes[indexes.COLUMNS_SINCE.key] = time
     return changes
 
 

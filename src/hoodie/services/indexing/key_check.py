@@ -23,7 +23,7 @@ from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.filenames import bucket_of_file_id
 from hoodie.format.table.table_config import TableConfig
-from hoodie.index import index_of_view, obeys_index, partition_follows_columns
+from hoodie.index import index_of_view, obeys_buckets, partition_follows_columns, rows_follow_columns
 from hoodie.index.bucket import BucketRule, bucket_rule, file_ids_by_bucket
 from hoodie.index.record.building.file_group_files import FileGroupEntries, StagedFileGroups
 from hoodie.index.record.differences import changes_between, stage_changes
@@ -31,6 +31,7 @@ from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.storage import StoreSpec, open_store
+from hoodie.view.columns import whole_read
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
@@ -111,12 +112,11 @@ def check_past_state(view: TableView, engine_for: EngineFor, *, remedy: str) -> 
 
     Raises: UnsupportedError, as `check_partitions_of_columns` and `check_buckets`.
     """
-    if obeys_index(view):
-        return
     config = view.config
-    if config.partition_fields and partition_follows_columns(config) and _knows_paths(config):
+    follows = rows_follow_columns(view) or not partition_follows_columns(config)
+    if config.partition_fields and not follows and _knows_paths(config):
         check_partitions_of_columns(view, engine_for, remedy=remedy)
-    if index_of_view(view).places_rows:
+    if index_of_view(view).places_rows and not obeys_buckets(view):
         check_buckets(view, engine_for, bucket_rule(view, config.raw), remedy=remedy)
 
 
@@ -198,7 +198,7 @@ def _read(view: TableView, engine_for: EngineFor, generator: KeyGenerator | None
     columns = [RECORD_KEY]
     if generator is not None:
         columns += dict.fromkeys(name.split(".")[0] for name in generator.partition_fields)
-    read = replace(view.slice_read(), columns=tuple(columns))
+    read = replace(whole_read(view), columns=tuple(columns))
     if view.until is not None:
         # Log files can have blocks of later commits.
         read = replace(read, older=view.timeline, timeline=view.timeline if read.timeline is not None else None)

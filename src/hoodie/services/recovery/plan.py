@@ -20,7 +20,7 @@ from hoodie.format.filenames import instant_of_data_file, name_of, parse_data_fi
 from hoodie.format.instants.accepted_loss import accepted_losses
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.table.table_config import TableType
-from hoodie.index import index_of_view
+from hoodie.index import index_of_view, obeys_index
 from hoodie.services.indexing.key_check import check_past_state
 from hoodie.services.indexing.life import how_to_end
 from hoodie.services.planned.claim import RunState, runner_of
@@ -101,6 +101,8 @@ def check_index_without(call: Call, view: TableView, gone: Collection[Instant]) 
     Reads the keys of that state only if it is from before a switch. Raises: UnsupportedError.
     """
     stays = _without(view, gone)
+    if obeys_index(stays):
+        return
     newest = max(stays.completed_writes(), key=lambda found: _order(view, found), default=None)
     if newest is None:
         return

@@ -25,6 +25,7 @@ from hoodie.services.compaction.log_compaction import CompactLogs
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action, State, read_instant
+from hoodie.view.pending_plans import stored_plan
 from hoodie.view.slices import list_slices
 from tests.support.logged_slices import PARTITION, SliceBuilder
 from tests.support.merge_on_read import commit_times, merged_rows
@@ -197,21 +198,45 @@ def test_a_write_that_completes_after_a_later_one_is_not_lost(index: str, is_for
     assert sorted(values_of(table, "id", "v")) == expected
 
 
+def test_a_pending_write_leaves_the_logs_before_it_to_fold() -> None:
+    """A write that may be of another partition does not stop the log compactions of the table."""
+    schema = pa.schema([("id", pa.string()), ("v", pa.int64())])
+    beside = {concurrency.CONCURRENCY_MODE.key: concurrency.NON_BLOCKING}
+    table = new_table(schema, type="mor", merge_mode="commit_time")
+    for value in range(4):
+        table.upsert({"id": ["k", "j"], "v": [value, value]})
+    store = table.view().store
+    late = SleepingWrite(store, lambda one: one.upsert({"id": ["k"], "v": [100]}, properties=beside), Step.WRITTEN)
+    table.upsert({"id": ["j"], "v": [9]}, properties=beside)
+    instant = table.schedule_log_compaction(2)
+    assert instant is not None
+    (planned,) = (found for found in table.timeline.pending() if found.requested_time == instant)
+    plan = stored_plan(table.view(), planned)
+    assert plan is not None
+    assert [len(found.delta_file_paths) for found in plan.operations] == [3]
+    assert table.compact(instant).counts["file_slices"] == 1
+    assert sorted(values_of(table, "id", "v")) == [("j", 9), ("k", 3)]
+    late.wake()
+    assert late.error is None
+    assert sorted(values_of(table, "id", "v")) == [("j", 9), ("k", 100)]
+
+
 def test_a_write_that_completes_between_the_listing_and_the_plan_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = pa.schema([("id", pa.string()), ("v", pa.int64())])
     beside = {concurrency.CONCURRENCY_MODE.key: concurrency.NON_BLOCKING}
     table = new_table(schema, type="mor", merge_mode="commit_time")
     store = table.view().store
-    for value in (0, 1):
+    for value in (0, 1, 2):
         table.upsert({"id": ["k", "j"], "v": [value, value]})
     late = SleepingWrite(store, lambda one: one.upsert({"id": ["k"], "v": [100]}, properties=beside), Step.WRITTEN)
-    table.upsert({"id": ["j"], "v": [2]}, properties=beside)
+    table.upsert({"id": ["j"], "v": [9]}, properties=beside)
 
     def gains(*_: object) -> bool:
         late.wake()
         return True
 
     monkeypatch.setattr(log_compaction, "_gains", gains)
-    assert table.schedule_log_compaction(1) is None
+    assert table.schedule_log_compaction(1) is not None
     assert late.error is None
-    assert sorted(values_of(table, "id", "v")) == [("j", 2), ("k", 100)]
+    assert table.compact().counts["file_slices"] == 1
+    assert sorted(values_of(table, "id", "v")) == [("j", 9), ("k", 100)]

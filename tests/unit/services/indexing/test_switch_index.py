@@ -41,7 +41,7 @@ def made(
 def index_properties(table: Table) -> dict[str, str]:
     names = ("index", "update.partition.path")
     raw = table.view().config.raw
-    without = (table_keys.INDEX_DEFINITIONS_PATH, indexes.INDEX_SINCE.key, FEW)
+    without = (table_keys.INDEX_DEFINITIONS_PATH, FEW)
     return {key: value for key, value in raw.items() if any(name in key for name in names) and key not in without}
 
 
@@ -138,6 +138,7 @@ def test_buckets_are_stored_for_a_table_that_obeys_them() -> None:
 def test_the_time_is_stored_since_which_rows_are_where_the_index_looks() -> None:
     """Only if rows of earlier states may be elsewhere: reads of these skip no files by the new index."""
     stays = {writes.UPDATE_PARTITION_PATH.key: "false"}
+    since = {indexes.BUCKETS_SINCE.key, indexes.COLUMNS_SINCE.key}
     for old, new, properties in (
         ("simple", "global_simple", {}),
         ("global_simple", "bloom", {}),
@@ -146,24 +147,26 @@ def test_the_time_is_stored_since_which_rows_are_where_the_index_looks() -> None
     ):
         table = made(old, rows("a"), properties=properties)
         table.index.switch(new)
-        assert indexes.INDEX_SINCE.key not in table.view().config.raw, (old, new)
+        assert not since & table.view().config.raw.keys(), (old, new)
     of_buckets: dict[str, Any] = {"buckets": 2}
     placed = made("bucket", rows("a"), properties={indexes.BUCKET_COUNT.key: "2"})
     placed.index.switch("simple")
-    for table, new, arguments in (
-        (placed, "bucket", of_buckets),
-        (made("global_simple", rows("a"), properties=stays), "simple", {}),
+    for table, new, arguments, key in (
+        (placed, "bucket", of_buckets, indexes.BUCKETS_SINCE.key),
+        (made("global_simple", rows("a"), properties=stays), "simple", {}, indexes.COLUMNS_SINCE.key),
     ):
         table.index.switch(new, dry_run=True, **arguments)
-        assert indexes.INDEX_SINCE.key not in table.view().config.raw
+        assert not since & table.view().config.raw.keys()
         table.index.switch(new, **arguments)
         raw = table.view().config.raw
-        since = raw[indexes.INDEX_SINCE.key]
-        assert since > max(found.completion_time or "" for found in table.timeline)
+        assert since & raw.keys() == {key}
+        assert raw[key] > max(found.completion_time or "" for found in table.timeline)
         table.index.switch(new)  # as after a crash
         assert table.view().config.raw == raw
         with pytest.raises(InvalidConfigError, match="belongs to an index"):
-            table.alter.set_properties({indexes.INDEX_SINCE.key: "0"})
+            table.alter.set_properties({key: "0"})
+    placed.index.switch("simple")
+    assert not since & placed.view().config.raw.keys()
 
 
 def test_other_file_groups_are_no_buckets() -> None:
