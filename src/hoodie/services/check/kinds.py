@@ -101,6 +101,11 @@ RESTORE_PENDING: Final = _error(
     REPAIR,
 )
 CLEAN_PENDING: Final = _warning("clean-pending", "a clean was not finished; the next clean finishes it too", REPAIR)
+SAVEPOINT_PENDING: Final = _warning(
+    "savepoint-pending",
+    "a savepoint was not finished: it keeps no files, and holds archiving and moves to other table versions back",
+    "finish it: hoodie savepoint create TABLE INSTANT; or give it up: hoodie savepoint delete TABLE INSTANT",
+)
 WRITE_DEAD: Final = _warning(
     "write-dead", "a write is pending and its writer has no heartbeat; the next write rolls it back too", REPAIR
 )

@@ -115,6 +115,12 @@ def delete_savepoint(state: TableState, instant: str) -> ServiceResult:
     )
 
 
+def how_to_finish(instant: Instant) -> str:
+    """Return the calls that finish a half-done savepoint, or give it up: a rollback would take back its commit."""
+    time = instant.requested_time
+    return f"t.savepoint('{time}') completes it, t.delete_savepoint('{time}') removes it"
+
+
 def _archive_commit(view: TableView, instant: str) -> None:
     """Archive the commit of a savepoint that is deleted, if commits after it are archived.
 
