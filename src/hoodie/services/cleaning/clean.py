@@ -496,7 +496,7 @@ def _carry_out(
 
 
 def _preview(view: TableView, options: CleanOptions, planned: PlannedClean, times: PhaseTimes) -> CleanResult:
-    """Return the result of a dry run; a note says if a clean without files would go on the timeline."""
+    """Return the result of a dry run, with a note if a clean without files would go on the timeline."""
     plan = planned.plan
     files: Mapping[str, tuple[str, ...]] = {
         path: tuple(name_of(info.file_path) for info in infos)
