@@ -35,13 +35,16 @@ def counted(count: int, nouns: str) -> str:
     return f"{count:,} {nouns}"
 
 
-def command_text(command: str, uri: str) -> str:
+def command_text(command: str, uri: str, **others: str) -> str:
     """Return a command of the shell for the table with this URI instead of TABLE; a path, if it is on a local disk.
+
+    `others`: what stands instead of other words, such as FILE. No value is searched for words.
 
     >>> command_text("hoodie repair TABLE --execute", "file:///data/my trips")
     "hoodie repair '/data/my trips' --execute"
     """
-    return command.replace("TABLE", shlex.quote(uri.removeprefix("file://")))
+    values = {"TABLE": uri.removeprefix("file://"), **others}
+    return re.sub(rf"\b(?:{'|'.join(values)})\b", lambda found: shlex.quote(values[found[0]]), command)
 
 
 def seconds_text(seconds: Mapping[str, float]) -> str:

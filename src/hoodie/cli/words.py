@@ -36,6 +36,7 @@ _WORDS: Final = tuple(
         (rf"(?<![\w.])t\.rollback\({_QUOTED}, chain=True\)", r"`hoodie rollback TABLE \1 --chain`"),
         (rf"(?<![\w.])t\.(rollback|restore)\({_QUOTED}\)", r"`hoodie \1 TABLE \2`"),
         (r"(?<![\w.])t\.(rollback|restore)\b", r"`hoodie \1 TABLE`"),
+        (rf"(?<![\w.])t\.savepoint\({_QUOTED}\)", r"`hoodie savepoint create TABLE \1`"),
         (rf"(?<![\w.])t\.delete_savepoint\({_QUOTED}\)", r"`hoodie savepoint delete TABLE \1`"),
         (r"(?<![\w.])t\.savepoints\(\)", "`hoodie savepoint list TABLE`"),
         (r"(?<![\w.])t\.timeline(\.(completed|pending)\(\))?", "`hoodie timeline TABLE`"),

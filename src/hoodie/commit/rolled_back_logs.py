@@ -8,7 +8,7 @@ newest ones if the compaction of the upgrade is taken back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from hoodie.commit.pending import inflight_content
 from hoodie.files.logs.log_file import LoggedSlice, append_rollback_block
@@ -40,12 +40,16 @@ def logs_of_write(
     if not view.config.may_have_slice_logs:
         return [], []
     changed = _changed(view, instant, markers)
-    if not view.config.version.log_name_has_base_instant:
-        changed = _of_version_6(view.store, changed, instant)
-    for begun in _begun(view, instant):
-        changed.setdefault(begun, set())
-    paths = sorted({found.partition_path for found in changed})
+    is_of_version_6 = view.config.version.log_name_has_base_instant
+    if not is_of_version_6:
+        changed = {found: names for found, names in changed.items() if found.base_time != instant.requested_time}
+    begun = _begun(view, instant)
+    paths = sorted({found.partition_path for found in (*changed, *begun)})
     listed = {path: {info.name: info for info in view.store.list(path)} for path in paths}
+    if not is_of_version_6:
+        changed = _of_version_6(view.store, changed, instant, listed)
+    for found in begun:
+        changed.setdefault(found, set())
     own: list[str] = []
     shared: list[tuple[str, str, str, dict[str, int]]] = []
     for found in sorted(changed):
@@ -120,16 +124,20 @@ def _begun(view: TableView, instant: Instant) -> set[LoggedSlice]:
 
 
 def _of_version_6(
-    store: Store, changed: Mapping[LoggedSlice, set[str]], instant: Instant
+    store: Store,
+    changed: Mapping[LoggedSlice, set[str]],
+    instant: Instant,
+    listed: Mapping[str, Collection[str]],
 ) -> dict[LoggedSlice, set[str]]:
     """Return the slices to which the write appended in version 6: their log files have its blocks, not its name.
 
     Later versions know no other kind of statistic that names a log file of another instant, but for files to which the
-    write appended nothing.
+    write appended nothing. `listed`: the names of the files that exist, by partition path. A clean may have deleted a
+    log file; no later slice has its blocks as log blocks, so it needs no rollback block.
     """
     found: dict[LoggedSlice, set[str]] = {}
     for slice_, names in changed.items():
-        parsed = (LogFileName.parse(name) for name in names if slice_.base_time != instant.requested_time)
+        parsed = map(LogFileName.parse, names & {*listed[slice_.partition_path]})
         logs = [LogFile(slice_.partition_path, name, 0) for name in parsed if name is not None]
         if logs and logs_of_instant(store, logs, instant.requested_time):
             found[slice_] = names

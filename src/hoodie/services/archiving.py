@@ -28,6 +28,7 @@ from hoodie.services.cleaning.partitions import CleanOptions
 from hoodie.services.cleaning.plan import earliest_to_retain
 from hoodie.services.clustering.clustering import INLINE_CLUSTERING
 from hoodie.services.clustering.plan import Trigger, last_clustering, writes_since
+from hoodie.services.recovery.savepoint import how_to_finish
 from hoodie.services.service import TableService
 from hoodie.timeline import Action, ArchiveLimits, Instant, archive_instants
 from hoodie.view.commit_cache import ArchivingHold
@@ -189,7 +190,8 @@ def _pending_bounds(view: TableView) -> Iterator[_Bound]:
     pending = view.timeline.pending().latest() and view.timeline.pending().instants[0]
     if not pending:
         return
-    reason = f"the pending instant {pending}: it must complete, or be rolled back"
+    how = how_to_finish(pending) if pending.action is Action.SAVEPOINT else "it must complete, or be rolled back"
+    reason = f"the pending instant {pending}: {how}"
     commits = view.timeline.writes().completed().instants
     before = [found.requested_time for found in commits if found.requested_time < pending.requested_time]
     yield _Bound(max(before, default=pending.requested_time), reason)

@@ -105,18 +105,20 @@ class SavedSnapshot:
     def _is_whole(self, found: FileSlice | None, named: Collection[str]) -> bool:
         """Return whether a slice has the named files that count for the snapshot.
 
-        A savepoint of the JVM can name log files that were written after its commit. Blocks in further log files of
-        version 6 that were written later are left out when the slice is read.
+        A savepoint of the JVM, or of an earlier release, can name log files that were written after its commit. Blocks
+        in further log files of version 6 that were written later are left out when the slice is read.
         """
         expected = {name for name in named if not self._is_later_log(name)}
         return not expected if found is None else has_named_files(found, expected, self.view.config.version)
 
     def _is_later_log(self, name: str) -> bool:
         log = LogFileName.parse(name)
-        if log is None or self.view.config.version.log_name_has_base_instant:
+        if log is None:
             return False
-        is_after = self.as_of is not None and log.instant_time > self.as_of
-        return is_after or not self.view.timeline.contains_or_before_start(log.instant_time)
+        if self.as_of is not None and log.instant_time > self.as_of:
+            return True  # in version 6 too: no block of a log file is older than the base instant in its name
+        is_named_after_base = self.view.config.version.log_name_has_base_instant
+        return not is_named_after_base and not self.view.timeline.contains_or_before_start(log.instant_time)
 
     def _written_beside(self) -> Iterator[tuple[Instant, _Group, str]]:
         """Yield what commits of the snapshot wrote that overlapped with its last one: instant, file group, path.

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
 import pytest
 
 from hoodie.errors import HistoryLostError, HoodieWarning, UnsupportedError
+from hoodie.format.instants.service_metadata import SavepointMetadata
 from hoodie.format.table.table_config import TableType
 from hoodie.services.recovery import savepoint
 from hoodie.storage import MemoryStore
@@ -142,6 +148,43 @@ def test_a_saved_commit_is_read_behind_a_clean(table_type: str) -> None:
     table.delete_savepoint(instants[3])
     with pytest.raises(HistoryLostError):
         rows_as_of(table, instants[3])
+
+
+@pytest.mark.parametrize("names_later", [False, True])
+def test_a_savepoint_of_version_6_needs_no_log_file_of_a_later_slice(
+    names_later: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names none; the savepoints of earlier releases did, and are readable too."""
+    store = MemoryStore()
+    create_in(store, table_type="merge_on_read", index="simple", table_version=6, properties=NO_SERVICES)
+    table = Table(store)
+    saved = str(table.upsert(trips({"a": (1, "sf")})).instant)
+    table.bulk_insert(trips({"b": (1, "sf")}))
+    table.upsert(trips({"b": (2, "sf")}))
+    (log,) = [name for name in store.names("city=sf") if ".log." in name]
+    if names_later:
+        monkeypatch.setattr(savepoint, "plan_savepoint", partial(_naming_too, savepoint.plan_savepoint, log))
+    table.savepoint(saved)
+    assert (log in table.savepoints()[0].files["city=sf"]) == names_later
+    for ts in (3, 4, 5):
+        table.upsert(trips({"a": (ts, "sf"), "b": (ts, "sf")}))
+        table.schedule_compaction(strategy="unbounded")
+        table.compact()
+    assert rows_as_of(table, saved) == {"a": (1, "sf")}
+    assert table.clean(properties=ONE).counts["files_deleted"] > 0
+    assert rows_as_of(table, saved) == {"a": (1, "sf")}
+    assert table.changes(until=saved).column("id").to_pylist() == ["a"]
+    assert Table(store).verify(full=True).ok
+    table.restore(saved)
+    assert rows_of(store) == {"a": (1, "sf")}
+
+
+def _naming_too(plan: Callable[..., SavepointMetadata], log: str, *args: Any, **more: Any) -> SavepointMetadata:
+    """A plan that names one more file."""
+    found = plan(*args, **more)
+    part = found.partition_metadata["city=sf"]
+    part = replace(part, savepoint_data_file=(*part.savepoint_data_file, log))
+    return replace(found, partition_metadata={"city=sf": part})
 
 
 @EACH_TYPE

@@ -8,7 +8,6 @@ lost files until a clean: reads as of an earlier instant fail, instead of readin
 from __future__ import annotations
 
 import json
-import shlex
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -139,8 +138,9 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
     plans = sorted({loss.plan for loss in losses if loss.plan is not None})
     if dry_run:
         notes += tuple(f"would execute the pending compaction {plan} without these file groups" for plan in plans)
-        given = " ".join(f"--accept-loss {shlex.quote(path)}" for path in files)
-        command = command_text(f"hoodie repair TABLE {given} --execute", call.state.store.uri(""))
+        named = {f"FILE_{place}": path for place, path in enumerate(files)}
+        given = " ".join(f"--accept-loss {word}" for word in named)
+        command = command_text(f"hoodie repair TABLE {given} --execute", call.state.store.uri(""), **named)
         notes += (f"`{command}` (t.repair(dry_run=False, accept_loss=…)) does it",)
         return ServiceResult(operation=OPERATION, counts=counts, seconds=times.seconds(), dry_run=True, notes=notes)
     with times.phase("history"):

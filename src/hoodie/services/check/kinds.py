@@ -5,8 +5,6 @@ The names are stable: scripts compare them. `docs/operations/verify-and-repair.m
 
 from __future__ import annotations
 
-import re
-import shlex
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -18,7 +16,6 @@ REPAIR: Final = "hoodie repair TABLE --execute"
 _REPAIR_FULL: Final = "hoodie repair TABLE --full --execute"
 _OR_LOSS: Final = "restore the file from a copy; without a copy, give it up: hoodie repair TABLE --accept-loss FILE"
 _BY_HAND: Final = "no command: see the page"
-_PLACE: Final = re.compile("FILE|INSTANT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +33,7 @@ class FindingKind:
 
     def remedy_for(self, table: str, key: str | None = None) -> str:
         """Return the remedy with the path or URI of a table, and with the key of a finding."""
-        text = command_text(self.remedy, table)
-        return text if key is None else _PLACE.sub(shlex.quote(key), text)
+        return command_text(self.remedy, table, **({} if key is None else {"FILE": key, "INSTANT": key}))
 
     @property
     def is_repaired(self) -> bool:
@@ -105,6 +101,11 @@ RESTORE_PENDING: Final = _error(
     REPAIR,
 )
 CLEAN_PENDING: Final = _warning("clean-pending", "a clean was not finished; the next clean finishes it too", REPAIR)
+SAVEPOINT_PENDING: Final = _warning(
+    "savepoint-pending",
+    "a savepoint was not finished: it keeps no files, and holds archiving and moves to other table versions back",
+    "finish it: hoodie savepoint create TABLE INSTANT; or give it up: hoodie savepoint delete TABLE INSTANT",
+)
 WRITE_DEAD: Final = _warning(
     "write-dead", "a write is pending and its writer has no heartbeat; the next write rolls it back too", REPAIR
 )

@@ -242,6 +242,8 @@ def pending_problems(view: TableView) -> Iterator[Problem]:
             yield Problem(kinds.ROLLBACK_PENDING, instant.requested_time, found=str(instant))
         elif instant.action is Action.CLEAN:
             yield Problem(kinds.CLEAN_PENDING, instant.requested_time, found=str(instant))
+        elif instant.action is Action.SAVEPOINT:
+            yield Problem(kinds.SAVEPOINT_PENDING, instant.requested_time, found=str(instant))
         elif instant.action.writes_data and instant.action not in _SERVICES:
             yield Problem(kinds.WRITE_DEAD, instant.requested_time, found=str(instant))
 

@@ -220,7 +220,7 @@ def _cleaned(call: Call, *, dry_run: bool) -> CleanResult:
             check_no_exclusive_service(view)
             view, dead = _without_dead_writes(view)
             planned = _planned(view, options)
-        result = _preview(view, planned, times)
+        result = _preview(view, options, planned, times)
         notes = (f"{found} would be rolled back first: its writer had died" for found in dead)
         return replace(result, notes=(*_note_unknown(call, view, options), *notes, *result.notes))
     rolled_back: tuple[RolledBack, ...] = ()
@@ -495,8 +495,8 @@ def _carry_out(
     )
 
 
-def _preview(view: TableView, planned: PlannedClean, times: PhaseTimes) -> CleanResult:
-    """Return the result of a dry run."""
+def _preview(view: TableView, options: CleanOptions, planned: PlannedClean, times: PhaseTimes) -> CleanResult:
+    """Return the result of a dry run, with a note if a clean without files would go on the timeline."""
     plan = planned.plan
     files: Mapping[str, tuple[str, ...]] = {
         path: tuple(name_of(info.file_path) for info in infos)
@@ -507,16 +507,21 @@ def _preview(view: TableView, planned: PlannedClean, times: PhaseTimes) -> Clean
         "bytes_freed": planned.bytes,
         "partitions_dropped": len(plan.partitions_to_be_deleted or ()),
     }
+    notes = [f"{found} is pending: the next clean finishes it first" for found in pending_cleans(view)]
     bound = oldest_readable_instant(view)
-    if not planned.is_empty:
+    if _is_worthwhile(view, options, planned):
         bound = max(bound, planned.facts("").bound)
-    waiting = [f"{found} is pending: the next clean finishes it first" for found in pending_cleans(view)]
+        if planned.is_empty:
+            notes.append(
+                f"no file would be deleted, but the clean goes on the timeline: snapshots from before {bound} cannot "
+                "be read any more"
+            )
     return CleanResult(
         operation=OPERATION,
         counts=counts,
         seconds=times.seconds(),
         dry_run=True,
-        notes=tuple(waiting),
+        notes=tuple(notes),
         files=files,
         oldest_readable=stable_since(view, bound) or None,
         readable_savepoints=readable_savepoints(view, bound),

@@ -189,9 +189,13 @@ def _check_none_running(view: TableView) -> None:
 
 
 def _check_no_savepoint(view: TableView, instants: Collection[Instant]) -> None:
-    saved = sorted({found.requested_time for found in instants} & set(savepointed_instants(view)))
+    """Refuse if a savepoint, finished or not, keeps one of the instants. Raises: UnsupportedError."""
+    times = {found.requested_time for found in instants}
+    unfinished = {found.requested_time for found in view.timeline.pending() if found.action is Action.SAVEPOINT}
+    saved = sorted(times & {*savepointed_instants(view), *unfinished})
     if saved:
-        what, it = ("savepoints keep", "them") if len(saved) > 1 else ("a savepoint keeps", "it")
+        one = "an unfinished savepoint keeps" if saved[0] in unfinished else "a savepoint keeps"
+        what, it = ("savepoints keep", "them") if len(saved) > 1 else (one, "it")
         calls = " and ".join(f"t.delete_savepoint('{found}')" for found in reversed(saved))
         raise UnsupportedError(
             f"{view.store.uri('')}: {what} {', '.join(saved)}, which would be rolled back; delete {it} first, with "

@@ -30,19 +30,24 @@ def plan_savepoint(view: TableView, commit: str, *, user: str = "", comment: str
     """Return the content of a savepoint: the files of the newest slices when `commit` completed.
 
     A restore takes back what completed later. So the files of a write that was requested before the commit, and
-    completed after it, are not named.
+    completed after it, are not named. Nor are, in version 6, the log files of a file slice that began later: their
+    names alone do not show that no block of them counts.
 
     Raises: UnsupportedError if a clean deleted files of that state; InstantNotFoundError.
     """
     names: dict[str, list[str]] = {}
+    kept = _commit(view, commit)
     try:
-        slices = list_slices(view.as_completed_by(view.order_time(_commit(view, commit))))
+        slices = list_slices(view.as_completed_by(view.order_time(kept)))
     except HistoryLostError as error:
         raise UnsupportedError(
             f"{view.store.uri('')} cannot keep {commit}: a clean deleted files of the table as it was when {commit} "
             f"completed; create a savepoint of a later commit ({error})"
         ) from error
+    is_of_version_6 = view.config.version.log_name_has_base_instant
     for found in slices:
+        if is_of_version_6 and found.base_file is None and found.base_instant_time > kept.requested_time:
+            continue
         names.setdefault(found.partition_path, []).extend(map(name_of, found.paths))
     return SavepointMetadata(
         savepointed_by=user,
@@ -113,6 +118,12 @@ def delete_savepoint(state: TableState, instant: str) -> ServiceResult:
     return ServiceResult(
         operation="delete savepoint", instant=instant, counts={"savepoints": 1}, seconds=times.seconds()
     )
+
+
+def how_to_finish(instant: Instant) -> str:
+    """Return the calls that finish a half-done savepoint, or give it up: a rollback would take back its commit."""
+    time = instant.requested_time
+    return f"t.savepoint('{time}') completes it, t.delete_savepoint('{time}') removes it"
 
 
 def _archive_commit(view: TableView, instant: str) -> None:

@@ -153,7 +153,7 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
         _check_ready(now, plan)
         _refuse(now, plan)
         if RECORD.needs_one_of(plan.dropped) and not plan.changes_timeline:
-            # A move of the timeline drops the whole metadata table, after the copy was compared.
+            # A move of the timeline drops it with the whole metadata table, after the copy was compared.
             drop_in(now)
             now = now.refreshed()
             plan = replace(plan_move(now, new, call.properties), steps=plan.steps, lost=plan.lost)
@@ -283,6 +283,9 @@ def _move_timeline(view: TableView, plan: MovePlan) -> dict[str, int]:
     target = target_config(view, plan)
     copied = copy_timeline(view, target, view.held_lock)
     _compare(view, target, copied)
+    if RECORD.needs_one_of(plan.dropped):
+        drop_in(view)  # with its properties, as in a move that keeps the timeline
+        view = view.refreshed()
     view = drop_metadata_table(view)
     view.held_lock.ensure_held()
     kept = f"{names} {KEPT} {view.clock.next_time(view.timeline)}"

@@ -23,6 +23,7 @@ from hoodie.format.table.versions import TableVersion
 from hoodie.index.record.building.plan import build_of
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS
+from hoodie.services.recovery.savepoint import how_to_finish
 from hoodie.services.versions.kept import MOVE, written_after_move
 from hoodie.timeline import Action, Instant, is_live, layout_for
 from hoodie.view.slices import data_table, list_slices
@@ -124,6 +125,8 @@ def _remedy(instant: Instant) -> str:
         return f't.cluster(instant="{time}") executes it, t.rollback("{time}") removes it'
     if instant.action is Action.RESTORE:
         return "call t.restore() with its commit again"
+    if instant.action is Action.SAVEPOINT:
+        return how_to_finish(instant)
     if instant.action is Action.INDEXING:
         return "t.index.build() goes on with it, or the engine that began it"
     return "its writer is running: wait until it has ended, and stop all writers"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
+from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.verify import overdue_problems
 from hoodie.services.recovery import plan
@@ -67,6 +70,26 @@ def test_a_long_timeline_is_twice_the_commits_that_the_table_keeps(commits_max: 
     table = Table(trips_store(*VERSIONS, properties={"hoodie.archive.automatic": "false"}))
     table.alter.set_properties({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": commits_max})
     check(table, *(["archiving-overdue"] if is_overdue else []))
+
+
+@pytest.mark.parametrize("key", ["C:\\Users\\x", r"\1", "TABLE of FILE"])
+def test_a_remedy_takes_paths_and_keys_as_they_are(key: str) -> None:
+    assert kinds.KEY_DOUBLED.remedy_for("memory://t", key) == kinds.KEY_DOUBLED.remedy
+    for kind, word in ((kinds.FILE_MISSING, "--accept-loss"), (kinds.SAVEPOINT_FILE_MISSING, "delete")):
+        remedy = kind.remedy_for("file:///a FILE/of TABLE/INSTANT", key)
+        words = shlex.split(remedy.partition(": ")[2])
+        assert words[words.index(word) :] in ([word, key], [word, "/a FILE/of TABLE/INSTANT", key])
+    assert "/a FILE/of TABLE/INSTANT" in words
+
+
+def test_a_doubled_key_with_a_backslash_is_found() -> None:
+    table = Table(trips_store(index="bloom"))
+    for ts in (1, 2):
+        table.bulk_insert(trips({"C:\\Users\\x": (ts, "sf")}))
+    report = table.verify(full=True)
+    assert report.problems == {"key-doubled": 1}
+    assert "C:\\Users\\x" in str(report)
+    assert any("C:\\Users\\x" in note for note in table.repair(full=True).notes)
 
 
 @pytest.mark.parametrize("table_type", TYPES)

@@ -276,6 +276,11 @@ def _torn_savepoint(store: MemoryStore) -> None:
     _cut(_file(TIMELINE, r"\.savepoint$"), 40)(store)
 
 
+def _half_savepoint(store: MemoryStore) -> None:
+    Table(store).savepoint()
+    _lose(_file(TIMELINE, r"\.savepoint$"))(store)
+
+
 def _half_compaction(store: MemoryStore) -> None:
     Table(store).schedule_compaction()
     _rewrite(_file(TIMELINE, r"\.compaction\.requested$"), _halved)(store)
@@ -469,6 +474,7 @@ WOUNDS = [
         )
     ),
     _mended("a restore that died halfway", _dies_halfway(_restore_first), kinds.RESTORE_PENDING, rows=START),
+    _told("a savepoint that died halfway", _half_savepoint, kinds.SAVEPOINT_PENDING, before=SECOND),
     _unseen("a clean that died halfway", _dies_halfway(_clean_all), kinds.CLEAN_PENDING, rows=THIRD),
     _unseen("an empty completed clean", _empty_clean, kinds.INSTANT_EMPTY, rows=THIRD),
     _told("a changed byte in a base file", _rewrite(_newest_data, _flipped_early), kinds.FILE_DAMAGED, full=True),

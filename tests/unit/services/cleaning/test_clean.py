@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hoodie.commit.steps import Step
-from hoodie.errors import CorruptFileError, InvalidConfigError, UnsupportedError
+from hoodie.errors import CorruptFileError, HistoryLostError, InvalidConfigError, UnsupportedError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanFileInfo, CleanMetadata
 from hoodie.services.cleaning.partitions import LEFT
 from hoodie.storage import Store
@@ -176,6 +176,23 @@ def test_an_option_of_the_call_beats_what_the_table_stores(stored: dict[str, str
     assert table.clean(dry_run=True).counts["files_deleted"] == 0
     assert table.clean(dry_run=True, properties={**given, **named}).counts["files_deleted"] == 0
     assert table.clean(properties=given).counts["files_deleted"] == 8
+
+
+def test_a_dry_run_names_the_snapshots_that_a_clean_without_files_ends() -> None:
+    table = table_of_versions(0)
+    commits = [str(table.bulk_insert(trips({f"k{n}": (n, "sf")})).instant) for n in range(13)]
+    one = {"hoodie.clean.commits.retained": "1"}
+    assert table.clean(dry_run=True, properties={"hoodie.clean.commits.retained": "5"}).notes == ()
+    dry = table.clean(dry_run=True, properties=one)
+    assert table.count(as_of=commits[0]) == 1
+    assert commits[-1] in dry.notes[0]
+    done = table.clean(properties=one)
+    assert dry.counts == done.counts == {"files_deleted": 0, "bytes_freed": 0, "partitions_dropped": 0}
+    assert dry.oldest_readable == done.oldest_readable == commits[-1]
+    with pytest.raises(HistoryLostError):
+        table.count(as_of=commits[0])
+    again = table.clean(dry_run=True, properties=one)
+    assert (again.notes, again.oldest_readable) == ((), commits[-1])
 
 
 def test_a_number_of_commits_beats_a_stored_policy() -> None:

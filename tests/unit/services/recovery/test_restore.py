@@ -76,6 +76,31 @@ def test_no_log_file_is_left_of_a_slice_whose_compaction_is_rolled_back() -> Non
     check_tidy(store)
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_clean_deleted_log_files_of_version_6_of_commits_that_go(version: int) -> None:
+    """After the upgrade their blocks show which of them need a rollback block: a file that is gone needs none."""
+    store = trips_store({"a": (1, "sf")}, table_type="merge_on_read", index="simple", table_version=6)
+    table = Table(store)
+    saved = str(table.savepoint().instant)
+    table.bulk_insert(trips({"b": (1, "la")}))
+    table.upsert(trips({"b": (2, "la")}))
+    (log,) = [name for name in store.names("city=la") if ".log." in name]
+    table.upgrade(version, dry_run=False)
+    for ts in range(3, 6):
+        table.upsert(trips({"a": (ts, "sf"), "b": (ts, "la")}))
+        table.schedule_compaction(strategy="unbounded")
+        table.compact()
+    table.clean(properties={"hoodie.clean.commits.retained": "1"})
+    assert log not in store.names("city=la")
+    assert Table(store).verify(full=True).ok
+    told = table.restore(saved, dry_run=True)
+    assert table.restore(saved).counts == told.counts
+    assert rows_of(store) == {"a": (1, "sf")}
+    Table(store).upsert(trips({"b": (9, "la")}))
+    assert rows_of(store) == {"a": (1, "sf"), "b": (9, "la")}
+    check_tidy(store, has_record_index=False)
+
+
 def test_any_commit_of_the_active_timeline_will_do() -> None:
     table = saved_table("copy_on_write")
     store = table.view().store

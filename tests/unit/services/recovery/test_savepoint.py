@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 import hoodie
+from hoodie.cli.words import in_words
 from hoodie.format.instants.service_metadata import SavepointMetadata
 from hoodie.services.recovery import savepoint
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
-from tests.support.deaths import deaths
+from tests.support.deaths import deaths, die
+from tests.support.fault_store import CrashPoint
 from tests.support.refusals import refused
 from tests.support.tables import copy_of, rows_of, trips, trips_store
 
@@ -87,6 +89,32 @@ def test_a_dead_savepoint_is_completed_or_deleted(store: MemoryStore) -> None:
         if table.timeline.get(instant, Action.SAVEPOINT) is not None:
             table.delete_savepoint(instant)
         assert [found for found in table.timeline if found.action is Action.SAVEPOINT] == []
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_half_done_savepoint_is_named_with_the_calls_that_end_it(version: int) -> None:
+    """A rollback, the remedy for other pending instants, would take back its commit."""
+    limits = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "2"}
+    off = {"hoodie.archive.automatic": "false", "hoodie.metadata.compact.max.delta.commits": "2"}
+    store = trips_store({"a": (1, "sf")}, properties={**limits, **off}, table_version=version)
+    die(store, lambda table: table.savepoint(), ".savepoint.inflight", point=CrashPoint.AFTER)
+    for ts in range(2, 8):
+        Table(store).upsert(trips({"a": (ts, "sf")}), properties={"hoodie.clean.automatic": "false"})
+    table = Table(store)
+    commit = table.timeline.writes().instants[0].requested_time
+    ends = f"t.savepoint('{commit}') completes it, t.delete_savepoint('{commit}') removes it"
+    assert table.verify().warnings["savepoint-pending"] == 1
+    assert ends in table.archive().notes[0]
+    move = table.downgrade if version == 9 else table.upgrade
+    (named,) = move(8).in_the_way
+    assert ends in named
+    assert in_words(named, "trips").endswith(f"`hoodie savepoint delete trips {commit}` removes it")
+    assert f"`hoodie savepoint create trips {commit}`" in in_words(named, "trips")
+    with refused(table, f"unfinished savepoint keeps {commit}", "t.delete_savepoint", error=hoodie.UnsupportedError):
+        table.rollback(commit, chain=True)
+    table.savepoint(commit)
+    assert "savepoint-pending" not in table.verify().warnings
+    assert [found.instant for found in table.savepoints()] == [commit]
 
 
 def test_no_row_vanishes_if_later_commits_are_archived() -> None:

@@ -17,6 +17,7 @@ from hoodie.errors import CommitConflictError, CorruptFileError, InvalidConfigEr
 from hoodie.format.instants.archive_log import archive_log_to_bytes
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.table.versions import TableVersion
+from hoodie.index import PARTITIONED_RECORD
 from hoodie.services.versions import move as move_module
 from hoodie.services.versions import timeline_copy
 from hoodie.services.versions.kept import MOVE
@@ -308,13 +309,21 @@ def test_column_statistics_and_filters() -> None:
     assert table.verify(full=True).ok
 
 
-def test_an_older_version_has_no_partitioned_record_index() -> None:
+@pytest.mark.parametrize("version", [6, 8])
+def test_an_older_version_has_no_partitioned_record_index(version: int) -> None:
+    """The properties that ask for it go with it."""
     table = copied(9, 4, index="partitioned_record")
-    plan = table.downgrade(8)
-    assert plan.lost == ("the metadata partition record_index: version 8 does not have it",)
-    move(table, 8)
-    assert "record_index" not in table.view().config.metadata_partitions
+    plan = table.downgrade(version)
+    assert plan.lost[0] == f"the metadata partition record_index: version {version} does not have it"
+    move(table, version)
+    assert table.view().config.metadata_partitions == ("files",)
+    named = {*PARTITIONED_RECORD.stored_properties(table.view().config.raw)}
+    assert named & table.view().config.raw.keys() == set()
     written(table, range(6))
+    assert table.count() == 6
+    assert table.verify(full=True).ok
+    move(table, 9)
+    assert table.view().config.metadata_partitions == ("files",)
     assert table.count() == 6
 
 
