@@ -13,7 +13,18 @@ from hoodie.table import Table
 from hoodie.timeline import Action, read_instant
 from tests.support.deaths import check_tidy, die
 from tests.support.switched import KEYS, with_other_buckets, with_rows_elsewhere
-from tests.support.tables import TYPES, contents, copy_of, made_once, rows, rows_of, trips, trips_store
+from tests.support.tables import (
+    PLAIN,
+    TYPES,
+    contents,
+    copy_of,
+    made_once,
+    new_table,
+    rows,
+    rows_of,
+    trips,
+    trips_store,
+)
 
 ONE = {"a": (1, "sf"), "b": (1, "la")}
 COMPACTS = {"hoodie.metadata.compact.max.delta.commits": "2"}
@@ -235,3 +246,16 @@ def test_a_state_since_the_switch_is_brought_back_without_a_check(monkeypatch: p
     table.delete_savepoint(str(saved))
     table.rollback(str(saved))
     assert table.count() == 0
+
+
+def test_a_sound_state_is_brought_back_whose_files_lack_the_partition_columns() -> None:
+    options = {"hoodie.datasource.write.drop.partition.columns": "true", "hoodie.bucket.index.num.buckets": "2"}
+    table = new_table(PLAIN, partition_by="city", ordering="ts", index="bucket", properties=options)
+    first = table.upsert(rows("a", "b")).instant
+    assert first is not None
+    table.upsert(rows("c"))
+    table.index.switch("simple")
+    table.index.switch("bucket", buckets=2)
+    table.upsert(rows("d"))
+    table.restore(first)
+    assert sorted(table.to_arrow("id")["id"].to_pylist()) == ["a", "b"]
