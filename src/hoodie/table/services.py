@@ -131,8 +131,8 @@ class TableServices:
         Pending plans are executed first; with an `instant` only that plan, which has its own columns, layout and
         partitions. See `services.clustering.clustering`.
 
-        Raises: as `schedule_clustering` and `compact`; InvalidConfigError for an `instant` with an argument of a new
-            plan; CommitConflictError too if a writer changed a rewritten file group.
+        Raises: as `schedule_clustering` and `compact`; InvalidConfigError if `partitions` is empty, and for an
+            `instant` with an argument of a new plan; CommitConflictError if a writer changed a rewritten file group.
 
         >>> import hoodie
         >>> rows = {"id": ["b", "a"], "x": [1, 2]}
@@ -173,8 +173,8 @@ class TableServices:
 
         Raises:
             UnsupportedError: this release does not cluster tables of this kind.
-            InvalidConfigError: an unknown option, columns that the table does not have, or extra metadata that is not
-                text.
+            InvalidConfigError: an unknown option, columns that the table does not have, empty `partitions`, or extra
+                metadata that is not text.
             LockTimeoutError: another process held the table's lock too long.
 
         >>> import hoodie

@@ -51,6 +51,11 @@ class Wish:
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Raises: InvalidConfigError for no partitions: the option without a path would mean all of them."""
+        if self.partitions is not None and not self.partitions:
+            raise InvalidConfigError("partitions: expected partition paths, found none; omit it to cluster all")
+
     def options(self) -> dict[str, str]:
         """Return the options of the call, with the arguments as options. Raises: InvalidConfigError."""
         check_texts("extra_metadata", self.extra_metadata)
