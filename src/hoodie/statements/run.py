@@ -89,7 +89,7 @@ def run(statement: str, names: Names, properties: Text | None = None) -> Any:
     if SHOW.match(statement):
         return run_show(statement, names)
     if INDEX.match(statement):
-        return run_index(statement, names)
+        return run_index(statement, names, properties)
     if ALTER.match(statement):
         return run_alter_columns(statement, names, properties)
     if names.session is not None and not _OURS.match(statement):
