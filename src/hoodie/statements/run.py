@@ -113,7 +113,7 @@ def _run_tree(text: str, tree: exp.Expression, names: Names, properties: Text | 
         case exp.Query():
             return run_select(text, tree, names)
         case exp.Create() if is_ours(tree, names):
-            return run_create(text, tree, names)
+            return run_create(text, tree, names, properties)
         case exp.Drop() if tree.args.get("kind") == "TABLE":
             return run_drop(tree, names)
         case exp.TruncateTable():
