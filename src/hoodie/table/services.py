@@ -390,7 +390,7 @@ class TableServices:
         nothing else is repaired then. See `hoodie.services.check.accept_loss`.
 
         Raises: as `verify`; with `accept_loss` also
-            InvalidConfigError: a file exists, or the newest rows do not need it.
+            InvalidConfigError: a file exists, or the newest rows do not need it; `full` or `min_age_seconds`.
             UnsupportedError: a table with an HBase index.
             CommitConflictError: another writer changed one of the file groups, or a pending service is to change it.
 
@@ -401,13 +401,19 @@ class TableServices:
         >>> t.repair().counts
         {}
         """
+        from hoodie.services.check.repair import MIN_AGE_SECONDS, repair
+
         if accept_loss is not None:
+            from hoodie.errors import InvalidConfigError
             from hoodie.services.check.accept_loss import accept_loss as give_up
 
+            if full or min_age_seconds != MIN_AGE_SECONDS:
+                raise InvalidConfigError(
+                    "full and min_age_seconds (--full, --min-age) have no effect with accept_loss: nothing else is "
+                    "repaired then; omit them, or repair in a second call"
+                )
             files = [accept_loss] if isinstance(accept_loss, str) else accept_loss
             return give_up(self._context.service(), files, dry_run=dry_run)
-        from hoodie.services.check.repair import repair
-
         return repair(self._context.service(), dry_run=dry_run, full=full, min_age_seconds=min_age_seconds)
 
     def clean(self, dry_run: bool = False, *, properties: Text | None = None) -> CleanResult:
