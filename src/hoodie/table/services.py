@@ -218,9 +218,9 @@ class TableServices:
         >>> t = hoodie.create("memory://doc-clustering-advice", rows, record_key="id")
         >>> written = t.upsert(rows)
         >>> print(t.clustering_advice())
-        no partition has many small files
+        no partition has many small files that a clustering would join
         """
-        from hoodie.services.clustering.plan import clustering_advice
+        from hoodie.services.clustering.schedule import clustering_advice
 
         return clustering_advice(self._context.view())
 
