@@ -10,8 +10,7 @@ from sqlglot import exp
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.index import RECORD
-from hoodie.records.sql.parse import parse_statement
-from hoodie.statements.names import Names
+from hoodie.statements.names import Names, parsed_name
 from hoodie.table import Table
 from hoodie.table.context import Text
 
@@ -30,9 +29,7 @@ _SHOWN: Final = pa.schema([("index_name", pa.string()), ("index_type", pa.string
 
 def table_named(found: re.Match[str]) -> exp.Table:
     """Return the table of a statement that `INDEX` matches. Raises: InvalidConfigError for text that is no name."""
-    tree = parse_statement(f"TRUNCATE TABLE {found['table'] or found['of'] or found['shown']}")
-    assert isinstance(tree, exp.TruncateTable)
-    (node,) = tree.expressions
+    (node,) = parsed_name(found["table"] or found["of"] or found["shown"]).expressions
     assert isinstance(node, exp.Table)
     return node
 
