@@ -35,7 +35,7 @@ def _run_clean(call: Call) -> Iterable[Row]:
         trigger_max_commits=retention.CLEAN_TRIGGER_COMMITS.key,
     )
     table, trigger = call.table, retention.CLEAN_TRIGGER_COMMITS
-    # As in JVM Hudi, a trigger of the call counts, which `Table.clean` passes over: its caller wants a clean now.
+    # As in JVM Hudi, a trigger of the call counts; `Table.clean` ignores it and cleans at once.
     if trigger.key in options and not has_waited(table.view(), trigger.get(options)):
         return []
     result = table.clean(properties=options)
