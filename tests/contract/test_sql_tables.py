@@ -14,6 +14,7 @@ import pytest
 
 import hoodie
 from hoodie.records.sql.quoting import literal_of
+from tests.contract.table_lanes import session_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,6 +150,12 @@ def test_a_table_lives_by_sql(run: Callable[[str], Any], spark: SparkSession, tm
         ("ALTER TABLE sqlt_t REPLACE COLUMNS (more int)", "REPLACE COLUMNS"),
         ("ALTER TABLE sqlt_t DROP PARTITION (q = 'x')", "q is no partition column"),
         ("TRUNCATE TABLE sqlt_t PARTITION (p)", "a value of each of p"),
+        (
+            "INSERT INTO sqlt_t PARTITION (p = 'z') (id, P, v, s) SELECT 1, 'q', 'x', NULL",
+            "of each column, found two of p",
+        ),
+        ("INSERT INTO sqlt_t PARTITION (p = 'z') BY NAME SELECT 1 AS id, 'q' AS p", "of each column, found two of p"),
+        ("INSERT INTO sqlt_t (id, v, ID) SELECT 1, 'q', 2", "of each column, found two of id"),
     ):
         with pytest.raises(hoodie.HoodieError, match=error):
             run(text)
@@ -188,6 +195,12 @@ def test_managed_tables_of_queries(run: Callable[[str], Any], spark: SparkSessio
     with pytest.raises(hoodie.HoodieError):
         run("CREATE OR REPLACE TABLE sqlt_m USING hoodie TBLPROPERTIES (primaryKey = 'none') AS SELECT 1 AS id")
     run("CREATE OR REPLACE TABLE sqlt_m USING hoodie AS SELECT sum(twice) AS total FROM sqlt_m")
+    with (
+        session_with(spark, {"hoodie.bulkinsert.schema.ddl": "id int"}),
+        pytest.raises(hoodie.HoodieError, match="ddl"),
+    ):
+        run("CREATE TABLE sqlt_refused USING hoodie AS SELECT 1 AS id")
+    assert not spark.catalog.tableExists("sqlt_refused")
     assert rows(run("SELECT total FROM sqlt_m")) == [(6,)]
     run("CREATE TABLE sqlt_like LIKE sqlt_m USING hoodie")
     run("INSERT INTO sqlt_like TABLE sqlt_m")

@@ -61,12 +61,19 @@ def compact(
         raise typer.BadParameter(
             "use at most one of --plan, --run and --pending; --instant cannot be combined with --plan or --pending"
         )
+    if (strategy or metadata) and (run or pending or instant):
+        raise typer.BadParameter("--strategy and --metadata are for a new plan; a pending plan has its own")
     table = call.table
     properties = pairs(option)
     check_call_options(properties)
     if pending:
         return _plans(table.pending_compactions())
     waits = table.pending_compactions().instants
+    if waits and (strategy or metadata) and not plan:
+        raise hoodie.InvalidConfigError(
+            f"--strategy and --metadata are for a new plan, and {', '.join(waits)} waits to be executed first: use "
+            "--run, or --plan for another plan beside it"
+        )
     if plan or not (waits or run or instant):
         planned = table.schedule_compaction(strategy, pairs(metadata), properties=properties)
         if plan:

@@ -262,4 +262,5 @@ def sql(
         properties=pairs(option),
         storage_options=pairs(storage_option),
     )
-    print_answer(result, as_json, whole=True)
+    if result is not None:  # a statement without an answer, such as CREATE INDEX
+        print_answer(result, as_json, whole=True)

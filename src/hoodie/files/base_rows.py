@@ -80,7 +80,8 @@ class BaseRows:
             schema = compared
             if is_merged:
                 schema = self._read.schema_of(name for name in self.schema.names if name != POSITION)
-            rows = stored.base_rows(self._store, parquet, schema, self._base, row_groups=groups, with_keys=is_merged)
+            with_keys = is_merged or self._read.with_keys
+            rows = stored.base_rows(self._store, parquet, schema, self._base, row_groups=groups, with_keys=with_keys)
             is_numbered = is_merged and self._result.is_numbered
             yield from _numbered(rows, parquet.metadata, groups) if is_numbered else rows
 

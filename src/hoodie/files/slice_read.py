@@ -28,8 +28,8 @@ class SliceRead:
     """Options for reading the slices of one table. Picklable if the merger's function is picklable.
 
     `schema` is the table schema, meta columns included; `columns` are the columns to return, in order. `stored` is how
-    files differ from the schema. A logged row is
-    a delete if the text of `delete_field` equals `delete_marker`. `latest_instant` (inclusive): blocks of later
+    files differ from the schema; `with_keys`: record keys that no file stores are made of other columns. A logged row
+    is a delete if the text of `delete_field` equals `delete_marker`. `latest_instant` (inclusive): blocks of later
     instants do not count. `timeline` is set if the instant of each block must be checked (version 6), else None;
     `older` is set for a snapshot of the past: a table that was upgraded may have log files of version 6.
 
@@ -46,6 +46,7 @@ class SliceRead:
     columns: tuple[str, ...]
     merger: RecordMerger
     stored: StoredColumns = SAME_COLUMNS
+    with_keys: bool = False
     delete_field: str | None = None
     delete_marker: str | None = None
     latest_instant: str | None = None

@@ -22,8 +22,8 @@ from hoodie.format.schema.alterations import (
     stored_path,
 )
 from hoodie.format.schema.id_record import record_of
-from hoodie.records.sql.parse import parse_statement, tokens_of
-from hoodie.statements.names import Names
+from hoodie.records.sql.parse import tokens_of
+from hoodie.statements.names import Names, parsed_name
 from hoodie.table import Table
 from hoodie.table.alter import type_of
 from hoodie.table.context import Text
@@ -42,9 +42,7 @@ _T = TypeVar("_T")
 
 def altered_table(found: re.Match[str]) -> exp.Table:
     """Return the table of a statement that `ALTER` matches. Raises: InvalidConfigError for text that is no name."""
-    tree = parse_statement(f"TRUNCATE TABLE {found['table']}")
-    assert isinstance(tree, exp.TruncateTable)
-    (node,) = tree.expressions
+    (node,) = parsed_name(found["table"]).expressions
     assert isinstance(node, exp.Table)
     return node
 

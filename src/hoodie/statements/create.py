@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import TokenType, exp
 
 from hoodie.config.indexes import INDEX_TYPE_KEY
+from hoodie.config.translation import translated
 from hoodie.errors import (
     HoodieError,
     HoodieWarning,
@@ -23,12 +24,15 @@ from hoodie.errors import (
 from hoodie.files.table_properties import table_exists
 from hoodie.format.schema.table_schema import without_meta_fields
 from hoodie.format.table import table_keys as keys
+from hoodie.format.table.call_options import is_table_property
 from hoodie.records.sql.parse import closing, other_clauses, to_sql, tokens_of
 from hoodie.records.sql.quoting import quoted
 from hoodie.statements.names import PROVIDERS, Names, name_of, path_of
 from hoodie.statements.select import run_query
+from hoodie.statements.settings import INTO_OPERATION
 from hoodie.storage import Store, open_store
 from hoodie.table import Table
+from hoodie.table.context import Text
 from hoodie.table.save import Save
 from hoodie.table.sessions import arrow_schema
 from hoodie.view.table_state import TableState
@@ -79,16 +83,21 @@ def is_ours(tree: exp.Create, names: Names) -> bool:
     return any(names.known(node.this) is not None for node in properties.find_all(exp.LikeProperty))
 
 
-def run_create(text: str, tree: exp.Create, names: Names) -> Table | None:
+def run_create(text: str, tree: exp.Create, names: Names, properties: Text | None = None) -> Table | None:
     """Create the table, and return it; None if it exists and the statement has IF NOT EXISTS.
 
-    Rows of a query are written by one bulk insert, as in JVM Hudi. An entry of the catalog without columns takes the
-    table that is at its location.
+    Rows of a query are written by one bulk insert, as in JVM Hudi; `properties` are its options. An entry of the
+    catalog without columns takes the table that is at its location.
 
     Raises: TableExistsError; TableNotFoundError for no columns and no table; as `hoodie.create`; UnsupportedError for
-        clauses that are not known, and without a session.
+        clauses that are not known, and without a session; InvalidConfigError for `properties` without a write.
     """
     wanted = _parsed(text, tree)
+    if properties and not (wanted.query or wanted.replaces):
+        raise InvalidConfigError(
+            f"CREATE TABLE writes no rows, and takes no properties=, found {', '.join(sorted(properties))}: "
+            "TBLPROPERTIES has the options of the table"
+        )
     catalog = names.catalog
     catalog.check_has_tables()
     entry = catalog.find(wanted.name)
@@ -118,8 +127,10 @@ def run_create(text: str, tree: exp.Create, names: Names) -> Table | None:
         with _removed_after_error(store, is_new=is_new):
             # A table that this call has created has the options.
             given = replace(options, arguments={}) if is_new else options
+            chosen = _of_write(Table(store, spark=False), names, properties or {})
             overwrites = wanted.replaces and not is_new
-            names.save(store, frame, Save(table=given, operation="bulk_insert", overwrites=overwrites, properties={}))
+            save = Save(table=given, operation="bulk_insert", overwrites=overwrites, properties=chosen)
+            names.save(store, frame, save)
     else:
         options.ensure(store, Table(store, spark=False).schema if schema is None else schema, {}, may_create=True)
     if entry is not None:
@@ -139,6 +150,14 @@ def _removed_after_error(store: Store, *, is_new: bool) -> Iterator[None]:
             with contextlib.suppress(HoodieError, OSError):  # the caller needs the first error
                 remove_unused_table(TableState(store))
         raise
+
+
+def _of_write(table: Table, names: Names, properties: Text) -> Mapping[str, str]:
+    """Return the options of the bulk insert: those of the session that define no table, and those of the call."""
+    session = names.settings("bulk_insert", table)
+    given = {key: text for key, text in session.items() if not is_table_property(key) and key != INTO_OPERATION}
+    called = {key: str(value) for key, value in properties.items()}
+    return {**translated(given).properties, **translated(called).properties}
 
 
 def _schema(wanted: _Create, rows: Any, names: Names) -> pa.Schema | None:

@@ -16,11 +16,11 @@ from hoodie.format.schema.table_schema import META_FIELDS, with_meta_fields
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.properties import table_checksum
 from hoodie.format.table.table_config import TableType
-from hoodie.records.sql.parse import parse_statement, to_sql
+from hoodie.records.sql.parse import to_sql
 from hoodie.records.sql.quoting import quoted
 from hoodie.statements.insert import columns_of
 from hoodie.statements.named_partition import NamedPartition
-from hoodie.statements.names import Names, name_of
+from hoodie.statements.names import Names, name_of, parsed_name
 from hoodie.storage import open_store
 from hoodie.table import Table
 from hoodie.table.context import Text
@@ -36,6 +36,19 @@ _PROPERTIES: Final = pa.schema([("key", pa.string()), ("value", pa.string())])
 SHOW: Final = re.compile(
     r"\s*show\s+(?P<what>partitions|tblproperties|create\s+table)\s+(?P<rest>.*?);?\s*\Z", re.IGNORECASE | re.DOTALL
 )
+
+
+_KEY: Final = re.compile(r"""\s*\(\s*(?:'([^']*)'|"([^"]*)"|([^\s'"()]+))\s*\)\s*\Z""")
+
+
+def shown_table(found: re.Match[str]) -> tuple[exp.TruncateTable, str | None]:
+    """Return the table of a statement that `SHOW` matches, and the only property to show; None for all.
+
+    Raises: as `parsed_name`.
+    """
+    rest = found["rest"]
+    key = _KEY.search(rest) if found["what"].lower() == "tblproperties" else None
+    return parsed_name(rest if key is None else rest[: key.start()]), key and next(filter(None, key.groups()), "")
 
 
 def run_drop(tree: exp.Drop, names: Names) -> None:
@@ -98,11 +111,10 @@ def _described(field: pa.Field, names: Names) -> tuple[str, str, str | None]:
 
 
 def run_show(text: str, names: Names) -> Any:
-    """Return the partitions or the properties of a table. Raises: InvalidConfigError."""
+    """Return the partitions or the properties of a table. Raises: as `shown_table` and `NamedPartition`."""
     found = SHOW.match(text)
     assert found is not None
-    target = parse_statement(f"TRUNCATE TABLE {found['rest']}")
-    assert isinstance(target, exp.TruncateTable)
+    target, key = shown_table(found)
     node = _only(target)
     table, _ = names.target(exp.Table(**{**node.args, "partition": None}))
     view = table.view()
@@ -110,7 +122,9 @@ def run_show(text: str, names: Names) -> Any:
     if found["what"].lower().startswith("create"):
         return names.rows(pa.table({"createtab_stmt": [_statement(table, name_of(node), names)]}))
     if found["what"].lower() == "tblproperties":
-        rows = [{"key": key, "value": config.raw[key]} for key in sorted(config.raw)]
+        absent = f"Table {name_of(node)} does not have property: {key}"  # a value, as in Spark
+        pairs = sorted(config.raw.items()) if key is None else [(key, config.raw.get(key, absent))]
+        rows = [{"key": name, "value": text} for name, text in pairs]
         return names.rows(pa.Table.from_pylist(rows, schema=_PROPERTIES))
     paths = sorted({found.partition_path for found in list_slices(view)} - {""})
     if (partition := target.args.get("partition")) is not None:

@@ -10,9 +10,9 @@ from sqlglot import exp
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.index import RECORD
-from hoodie.records.sql.parse import parse_statement
-from hoodie.statements.names import Names
+from hoodie.statements.names import Names, parsed_name
 from hoodie.table import Table
+from hoodie.table.context import Text
 
 _TABLE: Final = r"(?:table\s+)?(?P<table>(?:`[^`]*`|[^\s(`;])+)"
 INDEX: Final = re.compile(
@@ -29,18 +29,17 @@ _SHOWN: Final = pa.schema([("index_name", pa.string()), ("index_type", pa.string
 
 def table_named(found: re.Match[str]) -> exp.Table:
     """Return the table of a statement that `INDEX` matches. Raises: InvalidConfigError for text that is no name."""
-    tree = parse_statement(f"TRUNCATE TABLE {found['table'] or found['of'] or found['shown']}")
-    assert isinstance(tree, exp.TruncateTable)
-    (node,) = tree.expressions
+    (node,) = parsed_name(found["table"] or found["of"] or found["shown"]).expressions
     assert isinstance(node, exp.Table)
     return node
 
 
-def run_index(text: str, names: Names) -> Any:
+def run_index(text: str, names: Names, properties: Text | None = None) -> Any:
     """Build or drop an index, or return the indexes of a table as rows.
 
-    Raises: InvalidConfigError for an index that exists, or does not; UnsupportedError for secondary and expression
-        indexes; as `Table.index.build` and `drop`.
+    Raises: InvalidConfigError for an index that exists, or does not, for other columns than the record key, and for
+        `properties` of a build; UnsupportedError for secondary and expression indexes, and for OPTIONS; as
+        `Table.index.build` and `drop`.
     """
     found = INDEX.match(text)
     assert found is not None
@@ -60,6 +59,7 @@ def run_index(text: str, names: Names) -> Any:
             raise InvalidConfigError(f"DROP INDEX: {table.path} has no index {name!r}; {_list(known)}")
         return None
     _check_kind(found, name, table)
+    _check_rest(found, table, properties)
     if is_there and not found["absent"]:
         raise InvalidConfigError(f"CREATE INDEX: {table.path} has the index {name!r} already; {_list(known)}")
     if not is_there:
@@ -69,7 +69,7 @@ def run_index(text: str, names: Names) -> Any:
 
 def _check_kind(found: re.Match[str], name: str, table: Table) -> None:
     """Raises: InvalidConfigError for unknown columns; UnsupportedError for all but the record index."""
-    columns = [part.strip().strip("`") for part in found["columns"].split(",") if part.strip()]
+    columns = _columns(found)
     names = dict.fromkeys(table.schema.names)
     if unknown := [column for column in columns if column.partition(".")[0] not in names]:
         raise InvalidConfigError(f"CREATE INDEX: the table has no columns {unknown}; it has {', '.join(names)}")
@@ -84,6 +84,27 @@ def _check_kind(found: re.Match[str], name: str, table: Table) -> None:
         f"CREATE INDEX {name} … {kind}: secondary and expression indexes are not built; CREATE INDEX {_RECORD_INDEX} is"
         f"; {advice.get(kind, 'sort the files by the column (CALL run_clustering) for conditions on it')}"
     )
+
+
+def _check_rest(found: re.Match[str], table: Table, properties: Text | None) -> None:
+    """Refuse what the build of a record index would ignore. Raises: InvalidConfigError, UnsupportedError."""
+    if more := found["more"].strip():
+        raise UnsupportedError(f"CREATE INDEX {_RECORD_INDEX}: expected nothing behind the columns, found {more!r}")
+    if properties:
+        raise InvalidConfigError(
+            f"CREATE INDEX takes no properties=, found {', '.join(sorted(properties))}: the properties of the table "
+            "have the options of its indexes"
+        )
+    key = table.view().config.record_key_fields
+    if key and {*_columns(found)} != {*key}:
+        raise InvalidConfigError(
+            f"CREATE INDEX {_RECORD_INDEX}: expected the columns of the record key, ({', '.join(key)}), found "
+            f"({', '.join(_columns(found))}), which JVM Hudi refuses too"
+        )
+
+
+def _columns(found: re.Match[str]) -> list[str]:
+    return [part.strip().strip("`") for part in found["columns"].split(",") if part.strip()]
 
 
 def _list(known: list[dict[str, str]]) -> str:

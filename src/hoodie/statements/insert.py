@@ -126,6 +126,8 @@ def _with_columns(table: Table, rows: Any, listed: list[str], fixed: Mapping[str
     wanted = [by_lower.get(name.lower(), name) for name in listed] or [name for name in every if name not in constant]
     if unknown := [name for name in (*wanted, *constant) if name not in every]:
         raise InvalidConfigError(f"INSERT: the table has no columns {unknown}; it has {', '.join(every)}")
+    if twice := [name for place, name in enumerate(wanted) if name in constant or name in wanted[:place]]:
+        raise InvalidConfigError(f"INSERT: expected one value of each column, found two of {', '.join(twice)}")
     if len(rows.columns) != len(wanted):
         raise InvalidConfigError(
             f"INSERT: expected {len(wanted)} columns ({', '.join(wanted)}), found {len(rows.columns)} in the query "

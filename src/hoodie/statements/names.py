@@ -14,7 +14,7 @@ from hoodie.engine.inputs import table_in_memory
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.table_schema import conform, normalise
 from hoodie.records.expression import assigned_values
-from hoodie.records.sql.parse import other_clauses, to_sql
+from hoodie.records.sql.parse import other_clauses, parse_statement, to_sql
 from hoodie.records.sql.quoting import quoted
 from hoodie.records.sql.translate import Translator
 from hoodie.statements.settings import INTO_OPERATION, is_option, options_of
@@ -231,6 +231,22 @@ def _stored_field(child: pa.Field) -> pa.Field:
         return normalise(pa.schema([child])).field(0)
     except SchemaMismatchError:
         return child  # No table can store it; Spark may have a type for it.
+
+
+def parsed_name(text: str) -> exp.TruncateTable:
+    """Return a statement about the one table that a text names; PARTITION (…) may follow the name.
+
+    Raises: InvalidConfigError for other text.
+    """
+    try:
+        tree = parse_statement(f"TRUNCATE TABLE {text}")
+    except InvalidConfigError:
+        tree = None
+    if isinstance(tree, exp.TruncateTable) and not other_clauses(tree, ("expressions", "partition")):
+        kinds = [type(node) for node in tree.expressions]
+        if kinds == [exp.Table]:
+            return tree
+    raise InvalidConfigError(f"expected the name of one table, found {text.strip()!r}")
 
 
 def refuse_more(node: exp.Expression) -> None:

@@ -14,7 +14,7 @@ from hoodie.records.sql.parse import behind_comments, other_clauses, parse_state
 from hoodie.statements.alter import ALTER, altered_table, run_alter_columns
 from hoodie.statements.call import run_call
 from hoodie.statements.create import is_ours, run_create
-from hoodie.statements.definition import SHOW, run_alter, run_describe, run_drop, run_show, run_truncate
+from hoodie.statements.definition import SHOW, run_alter, run_describe, run_drop, run_show, run_truncate, shown_table
 from hoodie.statements.indexes import INDEX, run_index, table_named
 from hoodie.statements.insert import run_insert
 from hoodie.statements.merge import run_merge
@@ -89,7 +89,7 @@ def run(statement: str, names: Names, properties: Text | None = None) -> Any:
     if SHOW.match(statement):
         return run_show(statement, names)
     if INDEX.match(statement):
-        return run_index(statement, names)
+        return run_index(statement, names, properties)
     if ALTER.match(statement):
         return run_alter_columns(statement, names, properties)
     if names.session is not None and not _OURS.match(statement):
@@ -113,7 +113,7 @@ def _run_tree(text: str, tree: exp.Expression, names: Names, properties: Text | 
         case exp.Query():
             return run_select(text, tree, names)
         case exp.Create() if is_ours(tree, names):
-            return run_create(text, tree, names)
+            return run_create(text, tree, names, properties)
         case exp.Drop() if tree.args.get("kind") == "TABLE":
             return run_drop(tree, names)
         case exp.TruncateTable():
@@ -135,16 +135,15 @@ def concerns(statement: str, names: Names) -> bool:
     statement = behind_comments(statement)
     if called := _CALL.match(statement):
         return called.group(1).partition("(")[0].strip().rpartition(".")[2].lower() in NAMES
-    if indexed := INDEX.match(statement):
-        return names.is_known(table_named(indexed))
-    if altered := ALTER.match(statement):
-        return names.is_known(altered_table(altered))
-    if shown := SHOW.match(statement):
-        statement = f"TRUNCATE TABLE {shown['rest']}"
-    if not _OURS.match(statement):
-        return False
     try:
-        tree = parse_statement(statement)
+        if indexed := INDEX.match(statement):
+            return names.is_known(table_named(indexed))
+        if altered := ALTER.match(statement):
+            return names.is_known(altered_table(altered))
+        shown = SHOW.match(statement)
+        if shown is None and not _OURS.match(statement):
+            return False
+        tree = parse_statement(statement) if shown is None else shown_table(shown)[0]
     except HoodieError:
         return False
     match tree:

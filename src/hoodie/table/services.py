@@ -131,8 +131,8 @@ class TableServices:
         Pending plans are executed first; with an `instant` only that plan, which has its own columns, layout and
         partitions. See `services.clustering.clustering`.
 
-        Raises: as `schedule_clustering` and `compact`; InvalidConfigError for an `instant` with an argument of a new
-            plan; CommitConflictError too if a writer changed a rewritten file group.
+        Raises: as `schedule_clustering` and `compact`; InvalidConfigError if `partitions` is empty, and for an
+            `instant` with an argument of a new plan; CommitConflictError if a writer changed a rewritten file group.
 
         >>> import hoodie
         >>> rows = {"id": ["b", "a"], "x": [1, 2]}
@@ -173,8 +173,8 @@ class TableServices:
 
         Raises:
             UnsupportedError: this release does not cluster tables of this kind.
-            InvalidConfigError: an unknown option, columns that the table does not have, or extra metadata that is not
-                text.
+            InvalidConfigError: an unknown option, columns that the table does not have, empty `partitions`, or extra
+                metadata that is not text.
             LockTimeoutError: another process held the table's lock too long.
 
         >>> import hoodie
@@ -218,9 +218,9 @@ class TableServices:
         >>> t = hoodie.create("memory://doc-clustering-advice", rows, record_key="id")
         >>> written = t.upsert(rows)
         >>> print(t.clustering_advice())
-        no partition has many small files
+        no partition has many small files that a clustering would join
         """
-        from hoodie.services.clustering.plan import clustering_advice
+        from hoodie.services.clustering.schedule import clustering_advice
 
         return clustering_advice(self._context.view())
 
@@ -390,7 +390,7 @@ class TableServices:
         nothing else is repaired then. See `hoodie.services.check.accept_loss`.
 
         Raises: as `verify`; with `accept_loss` also
-            InvalidConfigError: a file exists, or the newest rows do not need it.
+            InvalidConfigError: a file exists, or the newest rows do not need it; `full` or `min_age_seconds`.
             UnsupportedError: a table with an HBase index.
             CommitConflictError: another writer changed one of the file groups, or a pending service is to change it.
 
@@ -401,13 +401,19 @@ class TableServices:
         >>> t.repair().counts
         {}
         """
+        from hoodie.services.check.repair import MIN_AGE_SECONDS, repair
+
         if accept_loss is not None:
+            from hoodie.errors import InvalidConfigError
             from hoodie.services.check.accept_loss import accept_loss as give_up
 
+            if full or min_age_seconds != MIN_AGE_SECONDS:
+                raise InvalidConfigError(
+                    "full and min_age_seconds (--full, --min-age) have no effect with accept_loss: nothing else is "
+                    "repaired then; omit them, or repair in a second call"
+                )
             files = [accept_loss] if isinstance(accept_loss, str) else accept_loss
             return give_up(self._context.service(), files, dry_run=dry_run)
-        from hoodie.services.check.repair import repair
-
         return repair(self._context.service(), dry_run=dry_run, full=full, min_age_seconds=min_age_seconds)
 
     def clean(self, dry_run: bool = False, *, properties: Text | None = None) -> CleanResult:

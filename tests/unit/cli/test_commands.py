@@ -378,3 +378,17 @@ def test_sql_runs_statements_with_tables_and_data_by_name(trips: Path, tmp_path:
     run.text("sql", f"DELETE FROM hoodie.`{trips}` WHERE fare > 4")
     code, out, err = run("sql", "SELECT 1")
     assert (code, out, "SELECT needs a Spark session" in err) == (1, "", True)
+
+
+def test_a_statement_without_an_answer_prints_nothing(trips: Path, run: Run) -> None:
+    table = f"hoodie.`{trips}`"
+    for more in ((), ("--json",)):
+        run("sql", f"DROP INDEX IF EXISTS record_index ON {table}")
+        for statement in (
+            f"CREATE INDEX record_index ON {table} (id)",
+            f"CREATE INDEX IF NOT EXISTS record_index ON {table} (id)",
+            f"DROP INDEX record_index ON {table}",
+            f"ALTER TABLE {table} DROP PARTITION (city = 'nowhere')",
+            f"TRUNCATE TABLE {table} PARTITION (city = 'nowhere')",
+        ):
+            assert run("sql", statement, *more) == (0, "", ""), statement

@@ -68,6 +68,8 @@ def test_a_lost_file_is_given_up(path: Path, run: Run) -> None:
     done = run("repair", path, "--execute")
     assert (done.code, "file-missing is not repaired" in done.out) == (FOUND, True)
     assert run("repair", path).code == 0
+    for more in (("--full",), ("--min-age", "5")):
+        assert "have no effect with accept_loss" in run.error("repair", path, "--accept-loss", lost, *more)
     out = run.text("repair", path, "--accept-loss", lost)
     assert out.splitlines()[0] == "accept loss: would lose 1 file and 2 rows"
     assert f"note: `hoodie repair {path} --accept-loss {lost} --execute` does it" in out

@@ -52,6 +52,20 @@ def test_plan_pending_run(run: Run, path: Path) -> None:
     assert hoodie.open(path).count() == 2
 
 
+def test_options_of_a_new_plan_are_refused_where_a_plan_waits(run: Run, path: Path) -> None:
+    for given in (("--strategy", "day_based"), ("--metadata", "team=riders")):
+        for mode in (("--run",), ("--pending",), ("--instant", "1")):
+            done = run("compact", path, *mode, *given)
+            assert (done.code, "are for a new plan" in " ".join(done.err.split())) == (2, True)
+    instant = hoodie.open(path).schedule_compaction()
+    told = run.error("compact", path, "--strategy", "day_based")
+    assert f"and {instant} waits to be executed first" in " ".join(told.split())
+    assert hoodie.open(path).pending_compactions().instants == [instant]
+    assert run.json("compact", path)["instant"] == instant
+    hoodie.open(path, spark=False).upsert(TRIPS)
+    assert run.json("compact", path, "--strategy", "day_based")["counts"]["log_files"] == 2
+
+
 def test_what_is_wrong_is_told(run: Run, path: Path) -> None:
     assert "no pending compaction 123" in run.error("compact", path, "--run", "--instant", "123")
     assert "unknown compaction strategy" in run.error("compact", path, "--plan", "--strategy", "best")

@@ -16,6 +16,7 @@ from rich.progress import Progress as Bars
 
 import hoodie
 from hoodie.cli.terminal import ProgressBar, cell, print_table, progress_bar
+from hoodie.cli.words import in_words
 from hoodie.format.json_values import to_json
 from hoodie.progress import Progress
 from tests.support.command_line import Run
@@ -68,6 +69,21 @@ def test_json_has_a_form_for_every_type() -> None:
 
 def _tasks(bars: Bars) -> list[tuple[str, float, float | None]]:
     return [(task.description, task.completed, task.total) for task in bars.tasks]
+
+
+@pytest.mark.parametrize(
+    ("call", "command"),
+    [
+        ('t.cluster(instant="12") executes it', "`hoodie cluster /t --instant 12` executes it"),
+        ("t.compact(instant='12')", "`hoodie compact /t --instant 12`"),
+        ("t.schedule_compaction(strategy='unbounded')", "`hoodie compact /t --plan --strategy unbounded`"),
+        ("t.restore('12') completes it", "`hoodie restore /t 12` completes it"),
+        ("t.restore() or t.rollback()", "`hoodie restore /t` or `hoodie rollback /t`"),
+        ("t.restore(COMMIT)", "`hoodie restore /t COMMIT`"),
+    ],
+)
+def test_calls_in_messages_are_commands(call: str, command: str) -> None:
+    assert in_words(call, "/t") == command
 
 
 def test_steps_and_tasks_are_counted_apart() -> None:

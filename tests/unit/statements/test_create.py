@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -64,6 +65,7 @@ class Session:
         self.catalog, self.storage_options, self.session = Catalog(folder), None, False
         self.error: Exception | None = None
         self.saved: list[Save] = []
+        self.of_session: dict[str, str] = {}
 
     def save(self, store: Store, frame: Any, save: Save) -> None:
         checked = save.checked(store, SCHEMA, ROWS.slice(0, 0))
@@ -75,8 +77,11 @@ class Session:
     def frame(self, schema: pa.Schema) -> pa.Table:
         return schema.empty_table()
 
-    def run(self, text: str) -> Table | None:
-        return create.run_create(text, parsed(text), cast("Names", self))
+    def settings(self, operation: str, table: Table) -> dict[str, str]:
+        return self.of_session
+
+    def run(self, text: str, properties: Mapping[str, Any] | None = None) -> Table | None:
+        return create.run_create(text, parsed(text), cast("Names", self), properties)
 
 
 @pytest.fixture
@@ -181,3 +186,24 @@ def test_negative_values_of_alter() -> None:
             "ALTER TABLE t SET TBLPROPERTIES ('hoodie.partition.ttl.strategy.days.retain' = --1)",
             tables={"t": table},
         )
+
+
+def test_the_rows_of_a_query_are_written_with_the_options_of_the_call_and_the_session(session: Session) -> None:
+    text = "CREATE TABLE t USING hudi TBLPROPERTIES (primaryKey='id') AS SELECT 1"
+    kept = "hoodie.clean.commits.retained"
+    session.of_session = {
+        kept: "3",
+        "hoodie.parquet.max.file.size": "999999999",
+        "hoodie.spark.sql.insert.into.operation": "insert",
+        "hoodie.datasource.write.hive_style_partitioning": "false",  # of the definition of a table
+    }
+    with pytest.raises(InvalidConfigError, match=r"hoodie\.clean\.commits\.retaine\b"):
+        session.run(text, {"hoodie.clean.commits.retaine": 7})
+    assert session.run(text, {"hoodie.cleaner.commits.retained": 7}) is not None
+    assert session.saved[-1].properties == {kept: "7", "hoodie.parquet.max.file.size": "999999999"}
+
+
+def test_options_without_a_write_are_refused(session: Session) -> None:
+    with pytest.raises(InvalidConfigError, match=r"takes no properties=, found hoodie\.clean\.automatic"):
+        session.run("CREATE TABLE t (id BIGINT) USING hudi", {"hoodie.clean.automatic": "false"})
+    assert not session.catalog.entries

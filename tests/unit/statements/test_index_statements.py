@@ -62,9 +62,21 @@ def test_statistics_are_shown_and_dropped(trips: hoodie.Table) -> None:
         ("CREATE INDEX i ON trips USING magic(fare)", UnsupportedError, "magic"),
         ("CREATE INDEX record_index ON trips (absent)", InvalidConfigError, r"no columns \['absent'\]"),
         ("CREATE INDEX record_index ON absent (id)", InvalidConfigError, "no table 'absent'"),
+        ("CREATE INDEX record_index ON trips (fare)", InvalidConfigError, r"record key, \(id\), found \(fare\)"),
+        ("CREATE INDEX record_index ON trips (id, fare)", InvalidConfigError, r"found \(id, fare\)"),
+        ("CREATE INDEX record_index ON trips ()", InvalidConfigError, r"found \(\)"),
+        ("CREATE INDEX record_index ON trips (id) OPTIONS (a = 1)", UnsupportedError, r"found 'OPTIONS \(a = 1\)'"),
+        ("CREATE INDEX record_index ON trips (id) garbage;", UnsupportedError, "found 'garbage'"),
     ],
 )
 def test_what_is_refused(trips: hoodie.Table, statement: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         run(trips, statement)
+    assert shown(trips) == []
+
+
+def test_options_of_the_call_are_refused(trips: hoodie.Table) -> None:
+    given = {"hoodie.metadata.record.index.min.filegroup.count": "7"}
+    with pytest.raises(InvalidConfigError, match=r"CREATE INDEX takes no properties=, found hoodie\.metadata\.record"):
+        hoodie.sql(None, "CREATE INDEX record_index ON trips (id)", tables={"trips": trips}, properties=given)
     assert shown(trips) == []

@@ -227,6 +227,21 @@ def test_cleans_and_their_plans(call: Call) -> None:
     assert (plan["plan_time"], plan["policy"]) == (shown["clean_time"], "KEEP_LATEST_FILE_VERSIONS")
 
 
+def test_a_clean_waits_for_the_commits_that_a_call_names(call: Call, trips: hoodie.Table) -> None:
+    versions = "table => 't', clean_policy => 'KEEP_LATEST_FILE_VERSIONS', file_versions_retained => 1"
+    assert call(f"run_clean({versions}, trigger_max_commits => 3)") == []
+    assert call(f"run_clean({versions}, options => 'hoodie.clean.trigger.max.commits=3')") == []
+    assert not call("show_cleans('t')")
+    (done,) = call(f"run_clean({versions}, trigger_max_commits => 2)")
+    assert done["total_files_deleted"] == 1
+    trips.upsert({"id": ["a"], "city": ["x"], "fare": [11.0]})
+    assert call(f"run_clean({versions}, trigger_max_commits => 2)") == []
+    (done,) = call(f"run_clean({versions})")
+    assert done["total_files_deleted"] == 1
+    with pytest.raises(InvalidConfigError, match=r"hoodie\.clean\.trigger\.max\.commits"):
+        call(f"run_clean({versions}, trigger_max_commits => 0)")
+
+
 def test_rollbacks_and_the_files_that_they_deleted(trips: hoodie.Table, call: Call) -> None:
     last = newest(trips)
     call(f"rollback_to_instant('t', '{last}')")

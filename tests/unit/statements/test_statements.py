@@ -277,3 +277,32 @@ def test_procedures_that_run_services() -> None:
     assert call("run_ttl(table => 'trips', retain_days => 1)") == []
     assert call("drop_partition(table => 'trips', partition => 'city=x')") == [{"result": "Success"}]
     assert t.to_arrow()["city"].to_pylist() == ["y"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SHOW PARTITIONS trips garbage",
+        "SHOW PARTITIONS trips, trips",
+        "SHOW PARTITIONS trips CASCADE",
+        "SHOW TBLPROPERTIES trips garbage",
+        "SHOW INDEXES FROM trips)",
+        "ALTER TABLE trips) ADD COLUMN y int",
+        "ALTER TABLE trips,trips ADD COLUMN y int",
+        "CREATE INDEX record_index ON trips+1 (id)",
+        "DROP INDEX record_index ON 5",
+    ],
+)
+def test_what_is_no_name_of_a_table_is_refused(tables: dict[str, Any], statement: str) -> None:
+    with pytest.raises(InvalidConfigError, match="expected the name of one table, found"):
+        hoodie.sql(None, statement, tables=tables)
+    assert not concerns(statement, Names(session=None, tables=tables, storage_options=None))
+
+
+def test_one_property_of_a_table(tables: dict[str, Any]) -> None:
+    for key in ("('hoodie.table.type')", '("hoodie.table.type")', "( hoodie.table.type )"):
+        shown = hoodie.sql(None, f"SHOW TBLPROPERTIES trips {key};", tables=tables)
+        assert shown.to_pylist() == [{"key": "hoodie.table.type", "value": "COPY_ON_WRITE"}]
+        assert concerns(f"SHOW TBLPROPERTIES trips {key}", Names(session=None, tables=tables, storage_options=None))
+    (absent,) = hoodie.sql(None, "show tblproperties trips ('x')", tables=tables).to_pylist()
+    assert absent == {"key": "x", "value": "Table `trips` does not have property: x"}

@@ -83,7 +83,7 @@ def stage_changes(
     total_bytes = sum(change.size_bytes for change in changes)
     engine = engine_for(total_bytes)
     limit = max(total_bytes // (engine.parallelism * _TASKS_PER_SLOT), _TASK_BYTES_MIN)
-    keys_only = replace(read, columns=(RECORD_KEY,))
+    keys_only = replace(read, columns=(RECORD_KEY,), with_keys=True)
     tasks = [_Task(store, stage, chunk, keys_only) for chunk in chunks(changes, limit)]
     return [staged for staged in engine.run(_stage, tasks) if staged is not None]
 
@@ -114,7 +114,7 @@ def _stage(task: _Task, context: TaskContext) -> StagedEntries | None:
 
 
 def _keys(store: Store, found: FileSlice, read: SliceRead) -> Iterator[pa.StringArray]:
-    if found.log_files:
+    if found.log_files or read.stored.makes_keys:
         for rows in read_file_slice(store, found, read):
             yield rows[RECORD_KEY].combine_chunks()
     elif found.base_file is not None:

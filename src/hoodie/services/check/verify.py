@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from hoodie.commit.call import Call
 from hoodie.config import compaction, retention
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, InvalidConfigError
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName
 from hoodie.metadata.kinds.record_index import RecordIndexKind
@@ -35,8 +35,10 @@ from hoodie.services.check.kinds import KINDS
 from hoodie.services.check.metadata_check import MetadataState, check_metadata_table
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.timeline_check import timeline_problems
+from hoodie.services.cleaning.partitions import CleanOptions, Policy
 from hoodie.services.clustering.clustering import CLUSTERING
 from hoodie.services.clustering.plan import PlanLimits, small_files
+from hoodie.services.clustering.schedule import is_clusterable
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.planned.claim import RunState, runner_of
 from hoodie.timeline import Action, parse_instant_time
@@ -221,12 +223,19 @@ def _compactions(survey: Survey, slices: Sequence[FileSlice], now_seconds: float
 
 
 def _versions(survey: Survey) -> Iterator[Problem]:
+    """Compare the versions of file groups with those that a clean keeps; hours keep any number of them."""
+    try:
+        options = CleanOptions.of(survey.view.config.raw)
+    except InvalidConfigError:
+        return  # the options contradict each other; each clean raises this error
+    if options.policy is Policy.HOURS:
+        return
     versions = Counter(
         (partition_path, parsed.file_id)
         for partition_path, _, parsed in survey.data_files.values()
         if isinstance(parsed, BaseFileName)
     )
-    limit = _LATE * retention.CLEAN_COMMITS_RETAINED.get(survey.view.config.raw)
+    limit = _LATE * options.retained
     many = [count for count in versions.values() if count > limit]
     if many:
         backlog = f"{len(many)} file groups have up to {max(many)} versions"
@@ -234,6 +243,9 @@ def _versions(survey: Survey) -> Iterator[Problem]:
 
 
 def _sizes(survey: Survey, slices: Sequence[FileSlice]) -> Iterator[Problem]:
+    """Find file groups of unequal or small sizes; a clustering mends both, so that none are found without it."""
+    if not is_clusterable(survey.view):
+        return
     by_partition: dict[str, list[int]] = {}
     for found in slices:
         by_partition.setdefault(found.partition_path, []).append(found.size_bytes)

@@ -331,6 +331,11 @@ def _is_clean_due(call: Call, view: TableView) -> bool:
     return last is None or last.earliest < earliest.requested_time
 
 
+def has_waited(view: TableView, commits: int) -> bool:
+    """Return whether a clean is pending, or this number of commits completed after the last clean was planned."""
+    return bool(pending_cleans(view)) or commits_since(view, last_clean(view)) >= commits
+
+
 def _planned(view: TableView, options: CleanOptions) -> PlannedClean:
     return plan_clean(view, options, examine(view, options, _last_planned(view)))
 

@@ -20,8 +20,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, ClusteringStrategy, SliceInfo
 from hoodie.timeline import Action, Instant
-from hoodie.view.pending_plans import FileGroup, groups_being_clustered, groups_being_compacted, stored_clustering
-from hoodie.view.slices import list_slices
+from hoodie.view.pending_plans import FileGroup, stored_clustering
 from hoodie.view.table_view import TableView
 
 
@@ -311,7 +310,7 @@ class SmallFiles:
 
     def __str__(self) -> str:
         if not self.is_advised:
-            return "no partition has many small files"
+            return "no partition has many small files that a clustering would join"
         return (
             f"{self.file_slices:,} small file slices ({size_text(self.size_bytes)}) in {len(self.partitions):,} "
             f"partitions could be {self.files_after:,} base files: t.cluster() joins them"
@@ -340,12 +339,3 @@ def small_files(
             size_bytes += sum(member.size_bytes for group in groups for member in group)
     partitions = tuple(sorted(saved, key=lambda path: (-saved[path], path)))
     return SmallFiles(file_slices=before, files_after=after, size_bytes=size_bytes, partitions=partitions)
-
-
-def clustering_advice(view: TableView) -> SmallFiles:
-    """Return the small files of a table as of a view, by the options that the table stores. Reads the listing only.
-
-    Raises: CorruptFileError if a pending plan does not parse; InvalidConfigError for a wrong option of the table.
-    """
-    busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
-    return small_files(list_slices(view), busy, PlanLimits.of(view.config.raw))

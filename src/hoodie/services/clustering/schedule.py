@@ -1,5 +1,7 @@
 """Schedule a clustering: create an instant whose requested file contains the plan. Readers are not affected.
 
+Also the advice whether a table needs one.
+
 Implements docs/format/table.md §9.3. Until the clustering is completed or rolled back, writers of the planned file
 groups are refused; see `hoodie.clustering.updates.strategy`.
 """
@@ -26,9 +28,11 @@ from hoodie.services.clustering.plan import (
     Planned,
     PlanRequest,
     RowOrder,
+    SmallFiles,
     Trigger,
     changed_partitions,
     plan_clustering,
+    small_files,
 )
 from hoodie.timeline import Action
 from hoodie.view.listing import list_files
@@ -50,6 +54,11 @@ class Wish:
     partitions: str | Sequence[str] | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises: InvalidConfigError for no partitions: the option without a path would mean all of them."""
+        if self.partitions is not None and not self.partitions:
+            raise InvalidConfigError("partitions: expected partition paths, found none; omit it to cluster all")
 
     def options(self) -> dict[str, str]:
         """Return the options of the call, with the arguments as options. Raises: InvalidConfigError."""
@@ -123,6 +132,28 @@ def check_clusterable(view: TableView) -> None:
             f"{view.store.uri('')} has a bucket index, by which the name of a file group decides which keys it has: "
             "rows cannot go to other file groups, here or with JVM Hudi; compact it instead"
         )
+
+
+def is_clusterable(view: TableView) -> bool:
+    """Return whether `check_clusterable` passes."""
+    try:
+        check_clusterable(view)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def clustering_advice(view: TableView) -> SmallFiles:
+    """Return the small files of a table as of a view, by the options that the table stores. Reads the listing only.
+
+    A table that cannot be clustered gets no advice.
+
+    Raises: CorruptFileError if a pending plan does not parse; InvalidConfigError for a wrong option of the table.
+    """
+    if not is_clusterable(view):
+        return SmallFiles()
+    busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
+    return small_files(list_slices(view), busy, PlanLimits.of(view.config.raw))
 
 
 def plan_of(view: TableView, properties: Mapping[str, str], *, is_incremental: bool = False) -> Planned:

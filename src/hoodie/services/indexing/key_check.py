@@ -69,7 +69,7 @@ def _check_spread(view: TableView, engine_for: EngineFor, problem: str, *, rows_
     parts = max(1, sum(found.size_bytes for found in slices) // _PART_BYTES)
     with stage_folder(view.store) as folder:
         stage = EntryStage(folder, KeyGroups(parts))
-        staged = stage_changes(engine_for, spec, changes_between([], slices), stage, view.slice_read())
+        staged = stage_changes(engine_for, spec, changes_between([], slices), stage, whole_read(view))
         by_part = StagedFileGroups.of(staged, parts)
         numbers: dict[str, int] = {}
         partitions = tuple(numbers.setdefault(path, len(numbers)) for path, _ in by_part.locations)
@@ -198,7 +198,7 @@ def _read(view: TableView, engine_for: EngineFor, generator: KeyGenerator | None
     columns = [RECORD_KEY]
     if generator is not None:
         columns += dict.fromkeys(name.split(".")[0] for name in generator.partition_fields)
-    read = replace(whole_read(view), columns=tuple(columns))
+    read = replace(whole_read(view), columns=tuple(columns), with_keys=True)
     if view.until is not None:
         # Log files can have blocks of later commits.
         read = replace(read, older=view.timeline, timeline=view.timeline if read.timeline is not None else None)

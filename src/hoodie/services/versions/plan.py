@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hoodie.commit.rollback import dead_writes
+from hoodie.commit.writable import target_of_restore
 from hoodie.config.writes import COMPLEX_KEY_CHECK
 from hoodie.display import counted
 from hoodie.errors import HoodieError, InvalidConfigError
@@ -116,15 +117,15 @@ def _is_dead_build(view: TableView, instant: Instant) -> bool:
 def _pending(view: TableView) -> list[str]:
     ended = ended_first(view)
     found = [instant for instant in view.timeline.pending() if instant not in ended]
-    return [f"{instant} is pending: {_remedy(instant)}" for instant in found]
+    return [f"{instant} is pending: {_remedy(view, instant)}" for instant in found]
 
 
-def _remedy(instant: Instant) -> str:
+def _remedy(view: TableView, instant: Instant) -> str:
     time = instant.requested_time
     if instant.action is Action.CLUSTERING:
         return f't.cluster(instant="{time}") executes it, t.rollback("{time}") removes it'
     if instant.action is Action.RESTORE:
-        return "call t.restore() with its commit again"
+        return f"t.restore('{target_of_restore(view, instant) or 'COMMIT'}') completes it"
     if instant.action is Action.SAVEPOINT:
         return how_to_finish(instant)
     if instant.action is Action.INDEXING:

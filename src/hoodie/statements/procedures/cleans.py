@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hoodie.config import retention
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata
+from hoodie.services.cleaning.clean import has_waited
 from hoodie.statements.procedures.procedure import (
     FILTER,
     OPTIONS,
@@ -33,7 +34,10 @@ def _run_clean(call: Call) -> Iterable[Row]:
         file_versions_retained=retention.CLEAN_VERSIONS_RETAINED.key,
         trigger_max_commits=retention.CLEAN_TRIGGER_COMMITS.key,
     )
-    table = call.table
+    table, trigger = call.table, retention.CLEAN_TRIGGER_COMMITS
+    # As in JVM Hudi, a trigger of the call counts; `Table.clean` ignores it and cleans at once.
+    if trigger.key in options and not has_waited(table.view(), trigger.get(options)):
+        return []
     result = table.clean(properties=options)
     if result.instant is None:
         return []

@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 
+from hoodie.errors import UnsupportedError
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.verify import overdue_problems
@@ -48,6 +49,32 @@ def test_versions_that_no_clean_deletes() -> None:
     assert f"hoodie clean {table.path}" in str(table.verify())
     table.clean()
     check(table)
+
+
+@pytest.mark.parametrize(
+    ("policy", "retained", "is_overdue"),
+    [("versions", "2", True), ("versions", "4", False), ("hours", "1", False)],
+)
+def test_the_versions_that_a_clean_keeps_are_those_of_its_policy(policy: str, retained: str, is_overdue: bool) -> None:
+    key = {"versions": "hoodie.clean.fileversions.retained", "hours": "hoodie.clean.hours.retained"}[policy]
+    given = {**OFF, "hoodie.clean.commits.retained": "1", key: retained}
+    named = {"versions": "KEEP_LATEST_FILE_VERSIONS", "hours": "KEEP_LATEST_BY_HOURS"}[policy]
+    table = Table(trips_store(*VERSIONS, properties={**given, "hoodie.clean.policy": named}))
+    check(table, *(["cleaning-overdue"] if is_overdue else []))
+    if is_overdue:
+        table.clean()
+        check(table)
+
+
+def test_a_table_that_cannot_be_clustered_gets_no_advice() -> None:
+    buckets = {**OFF, "hoodie.bucket.index.num.buckets": "16"}
+    table = Table(trips_store(index="bucket", properties=buckets))
+    table.upsert(trips({f"k{number}": (1, "sf") for number in range(100)}))
+    assert len(list_slices(table.view())) == 16
+    check(table)
+    assert not table.clustering_advice().is_advised
+    with pytest.raises(UnsupportedError, match="has a bucket index"):
+        table.cluster()
 
 
 def test_many_small_files() -> None:

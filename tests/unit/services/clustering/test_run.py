@@ -390,6 +390,8 @@ def test_what_is_wrong_is_refused_without_a_trace() -> None:
         (lambda: table.cluster("z"), "cluster by 'z'"),
         (lambda: table.schedule_clustering("x", layout="spiral"), "hoodie.layout.optimize.strategy='spiral'"),
         (lambda: table.cluster(["x,y"]), "names without commas"),
+        (lambda: table.cluster(partitions=[]), "expected partition paths, found none"),
+        (lambda: table.schedule_clustering("x", partitions=[]), "expected partition paths, found none"),
         (lambda: table.cluster("x", instant="1"), "by with instant='1': a pending plan has its own columns"),
         (
             lambda: table.cluster(partitions=["city=sf"], layout="zorder", instant="1"),

@@ -107,6 +107,30 @@ def test_rows_that_stayed_in_their_first_partition_are_found() -> None:
     assert index_properties(table)[indexes.RECORD_UPDATE_PARTITION_PATH.key] == "false"
 
 
+def test_keys_that_no_file_stores_are_made_of_their_columns() -> None:
+    without = {"hoodie.populate.meta.fields": "false"}
+    table = made("simple", rows("a", "b"), rows("a", "c", city="la"), key=("id",), properties=without)
+    with pytest.raises(RecordKeyError, match=r"1 keys of .* are in several partitions, e\.g\. \['a'\]"):
+        table.index.switch("global_simple", dry_run=True)
+    table.delete(rows("a", city="la").select(["id", "city"]))
+    assert table.index.switch("global_simple", dry_run=True).counts == {"rows_checked": 3}
+    assert table.index.switch("global_simple").counts == {"rows_checked": 3}
+    table.upsert(rows("a", ts=2, city="la"))
+    assert values_of(table) == [("a", 2, "la"), ("b", 1, "sf"), ("c", 1, "la")]
+    stays = without | {writes.UPDATE_PARTITION_PATH.key: "false"}
+    table = made("global_simple", rows("a", "b"), rows("a", ts=2, city="la"), key=("id",), properties=stays)
+    with pytest.raises(UnsupportedError, match=r"1 rows of .* are in another partition .* the keys \['a'\]"):
+        table.index.switch("simple", key_keeps_partition=True)
+
+
+def test_partition_columns_that_no_file_stores_are_those_of_the_path() -> None:
+    without = {"hoodie.datasource.write.drop.partition.columns": "true"}
+    table = made("global_simple", rows("a", "b"), rows("c", city="la"), properties=without)
+    assert table.index.switch("simple").counts == {"rows_checked": 3}
+    table.upsert(rows("a", ts=2))
+    assert values_of(table) == [("a", 2, "sf"), ("b", 1, "sf"), ("c", 1, "la")]
+
+
 def test_buckets_are_stored_for_a_table_that_obeys_them() -> None:
     """As a table of the JVM's DataFrame writer: the file ids have buckets, and the properties do not name them."""
     table = made("bucket", rows(*"abcdefgh"), properties={indexes.BUCKET_COUNT.key: "4"})

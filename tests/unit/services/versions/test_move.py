@@ -27,6 +27,7 @@ from hoodie.timeline import Action, ArchiveLogs, Heartbeat
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.view.slices import list_slices
 from tests.support.archived import OFTEN
+from tests.support.deaths import die
 from tests.support.index_check import check_index
 from tests.support.refusals import refused
 from tests.support.rows import assert_same_rows
@@ -268,6 +269,19 @@ def test_what_is_pending_is_ended_or_named() -> None:
         table.downgrade(8, dry_run=False)
     assert contents(store_of(table)) == before
     table.cluster(instant=planned)
+    assert move(table, 8).to_version == 8
+
+
+def test_a_pending_restore_names_the_call_that_completes_it() -> None:
+    table = new(9)
+    written(table, range(4))
+    saved = str(table.savepoint().instant)
+    written(table, range(2))
+    store = store_of(table)
+    die(store, lambda table: table.restore(saved), ".rollback.inflight")
+    (told,) = [text for text in table.downgrade(8).in_the_way if ".restore" in text]
+    assert told.endswith(f"is pending: t.restore('{saved}') completes it")
+    table.restore(saved)
     assert move(table, 8).to_version == 8
 
 
