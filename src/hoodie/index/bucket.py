@@ -220,7 +220,7 @@ class BucketIndex(Index):
     """Index that finds the file group of a key by its hash. `placed`: the rows of new file groups, after `tag`.
 
     `properties`: the effective options of the write. JVM Hudi can change the numbers of buckets of partitions. If it
-    may have done so since the timeline `ruled`, that of the write's set-up, `tag` computes the rule again.
+    may have done so since the write was set up, with the timeline `ruled`, `tag` computes the rule again.
     All rows of a bucket can be appended to log files: it has one file group. Cost: one listing of the file groups of
     the touched partitions, and the key column of the staged rows. Memory of a task: the keys of a million rows.
     """
