@@ -201,6 +201,10 @@ def test_managed_tables_of_queries(run: Callable[[str], Any], spark: SparkSessio
     ):
         run("CREATE TABLE sqlt_refused USING hoodie AS SELECT 1 AS id")
     assert not spark.catalog.tableExists("sqlt_refused")
+    of_tables = {"hoodie.datasource.write.precombine.field": "id", "hoodie.index.type": "BLOOM"}
+    with session_with(spark, of_tables):
+        run("CREATE TABLE sqlt_made USING hoodie AS SELECT 1 AS id")
+    assert spark.table("sqlt_made").count() == 1
     assert rows(run("SELECT total FROM sqlt_m")) == [(6,)]
     run("CREATE TABLE sqlt_like LIKE sqlt_m USING hoodie")
     run("INSERT INTO sqlt_like TABLE sqlt_m")

@@ -38,6 +38,7 @@ from hoodie.table.sessions import arrow_schema
 from hoodie.view.table_state import TableState
 from hoodie.write.create_by_options import TableOptions
 from hoodie.write.drop_table import remove_unused_table
+from hoodie.write.stored_options import OF_INDEXES
 
 _OPTIONS: Final = {
     "primarykey": "record_key",
@@ -155,9 +156,10 @@ def _removed_after_error(store: Store, *, is_new: bool) -> Iterator[None]:
 def _of_write(table: Table, names: Names, properties: Text) -> Mapping[str, str]:
     """Return the options of the bulk insert: those of the session that define no table, and those of the call."""
     session = names.settings("bulk_insert", table)
-    given = {key: text for key, text in session.items() if not is_table_property(key) and key != INTO_OPERATION}
-    called = {key: str(value) for key, value in properties.items()}
-    return {**translated(given).properties, **translated(called).properties}
+    session.pop(INTO_OPERATION, None)
+    found = translated(session).properties
+    given = {key: text for key, text in found.items() if not is_table_property(key) and key not in OF_INDEXES}
+    return {**given, **translated({key: str(value) for key, value in properties.items()}).properties}
 
 
 def _schema(wanted: _Create, rows: Any, names: Names) -> pa.Schema | None:

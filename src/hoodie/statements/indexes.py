@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.index import RECORD
+from hoodie.records.sql.parse import tokens_of
 from hoodie.statements.names import Names, parsed_name
 from hoodie.table import Table
 from hoodie.table.context import Text
@@ -88,7 +89,8 @@ def _check_kind(found: re.Match[str], name: str, table: Table) -> None:
 
 def _check_rest(found: re.Match[str], table: Table, properties: Text | None) -> None:
     """Refuse what the build of a record index would ignore. Raises: InvalidConfigError, UnsupportedError."""
-    if more := found["more"].strip():
+    more = found["more"].strip()
+    if tokens_of(more):  # no comment
         raise UnsupportedError(f"CREATE INDEX {_RECORD_INDEX}: expected nothing behind the columns, found {more!r}")
     if properties:
         raise InvalidConfigError(

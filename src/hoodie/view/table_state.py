@@ -150,7 +150,8 @@ class TableState:
             known = self._of_calls.get(frozenset(given.items()))
             if known is None:
                 # What was read of the table is read again: the timeline of the new state does not show a dropped table.
-                fresh: dict[str, Any] = {"metadata_table": None, "columns": None, "expiry": None, "has_archive": False}
+                fresh: dict[str, Any] = dict.fromkeys(("metadata_table", "columns", "expiry", "unbuildable"))
+                fresh["has_archive"] = False
                 known = replace(self, lock_options={**self.lock_options, **given}, **fresh)
                 self._of_calls[frozenset(given.items())] = known
             return known

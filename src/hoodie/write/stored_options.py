@@ -19,7 +19,7 @@ from hoodie.view.table_view import TableView
 from hoodie.write.options import check_no_duplicates, check_storable, checked_options
 from hoodie.write.result import AlterResult
 
-_OF_INDEXES: Final = frozenset(
+OF_INDEXES: Final = frozenset(
     {indexes.INDEX_TYPE_KEY, indexes.BUCKETS_SINCE.key, indexes.COLUMNS_SINCE.key}
     | {option.key for kind in INDEXES for option in kind.own_options}
     | {kind.moves_option.key for kind in INDEXES if kind.moves_option is not None}
@@ -61,7 +61,7 @@ def _refuse_fixed(key: str) -> None:
     """Refuse what a change of an option would break. Raises: InvalidConfigError."""
     if is_table_property(key) or key in (PYTHON_MERGER_KEY, DURABLE_KEY):
         raise InvalidConfigError(f"{key} is fixed when the table is created: write the rows to a new table")
-    if key in _OF_INDEXES:
+    if key in OF_INDEXES:
         raise InvalidConfigError(f"{key} belongs to an index: call t.index.switch, t.index.build or t.index.drop")
     if key.startswith(_OF_LOCKS):
         raise InvalidConfigError(

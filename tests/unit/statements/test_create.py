@@ -195,7 +195,11 @@ def test_the_rows_of_a_query_are_written_with_the_options_of_the_call_and_the_se
         kept: "3",
         "hoodie.parquet.max.file.size": "999999999",
         "hoodie.spark.sql.insert.into.operation": "insert",
-        "hoodie.datasource.write.hive_style_partitioning": "false",  # of the definition of a table
+        # of the definition of a table
+        "hoodie.datasource.write.hive_style_partitioning": "false",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.index.type": "BLOOM",
     }
     with pytest.raises(InvalidConfigError, match=r"hoodie\.clean\.commits\.retaine\b"):
         session.run(text, {"hoodie.clean.commits.retaine": 7})
