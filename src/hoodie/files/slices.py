@@ -196,7 +196,7 @@ class _PartitionFiles:
     def newest_slice(self, file_id: str) -> FileSlice | None:
         """Return the newest slice of a file group; None if the group has no committed file."""
         bases = self.bases.get(file_id)
-        if bases is not None and len(bases) == 1 and file_id not in self.logs:
+        if bases is not None and len(bases) == 1 and file_id not in self.logs:  # nearly all groups of a large table
             return self._slice(file_id, bases[0], ())
         base = max(bases, key=lambda found: found.instant_time) if bases else None
         logs = [log for log in self.logs.get(file_id, ()) if base is None or self._since(log) >= base.instant_time]

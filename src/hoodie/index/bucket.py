@@ -97,7 +97,7 @@ def rule_of_reads(view: TableView) -> BucketRule | None:
     If partitions have numbers of their own, a writer may change them while a read plans.
     """
     raw = view.config.raw
-    if indexes.BUCKET_EXPRESSIONS.get(raw) or _stored_counts(view) is not None:
+    if indexes.BUCKET_EXPRESSIONS.get(raw) or view.fact(_stored_counts) is not None:
         return None
     try:
         return bucket_rule(view, raw)
