@@ -55,17 +55,14 @@ class AbandonedFiles:
         beats = tuple(info.name for info in store.list(_HEARTBEAT_FOLDER))
         return cls(tuple(store.folders(TEMP_FOLDER)), beats)
 
-    @property
-    def instants(self) -> tuple[str, ...]:
-        """The instants whose markers are in the temporary folders."""
-        return tuple(filter(str.isdigit, (name_of(folder) for folder in self.temp_folders)))
-
     def remove(self, view: TableView) -> None:
         """Delete the files that belong to no pending instant of the timeline and to no running writer.
 
         Call it under the same lock, with the view as it is after dead writes were rolled back.
         """
-        store, timeline = view.store, with_archived_between(view, view.timeline, self.instants)
+        store = view.store
+        marked = tuple(filter(str.isdigit, map(name_of, self.temp_folders)))
+        timeline = with_archived_between(view, view.timeline, marked)
         now_ms = time.time_ns() // 1_000_000
         for folder in self.temp_folders:
             name = name_of(folder)
@@ -123,14 +120,6 @@ def _is_pending(timeline: Timeline, instant_time: str) -> bool:
     return any(instant.requested_time == instant_time and not instant.is_completed for instant in timeline.instants)
 
 
-@dataclass(frozen=True, slots=True)
-class StartedWrite:
-    """A write that is inflight, and the dead writes that were rolled back before it."""
-
-    pending: PendingInstant
-    rolled_back: tuple[RolledBack, ...]
-
-
 def begin_write(
     state: TableState,
     action: Action,
@@ -140,8 +129,10 @@ def begin_write(
     properties: Mapping[str, str] | None = None,
     requested_time: str | None = None,
     reads: Collection[str] = (),
-) -> StartedWrite:
+) -> tuple[PendingInstant, tuple[RolledBack, ...]]:
     """Roll back dead writes, then create the requested file (`plan`), the heartbeat and the inflight file.
+
+    Returns the write that is inflight, and the dead writes that were rolled back.
 
     The table's lock is acquired once; `properties` are the options of the call. `requested_time`: as for
     `PendingInstant.start`. `reads`: the metadata partitions that the write reads next, each once; they are requested
@@ -163,7 +154,7 @@ def begin_write(
         if pending is not None:
             pending.undo()
         raise
-    return StartedWrite(pending, rolled_back)
+    return pending, rolled_back
 
 
 def prepare_table(

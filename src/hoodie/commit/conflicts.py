@@ -40,9 +40,6 @@ _KEYS_STAY_UNIQUE = frozenset(
 )
 """Operations that keep keys unique in a partition in which they are unique; see `_inserting_partitions` for inserts."""
 
-_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
-"""Actions whose plans name their file groups."""
-
 _DELETING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
 """Actions that delete data files."""
 
@@ -249,7 +246,7 @@ def refuse_hidden_columns(now: TableView, instant_time: str, schema: str) -> Non
     """
     if not now.config.version.has_completion_time_in_name and schema != known_schema(now)[0]:
         for instant in _later_writes(now, instant_time):
-            if instant.action in _SERVICES or (instant.is_completed and not now.commit_facts(instant).changes_schema):
+            if instant.action.is_planned or (instant.is_completed and not now.commit_facts(instant).changes_schema):
                 continue
             raise conflict(f"{instant} began while the columns changed")
 
@@ -293,20 +290,14 @@ class _Pair:
     @property
     def shared(self) -> set[FileGroup]:
         """Return the file groups in which the two writes conflict."""
-        if self.own.is_bucketed:
-            return self._of_shared_buckets()
-        shared = self.touched & _touched(self.theirs)
-        if shared and self.own.appends_meet:
-            return set(shared - (_plain_appends(self.own.metadata) & _plain_appends(self.theirs)))
-        return set(shared)
-
-    def _of_shared_buckets(self) -> set[FileGroup]:
-        """Return the file groups of this write whose bucket the other write changed too."""
         appended: set[FileGroup] = set()
         if self.own.appends_meet:
             appended = _plain_appends(self.own.metadata) & _plain_appends(self.theirs)
-        buckets = {_bucket(group) for group in _touched(self.theirs) - appended}
-        return {group for group in self.touched - appended if _bucket(group) in buckets}
+        ours, theirs = self.touched - appended, _touched(self.theirs) - appended
+        if not self.own.is_bucketed:
+            return {*ours} & theirs
+        buckets = set(map(_bucket, theirs))
+        return {group for group in ours if _bucket(group) in buckets}
 
 
 def _check_against(pair: _Pair) -> None:
@@ -337,11 +328,8 @@ def _check_against_compaction(pair: _Pair) -> None:
     compaction merged. In version 6 a write that appended to the slice before the compaction is refused too. Raises:
     CommitConflictError.
     """
-    rewritten = {
-        (stat.partition_path or "", stat.file_id)
-        for stat in pair.own.metadata.write_stats()
-        if not (stat.is_log_append or stat.is_new_file_group)
-    }
+    stats = pair.own.metadata.write_stats()
+    rewritten = {stat.group for stat in stats if not (stat.is_log_append or stat.is_new_file_group)}
     compacted = _touched(pair.theirs)
     shared = rewritten & compacted
     if shared:
@@ -369,11 +357,8 @@ def _refuse_compacted(own: OwnWrite, compacted: Mapping[FileGroup, str]) -> None
 
 def _appended(metadata: CommitMetadata) -> dict[FileGroup, str]:
     """Return the file groups to whose log files the write appended, and the instants in the names of these files."""
-    names = (
-        ((stat.partition_path or "", stat.file_id), LogFileName.parse(name_of(stat.path or "")))
-        for stat in metadata.write_stats()
-        if stat.is_log_append
-    )
+    appends = (stat for stat in metadata.write_stats() if stat.is_log_append)
+    names = ((stat.group, LogFileName.parse(name_of(stat.path or ""))) for stat in appends)
     return {group: name.instant_time for group, name in names if name is not None}
 
 
@@ -385,10 +370,7 @@ def _bucket(group: FileGroup) -> tuple[str, int | str]:
 
 
 def _touched(metadata: CommitMetadata) -> set[FileGroup]:
-    written = {(stat.partition_path or "", stat.file_id) for stat in metadata.write_stats()}
-    for path, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
-        written |= {(path, file_id) for file_id in file_ids}
-    return written
+    return {stat.group for stat in metadata.write_stats()} | metadata.replaced_groups()
 
 
 def _plain_appends(metadata: CommitMetadata) -> set[FileGroup]:
@@ -396,22 +378,16 @@ def _plain_appends(metadata: CommitMetadata) -> set[FileGroup]:
 
     An appended delete conflicts with rows of another write: the index would lack a key whose row wins in the log.
     """
-    other = {
-        (stat.partition_path or "", stat.file_id)
-        for stat in metadata.write_stats()
-        if not stat.is_log_append or stat.num_deletes
-    }
-    replaced = {
-        (path, file_id)
-        for path, file_ids in (metadata.partition_to_replace_file_ids or {}).items()
-        for file_id in file_ids
-    }
-    return _touched(metadata) - other - replaced
+    stats = [*metadata.write_stats()]
+    other = {stat.group for stat in stats if not stat.is_log_append or stat.num_deletes}
+    return {stat.group for stat in stats} - other - metadata.replaced_groups()
 
 
 def _inserting_partitions(metadata: CommitMetadata) -> set[str]:
     """Return the partitions into which the write inserted new keys and in which keys must be unique."""
-    if metadata.operation_type not in _KEYS_STAY_UNIQUE and not _looked_up_inserts(metadata):
+    policy = metadata.extra_metadata.get(INSERT_DUP_POLICY.key, "none")
+    looks_up = metadata.operation_type == WriteOperation.INSERT and policy != "none"
+    if metadata.operation_type not in _KEYS_STAY_UNIQUE and not looks_up:
         return set()
     return {stat.partition_path or "" for stat in metadata.write_stats() if stat.num_inserts}
 
@@ -422,12 +398,6 @@ def policy_metadata(operation: WriteOperation, policy: str) -> dict[str, str]:
     Only the option distinguishes such an insert from an insert without look-ups, and other writers do not see options.
     """
     return {INSERT_DUP_POLICY.key: policy} if operation is WriteOperation.INSERT and policy != "none" else {}
-
-
-def _looked_up_inserts(metadata: CommitMetadata) -> bool:
-    """Return whether the write is an insert that keeps keys unique."""
-    policy = (metadata.extra_metadata or {}).get(INSERT_DUP_POLICY.key, "none")
-    return metadata.operation_type == WriteOperation.INSERT and policy != "none"
 
 
 def _names(groups: AbstractSet[FileGroup] | list[FileGroup]) -> list[str]:
@@ -448,7 +418,7 @@ def refuse_marked(view: TableView, instant_time: str, groups: AbstractSet[FileGr
     for folder in view.store.folders(TEMP_FOLDER):
         other = name_of(folder)
         found = view.timeline.get(other)
-        is_service = found is not None and found.action in _SERVICES
+        is_service = found is not None and found.action.is_planned
         # Folders of other names have the staged rows of writes.
         if not other.isdigit() or other == instant_time or is_service:
             continue

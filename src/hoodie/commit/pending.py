@@ -494,6 +494,11 @@ def request_last(view: TableView, action: Action, plan: bytes) -> Instant:
     return create_requested(view.store, view.layout, chosen, action, plan, create=create)
 
 
+def delete_pending_files(view: TableView, requested_time: str, action: Action) -> None:
+    """Delete the inflight and the requested file of an instant; a missing file is skipped."""
+    delete_instant_files(view.store, view.layout, requested_time, action, State.INFLIGHT, State.REQUESTED)
+
+
 def _start(view: TableView, instant: Instant, content: bytes) -> tuple[Heartbeat, Instant]:
     """Start the heartbeat and create the inflight file; it replaces the inflight file of an earlier attempt."""
     requested_time, action = instant.requested_time, instant.action

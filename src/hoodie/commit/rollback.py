@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from hoodie.commit.column_ids import delete_column_history
 from hoodie.commit.metadata_table import drop_metadata_table
-from hoodie.commit.pending import PendingInstant, request_last
+from hoodie.commit.pending import PendingInstant, delete_pending_files, request_last
 from hoodie.commit.rolled_back_logs import append_rollback_blocks, logs_of_write, slices_of_plan
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.files.markers import delete_markers, files_of_instant, read_markers
@@ -43,7 +43,6 @@ from hoodie.view.slices import data_table
 from hoodie.view.table_view import TableView
 
 _ACTIONS = frozenset(Action)
-_TABLE_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def dead_writes(view: TableView) -> list[Instant]:
     return [
         found
         for found in view.timeline.writes().pending()
-        if found.action not in _TABLE_SERVICES and not is_live(view.store, found.requested_time)
+        if not found.action.is_planned and not is_live(view.store, found.requested_time)
     ]
 
 
@@ -93,11 +92,10 @@ def roll_back_dead_writes(view: TableView) -> list[RolledBack]:
             settled.add(_target(plan, found.requested_time).commit_time)
             continue
         if plan is None or _is_refused(view, plan, _target(plan, found.requested_time)):
-            states = (State.INFLIGHT, State.REQUESTED)
-            delete_instant_files(view.store, view.layout, found.requested_time, Action.ROLLBACK, *states)
+            delete_pending_files(view, found.requested_time, Action.ROLLBACK)
             continue
         settled.add(_target(plan, found.requested_time).commit_time)
-        done.append(_execute(view, found, plan))
+        done.append(execute_rollback(view, found, plan))
     dead = [found for found in dead_writes(view) if found.requested_time not in settled]
     check_no_write_is_lost(view, [*dead, *_dead_services(view)])
     return [*done, *(roll_back(view, found) for found in dead)]
@@ -108,9 +106,7 @@ def _dead_services(view: TableView) -> list[Instant]:
     return [
         found
         for found in view.timeline.writes().pending()
-        if found.action in _TABLE_SERVICES
-        and found.state is State.INFLIGHT
-        and not is_live(view.store, found.requested_time)
+        if found.action.is_planned and found.state is State.INFLIGHT and not is_live(view.store, found.requested_time)
     ]
 
 
@@ -143,14 +139,15 @@ def _is_refused(view: TableView, plan: RollbackPlan, target: InstantInfo) -> boo
     return any(later.requested_time > target.commit_time for later in view.timeline.writes().completed())
 
 
-def roll_back(view: TableView, instant: Instant) -> RolledBack:
+def roll_back(view: TableView, instant: Instant, *, is_published: bool = True) -> RolledBack:
     """Roll back one write, pending or completed, under a new rollback instant.
 
     The caller has checked that no later instant depends on the files of a completed write. The plan of a table service
-    is deleted too.
+    is deleted too. `is_published`: as for `execute_rollback`.
     """
     plan = plan_rollback(view, instant)
-    return _execute(view, request_last(view, Action.ROLLBACK, plan.to_bytes()), plan)
+    rollback = request_last(view, Action.ROLLBACK, plan.to_bytes())
+    return execute_rollback(view, rollback, plan, is_published=is_published)
 
 
 def roll_back_pending(view: TableView, instant: Instant) -> RolledBack:
@@ -159,28 +156,7 @@ def roll_back_pending(view: TableView, instant: Instant) -> RolledBack:
     The caller has checked that no process executes a rollback of it.
     """
     begun = next(pending_rollbacks(view, instant.requested_time), None)
-    return roll_back(view, instant) if begun is None else _execute(view, *begun)
-
-
-def roll_back_unpublished(view: TableView, instant: Instant) -> RolledBack:
-    """Roll back one write as a part of a restore: the rollback instant stays inflight, for the restore to delete.
-
-    Arguments and errors as `roll_back`.
-    """
-    plan = plan_rollback(view, instant)
-    return resume_unpublished(view, request_last(view, Action.ROLLBACK, plan.to_bytes()), plan)
-
-
-def resume_unpublished(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:
-    """Execute the plan of a pending rollback that is a part of a restore, from its first step on."""
-    started = time.monotonic()
-    target, pending, is_dropped, appended = _delete_files(view, rollback, plan)
-    completion = _Rollback(pending.instant_time, target, plan, started, appended)
-    now = view.refreshed()
-    now.held_lock.ensure_held()
-    completion.update_metadata_table(now)
-    _delete_traces(now, target)
-    return RolledBack(target.commit_time, completion.files, is_dropped)
+    return roll_back(view, instant) if begun is None else execute_rollback(view, *begun)
 
 
 def metadata_of(rollback_time: str, plan: RollbackPlan) -> RollbackMetadata:
@@ -225,21 +201,30 @@ def _files_of(view: TableView, instant: Instant) -> list[str]:
     """List the table's folders, and return the data files whose names contain the instant."""
     if instant.state is State.REQUESTED:
         return []
-    is_of_others = view.config.version.log_name_has_base_instant and instant.action in _TABLE_SERVICES
+    is_of_others = view.config.version.log_name_has_base_instant and instant.action.is_planned
     return files_of_instant(view.store, instant.requested_time, with_logs=not is_of_others)
 
 
-def _execute(view: TableView, rollback: Instant, plan: RollbackPlan) -> RolledBack:
+def execute_rollback(
+    view: TableView, rollback: Instant, plan: RollbackPlan, *, is_published: bool = True
+) -> RolledBack:
     """Delete the data files, roll back the metadata table, delete the target's instant files, complete the rollback.
 
-    Each step can be repeated.
+    Each step can be repeated. `is_published`: False for a part of a restore. Then the rollback instant stays inflight,
+    for the restore to delete.
     """
     started = time.monotonic()
     target, pending, is_dropped, appended = _delete_files(view, rollback, plan)
     completion = _Rollback(pending.instant_time, target, plan, started, appended)
     now = view.refreshed()
-    pending.complete(now, completion)
-    _delete_traces(now, target)
+    if is_published:
+        pending.complete(now, completion)
+    else:
+        now.held_lock.ensure_held()
+        completion.update_metadata_table(now)
+    delete_column_history(now, target.commit_time)
+    delete_markers(now.store, target.commit_time)
+    delete_heartbeat(now.store, target.commit_time)
     return RolledBack(target.commit_time, completion.files, is_dropped)
 
 
@@ -284,12 +269,6 @@ def _delete_files(
     return target, pending, is_dropped, appended
 
 
-def _delete_traces(view: TableView, target: InstantInfo) -> None:
-    delete_column_history(view, target.commit_time)
-    delete_markers(view.store, target.commit_time)
-    delete_heartbeat(view.store, target.commit_time)
-
-
 def _target(plan: RollbackPlan, rollback_time: str) -> InstantInfo:
     """Return the instant that a plan rolls back. Raises: CorruptFileError if the plan names none."""
     target = plan.instant_to_rollback
@@ -329,8 +308,7 @@ class _Rollback:
             if logs or gone:
                 changes = MetadataChanges(files_added=logs, files_deleted=gone)
                 metadata_table.commit(self.rollback_time, changes, table)
-        states = (State.INFLIGHT, State.REQUESTED)
-        delete_instant_files(now.store, now.layout, self.target.commit_time, Action(self.target.action), *states)
+        delete_pending_files(now, self.target.commit_time, Action(self.target.action))
 
     def _deleted_logs(self) -> dict[str, set[str]]:
         """Return the log files that are deleted, by partition path: those of a slice may be of several writes."""

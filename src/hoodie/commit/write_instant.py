@@ -207,10 +207,9 @@ def write_instant(
         metadata = CommitMetadata(operation_type=operation.value, partition_to_replace_file_ids=replaced)
         return metadata.to_bytes(view.config.version)
 
-    begun = begin_write(
+    pending, rolled_back = begin_write(
         state, action, plan=plan, inflight=inflight, properties=properties, requested_time=requested_time, reads=reads
     )
-    pending = begun.pending
     try:
         index_write = IndexWrite.begin(index, pending.view, pending.instant_time, engine_for, properties or {})
     except BaseException:
@@ -222,7 +221,7 @@ def write_instant(
         baseline=baseline or pending.view,
         index=index_write,
         engine_for=engine_for,
-        rolled_back=begun.rolled_back,
+        rolled_back=rolled_back,
     )
     try:
         yield write

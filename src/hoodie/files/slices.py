@@ -79,6 +79,11 @@ class FileSlice:
     """Which log blocks of a slice of the metadata table count; None: all, as the names of its files show."""
 
     @property
+    def group(self) -> tuple[str, str]:
+        """Partition path and file id of its file group."""
+        return self.partition_path, self.file_id
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of all its files."""
         base = self.base_file.size_bytes if self.base_file else 0

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata, SavepointMetadata
-from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.timeline import Action, Instant, read_instant
 from hoodie.view.commit_cache import CleanFacts, Savepoint
 from hoodie.view.table_view import TableView
 
@@ -128,10 +128,7 @@ def _completed_facts(view: TableView, clean: Instant) -> CleanFacts | None:
 
 
 def _planned_facts(view: TableView, clean: Instant) -> CleanFacts:
-    try:
-        content = read_instant(view.store, view.layout, clean, State.REQUESTED)
-    except InstantNotFoundError:
-        content = b""
+    content = view.requested_content(clean)
     if not content:
         return CleanFacts(clean.requested_time, "", "", "", {})
     plan = CleanerPlan.parse(content, path=view.path_of(clean))

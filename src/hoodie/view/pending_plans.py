@@ -97,19 +97,13 @@ def stored_plan(view: TableView, instant: Instant) -> CompactionPlan | None:
 
     Raises: CorruptFileError if it does not parse.
     """
-    try:
-        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
-    except InstantNotFoundError:
-        return None
+    content = view.requested_content(instant)
     return CompactionPlan.parse(content, path=str(instant)) if content else None
 
 
 def stored_clustering(view: TableView, instant: Instant) -> ClusteringPlan | None:
     """Return the plan of a pending or completed clustering. None and errors as `stored_plan`."""
-    try:
-        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
-    except InstantNotFoundError:
-        return None
+    content = view.requested_content(instant)
     return RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan if content else None
 
 

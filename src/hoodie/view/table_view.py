@@ -29,6 +29,7 @@ from hoodie.timeline import (
     Instant,
     InstantClock,
     Layout,
+    State,
     TableLock,
     Timeline,
     TimelineArchive,
@@ -296,6 +297,13 @@ class TableView:
         metadata = CommitMetadata.parse(content, path=self.path_of(instant))
         self.state.commits[instant.requested_time] = metadata
         return metadata
+
+    def requested_content(self, instant: Instant) -> bytes:
+        """Return the content of an instant's requested file; empty if there is none, or if its process died first."""
+        try:
+            return read_instant(self.store, self.layout, instant, State.REQUESTED)
+        except InstantNotFoundError:
+            return b""
 
     def path_of(self, instant: Instant) -> str:
         """Return the path of the instant's file, for error messages."""

@@ -97,6 +97,11 @@ class CommitMetadata:
         for stats in self.partition_to_write_stats.values():
             yield from stats
 
+    def replaced_groups(self) -> set[tuple[str, str]]:
+        """Return partition path and file id of the file groups that the commit replaced."""
+        replaced = self.partition_to_replace_file_ids or {}
+        return {(path, file_id) for path, file_ids in replaced.items() for file_id in file_ids}
+
     @classmethod
     def parse(cls, data: bytes, *, path: str = "<memory>") -> CommitMetadata:
         """Parse an instant file's content, JSON or Avro; an empty file means empty metadata.

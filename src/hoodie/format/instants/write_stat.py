@@ -100,6 +100,11 @@ class WriteStat:
         )
 
     @property
+    def group(self) -> tuple[str, str]:
+        """Partition path and file id of the file group."""
+        return self.partition_path or "", self.file_id
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Size of each file that the stat names, its change log files too, by path."""
         return {self.path or "": self.file_size_bytes, **(self.cdc_stats or {})}

@@ -18,13 +18,13 @@ from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call, Occasion
 from hoodie.commit.idle import JVM_IDLE_MS, idle_ms
 from hoodie.commit.metadata_table import ensure_metadata_partitions
-from hoodie.commit.pending import EXECUTOR, PendingInstant, inflight_content, request
+from hoodie.commit.pending import EXECUTOR, PendingInstant, delete_pending_files, inflight_content, request
 from hoodie.commit.rollback import RolledBack, dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config import retention
 from hoodie.display import size_text
-from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError, StorageError
+from hoodie.errors import CommitConflictError, CorruptFileError, StorageError
 from hoodie.files.staging.staged import dead_stages
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
@@ -39,10 +39,8 @@ from hoodie.timeline import (
     Action,
     Instant,
     State,
-    delete_instant_files,
     is_live,
     parse_instant_time,
-    read_instant,
 )
 from hoodie.timeline.owner import Owner
 from hoodie.view.ahead import LISTING, ask_for_partitions
@@ -111,13 +109,9 @@ def take_up(
 
     Raises: CorruptFileError if the plan does not parse.
     """
-    try:
-        content = read_instant(view.store, view.layout, clean, State.REQUESTED)
-    except InstantNotFoundError:
-        content = b""
+    content = view.requested_content(clean)
     if not content:
-        states = (State.INFLIGHT, State.REQUESTED)
-        delete_instant_files(view.store, view.layout, clean.requested_time, clean.action, *states)
+        delete_pending_files(view, clean.requested_time, clean.action)
         return None
     plan = CleanerPlan.parse(content, path=view.path_of(clean))
     return claim(ensure_metadata_partitions(view), clean, plan, properties), plan

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from hoodie.commit.begin import AbandonedFiles
 from hoodie.commit.call import Call
-from hoodie.commit.pending import Completion, PendingInstant
+from hoodie.commit.pending import Completion, PendingInstant, delete_pending_files
 from hoodie.commit.rollback import roll_back_dead_writes
 from hoodie.commit.steps import Step, reached
 from hoodie.errors import CommitConflictError, HoodieError, UnsupportedError
@@ -26,7 +26,7 @@ from hoodie.index.record.building.plan import IndexBuild, build_of, pending_inde
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.table import MetadataTable
 from hoodie.progress import PhaseTimes
-from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files, is_live
+from hoodie.timeline import Action, Instant, State, delete_heartbeat, is_live
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.timeline.owner import Owner
 from hoodie.view.slices import data_table
@@ -158,10 +158,6 @@ def _complete_alone(
             catch_up(TableView.load(call.state))
 
 
-_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
-"""Planned table services: a plan may wait for its executor for as long as it likes."""
-
-
 def foreign_write(view: TableView) -> str | None:
     """Return a pending write of another engine, which would commit without updating the new index; None if none.
 
@@ -169,7 +165,8 @@ def foreign_write(view: TableView) -> str | None:
     when it commits.
     """
     for instant in view.timeline.writes().pending():
-        is_planned = instant.action in _SERVICES and instant.state is State.REQUESTED
+        # A plan may wait for its executor for as long as it likes.
+        is_planned = instant.action.is_planned and instant.state is State.REQUESTED
         try:
             owner = Owner.read(view.store, heartbeat_path(instant.requested_time))
         except FileNotFoundError:
@@ -252,8 +249,7 @@ def cancel(view: TableView, build: IndexBuild) -> None:
     metadata_table = MetadataTable(view.store, view.config)
     for kind in KINDS.maintained(build.names).values():
         metadata_table.undo_build(kind, build.build_time, data_table(view))
-    states = (State.INFLIGHT, State.REQUESTED)
-    delete_instant_files(view.store, view.layout, build.requested_time, Action.INDEXING, *states)
+    delete_pending_files(view, build.requested_time, Action.INDEXING)
     delete_heartbeat(view.store, build.requested_time)
 
 

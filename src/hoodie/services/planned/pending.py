@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from hoodie.commit.metadata_table import take_back_metadata
+from hoodie.commit.pending import delete_pending_files
 from hoodie.commit.rollback import RolledBack, check_no_running_rollback
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.display import html_rows
@@ -140,11 +141,10 @@ def drop_plan(view: TableView, instant: Instant) -> None:
             f"the plan {files} is damaged, and log files of later writes belong to the file slices that it creates; "
             "restore the file from a copy"
         ) from error
-    states = (State.INFLIGHT, State.REQUESTED)
     if instant.action.writes_data:
-        _delete(view, instant, (), *states)
+        _delete(view, instant, (), State.INFLIGHT, State.REQUESTED)
     else:
-        delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, *states)
+        delete_pending_files(view, instant.requested_time, instant.action)
         delete_heartbeat(view.store, instant.requested_time)
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
-from hoodie.commit.pending import PendingInstant, request_last
+from hoodie.commit.pending import PendingInstant, delete_pending_files, request_last
 from hoodie.commit.rollback import (
     RolledBack,
+    execute_rollback,
     metadata_of,
-    resume_unpublished,
-    roll_back_unpublished,
+    roll_back,
 )
 from hoodie.commit.writable import restore_plan, restored_to, target_of_restore
 from hoodie.display import command_text
@@ -29,7 +29,7 @@ from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
 from hoodie.services.recovery.plan import check_index_without, commit_to_restore, plan_restore
 from hoodie.services.recovery.rollback import notes_of, preview, what_goes
-from hoodie.timeline import Action, Instant, State, delete_instant_files
+from hoodie.timeline import Action, Instant, State
 from hoodie.view.pending_plans import stored_rollback_plan
 from hoodie.view.table_view import TableView
 
@@ -81,7 +81,7 @@ def finish_restores(call: Call) -> None:
         with TableView.locked(call.state, call.properties) as view:
             did_nothing, reason = _did_nothing(view, found)
             if did_nothing:
-                _remove(view, found)
+                delete_pending_files(view, found.requested_time, Action.RESTORE)
         if not did_nothing:
             command = command_text("hoodie restore TABLE COMMIT", call.state.store.uri(""))
             raise UnsupportedError(
@@ -101,11 +101,6 @@ def _did_nothing(view: TableView, restore: Instant) -> tuple[bool, str]:
 
 def _pending(view: TableView) -> list[Instant]:
     return [found for found in view.timeline.pending() if found.action is Action.RESTORE]
-
-
-def _remove(view: TableView, restore: Instant) -> None:
-    states = (State.INFLIGHT, State.REQUESTED)
-    delete_instant_files(view.store, view.layout, restore.requested_time, Action.RESTORE, *states)
 
 
 def _begun(view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
@@ -139,7 +134,7 @@ def _begin(call: Call, view: TableView, commit: str) -> tuple[Instant, RestorePl
     pending = _pending(view)
     _checked(call, view.refreshed(), commit)  # refuses before anything is changed
     for found in pending:
-        _remove(view, found)  # without a plan, see `_begun`
+        delete_pending_files(view, found.requested_time, Action.RESTORE)  # without a plan, see `_begun`
     view, _ = prepare_table(call.state, view.held_lock)
     instants = _planned(view, commit)
     if not instants:
@@ -181,16 +176,15 @@ def _execute(view: TableView, restore: Instant, plan: RestorePlan) -> list[Rolle
         known = begun.get(info.commit_time)
         found = now.timeline.get(info.commit_time, Action(info.action))
         if known is not None:
-            done.append(resume_unpublished(now, *known))
+            done.append(execute_rollback(now, *known, is_published=False))
         elif found is not None:
-            done.append(roll_back_unpublished(now, found))
+            done.append(roll_back(now, found, is_published=False))
     now = view.refreshed()
     rollbacks = dict(_begun_rollbacks(now, plan))
     pending.complete(now, _Restored(restore.requested_time, plan, rollbacks, started))
     now = ensure_metadata_table(now.refreshed())
-    states = (State.INFLIGHT, State.REQUESTED)
     for rollback, _ in rollbacks.values():
-        delete_instant_files(now.store, now.layout, rollback.requested_time, Action.ROLLBACK, *states)
+        delete_pending_files(now, rollback.requested_time, Action.ROLLBACK)
     return done
 
 
@@ -205,8 +199,7 @@ def _begun_rollbacks(view: TableView, plan: RestorePlan) -> Iterator[tuple[str, 
             continue
         stored = stored_rollback_plan(view, found)
         if stored is None:
-            states = (State.INFLIGHT, State.REQUESTED)
-            delete_instant_files(view.store, view.layout, found.requested_time, Action.ROLLBACK, *states)
+            delete_pending_files(view, found.requested_time, Action.ROLLBACK)
         elif stored.instant_to_rollback is not None and stored.instant_to_rollback.commit_time in times:
             yield stored.instant_to_rollback.commit_time, (found, stored)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from hoodie.commit.pending import delete_pending_files
 from hoodie.errors import CorruptFileError
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.format.filenames import PARTITION_METADATA_NAME
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.statements.procedures.procedure import Call, Procedure, Row, columns, optional, required
-from hoodie.timeline import Action, Instant, State, delete_instant_files, read_instant
+from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.view.listing import list_files
 from hoodie.view.table_view import TableView
 
@@ -38,8 +39,7 @@ def _drop_corrupted_cleans(call: Call) -> Iterable[Row]:
     with TableView.locked(state) as view:
         for clean in view.timeline.pending():
             if clean.action is Action.CLEAN and not _is_planned(view, clean):
-                pending = (State.INFLIGHT, State.REQUESTED)
-                delete_instant_files(view.store, view.layout, clean.requested_time, clean.action, *pending)
+                delete_pending_files(view, clean.requested_time, clean.action)
     return [{"result": True}]
 
 
