@@ -8,6 +8,7 @@ from typing import Final
 
 from hoodie.commit.column_ids import store_column_history
 from hoodie.commit.metadata_table import build_metadata_table_anew, commit_to_metadata_table, drop_lost_partitions
+from hoodie.commit.pending import Completion
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.engine import EngineFor, local_engine
 from hoodie.errors import MetadataPartitionMissingError, MetadataTableMissingError
@@ -25,8 +26,8 @@ def _no_check(now: TableView) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataCommit:
-    """The steps of a commit of data files under the table's lock; see `Completion`.
+class DataCommit(Completion):
+    """The steps of a commit of data files under the table's lock.
 
     `metadata` names the files that the commit adds; `collect` reads what the metadata partitions need of them.
     `check_conflicts` raises an error if another writer completed a conflicting change; it runs after the index update

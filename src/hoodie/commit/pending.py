@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from hoodie.commit.metadata_table import take_back_metadata
 from hoodie.commit.steps import Step, reached
@@ -88,20 +88,21 @@ FollowUp = Callable[[TableView], TableView]
 """What follows a completed instant under its lock: it gets the table, and returns the table after what it did."""
 
 
-class Completion(Protocol):
+class Completion:
     """The steps that complete an instant. All methods run under the table's lock; `now` was loaded under it."""
 
     def check(self, now: TableView) -> None:
-        """Refuse to complete if a change since the instant began conflicts with it. Raises: CommitConflictError."""
-        ...
+        """Refuse to complete if a change since the instant began conflicts with it. Raises: CommitConflictError.
+
+        By default none does.
+        """
 
     def update_metadata_table(self, now: TableView) -> None:
-        """Write the instant's changes to the metadata table, before the instant completes."""
-        ...
+        """Write the instant's changes to the metadata table, before the instant completes; by default it has none."""
 
     def content(self, now: TableView) -> bytes:
         """Return the content of the completed file."""
-        ...
+        raise NotImplementedError
 
 
 @dataclass(slots=True, kw_only=True)
@@ -351,7 +352,7 @@ class PendingInstant:
                 # The rollback deleted the markers of files that this process wrote after it.
                 for path in files_of_instant(store, self.instant_time):
                     store.delete(path)
-            if self._appended_to_logs():
+            if self.view.config.version.log_name_has_base_instant and marked_logs(self.view, self.instant_time):
                 # Without the lock, a rollback could begin at any moment and list the log files, which must then stay.
                 return
             self._delete_attempt(State.INFLIGHT)
@@ -437,10 +438,6 @@ class PendingInstant:
         delete_marked_files(store, self.instant_time, keep=keep)
         delete_instant_files(store, self.view.layout, self.instant_time, self.instant.action, *states)
         delete_markers(store, self.instant_time)
-
-    def _appended_to_logs(self) -> bool:
-        """Return whether the instant is of version 6 and may have log files, which the next writer rolls back."""
-        return self.view.config.version.log_name_has_base_instant and bool(marked_logs(self.view, self.instant_time))
 
     def _logs_of_rollback(self, now: TableView) -> set[str]:
         """Return the log files of version 6 that another process's rollback of the instant lists. Under the lock."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from hoodie.commit.column_ids import delete_column_history
 from hoodie.commit.metadata_table import drop_metadata_table
-from hoodie.commit.pending import PendingInstant, delete_pending_files, request_last
+from hoodie.commit.pending import Completion, PendingInstant, delete_pending_files, request_last
 from hoodie.commit.rolled_back_logs import append_rollback_blocks, logs_of_write, slices_of_plan
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.files.markers import delete_markers, files_of_instant, read_markers
@@ -281,8 +281,8 @@ def _target(plan: RollbackPlan, rollback_time: str) -> InstantInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rollback:
-    """The steps of a rollback after the data files are deleted; see `Completion`. `started`: monotonic clock."""
+class _Rollback(Completion):
+    """The steps of a rollback after the data files are deleted. `started`: monotonic clock."""
 
     rollback_time: str
     target: InstantInfo
@@ -294,9 +294,6 @@ class _Rollback:
     def files(self) -> int:
         """Return how many files the plan names."""
         return sum(len(found.files_to_be_deleted) for found in self.plan.rollback_requests)
-
-    def check(self, now: TableView) -> None:
-        """Check nothing: no change of another writer conflicts with a rollback."""
 
     def update_metadata_table(self, now: TableView) -> None:
         """Roll back the target's delta commit in the metadata table, then delete the target's pending instant files."""

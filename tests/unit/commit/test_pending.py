@@ -10,6 +10,7 @@ import pytest
 
 from hoodie.commit.data_commit import DataCommit
 from hoodie.commit.pending import (
+    Completion,
     PendingInstant,
     complete_again,
     executor_content,
@@ -123,7 +124,7 @@ def test_an_instant_that_another_claimed_is_its_own(store: MemoryStore) -> None:
 
 
 @dataclass
-class Acts:
+class Acts(Completion):
     """The steps of a commit without files, which call `act` at the beginning of one of them."""
 
     steps: DataCommit

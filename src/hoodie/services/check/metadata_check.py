@@ -11,7 +11,7 @@ from typing import Final
 
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import CorruptFileError, HoodieError, MetadataTableMissingError
-from hoodie.files.logs.log_scan import FoundBlock, ScanRule, scan_blocks
+from hoodie.files.logs.log_scan import ScanRule, scan_blocks
 from hoodie.files.slices import BaseFile, FileSlice, LogFile, latest_slices
 from hoodie.format.filenames import instant_of_data_file
 from hoodie.format.hfile import HFileReader
@@ -50,7 +50,10 @@ def damaged_files(store: Store, slices: Iterable[FileSlice]) -> Iterator[tuple[s
 
     def check(file: BaseFile | LogFile, _context: TaskContext) -> str:
         try:
-            _check_base(store, file) if isinstance(file, BaseFile) else _check_log(store, file)
+            if isinstance(file, BaseFile):
+                _check_hfile(StoredFile(store, file.path, file.size_bytes), store.uri(file.path))
+            else:
+                _check_log(store, file)
         except CorruptFileError as error:
             return str(error)
         return ""
@@ -60,24 +63,14 @@ def damaged_files(store: Store, slices: Iterable[FileSlice]) -> Iterator[tuple[s
             yield file.path, problem
 
 
-def _check_base(store: Store, file: BaseFile) -> None:
-    """Raises: CorruptFileError."""
-    _check_hfile(StoredFile(store, file.path, file.size_bytes), store.uri(file.path))
-
-
 def _check_log(store: Store, file: LogFile) -> None:
     """Raises: CorruptFileError, also for torn blocks, unless a failed attempt at a delta commit left the file."""
     for block in scan_blocks(store, (file,), _RULE):
+        where, place = store.uri(block.path), block.place
         if block.block_type is BlockType.HFILE_DATA:
-            _check_block(store, block)
+            _check_hfile(StoredFile(store, block.path, place.content_bytes, place.content_offset), where)
         elif block.block_type is BlockType.DELETE:
-            content = block.read(store).content
-            DeleteRecords.parse(content, path=store.uri(block.path), offset=block.place.content_offset)
-
-
-def _check_block(store: Store, block: FoundBlock) -> None:
-    place = block.place
-    _check_hfile(StoredFile(store, block.path, place.content_bytes, place.content_offset), store.uri(block.path))
+            DeleteRecords.parse(block.read(store).content, path=where, offset=place.content_offset)
 
 
 def _check_hfile(source: StoredFile, where: str) -> None:
@@ -110,7 +103,11 @@ def check_metadata_table(survey: Survey) -> MetadataState:
     lost = lost_record_index(survey.view)
     problems = [] if lost is None else [Problem(kinds.INDEX_MISSING, "record_index", found=lost)]
     problems += [Problem(kinds.STATISTICS_MISSING, kind.name) for kind in KINDS.lost(data_table(survey.view))]
-    problems += _abandoned_builds(survey)
+    building = config.metadata_partitions_inflight
+    if building and not pending_indexing(survey.view):
+        # The properties name partitions as being built, while no build is pending.
+        properties = f"{HOODIE_FOLDER}/hoodie.properties"
+        problems.append(Problem(kinds.INDEX_BUILD_ABANDONED, properties, found=", ".join(building)))
     if not config.has_metadata_table:
         return MetadataState(tuple(problems))
     folder = MetadataFolder(survey.view.store, config)
@@ -118,8 +115,15 @@ def check_metadata_table(survey: Survey) -> MetadataState:
         timeline = folder.existing_timeline()
     except MetadataTableMissingError as error:
         return MetadataState((*problems, Problem(kinds.METADATA_MISSING, METADATA_FOLDER, found=str(error))))
-    problems += _empty_instants(survey, folder)
-    problems += _files_of_no_build(survey, folder, timeline)
+    for info in survey.directly_in(folder.layout.instant_folder(METADATA_HOODIE_FOLDER)):
+        instant = folder.layout.parse(info)
+        if instant is not None and instant.is_completed and instant.action.writes_data and not info.size_bytes:
+            problems.append(Problem(kinds.METADATA_DAMAGED, info.path, "commit metadata", "0 bytes"))
+    try:
+        leftover = unfinished_build_files(survey, folder, timeline)
+        problems += [Problem(kinds.LEFTOVER_INDEX_FILES, path) for path in leftover]
+    except CorruptFileError as error:
+        problems.append(Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=str(error)))
     problems += _behind(survey, folder, timeline)
     damaged, listing = _content(survey, folder, timeline)
     problems += damaged
@@ -134,10 +138,15 @@ def _content(
     listing = None
     problems: list[Problem] = []
     try:
-        problems += _unfinishable_compactions(folder)
-        problems += _damaged_files(survey, timeline)
-        listing = MetadataTable(folder.store, folder.config).listing(survey.timeline)
+        for instant, path in missing_files(folder):
+            needed = f"a file of the plan of the pending {instant}"
+            problems.append(Problem(kinds.METADATA_DAMAGED, path, needed, _LOST))
         slices = _newest_slices(survey, timeline)
+        for name, newest in slices.items():
+            whole = f"a whole file of the metadata partition {name}"
+            damaged = damaged_files(survey.view.store, newest)
+            problems += [Problem(kinds.METADATA_DAMAGED, path, whole, problem) for path, problem in damaged]
+        listing = MetadataTable(folder.store, folder.config).listing(survey.timeline)
         check_recorded_logs(folder.store, slices, visible_instants(timeline, survey.timeline))
     except HoodieError as error:
         text = str(error) if isinstance(error, CorruptFileError) else f"{type(error).__name__}: {error}"
@@ -169,27 +178,6 @@ def unfinished_build_files(survey: Survey, folder: MetadataFolder, timeline: Tim
             yield from paths
 
 
-def _files_of_no_build(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Iterator[Problem]:
-    try:
-        for path in unfinished_build_files(survey, folder, timeline):
-            yield Problem(kinds.LEFTOVER_INDEX_FILES, path)
-    except CorruptFileError as error:
-        yield Problem(kinds.METADATA_DAMAGED, METADATA_FOLDER, found=str(error))
-
-
-def _empty_instants(survey: Survey, folder: MetadataFolder) -> Iterator[Problem]:
-    for info in survey.directly_in(folder.layout.instant_folder(METADATA_HOODIE_FOLDER)):
-        instant = folder.layout.parse(info)
-        if instant is not None and instant.is_completed and instant.action.writes_data and not info.size_bytes:
-            yield Problem(kinds.METADATA_DAMAGED, info.path, "commit metadata", "0 bytes")
-
-
-def _unfinishable_compactions(folder: MetadataFolder) -> Iterator[Problem]:
-    """Find files that a pending compaction of the metadata table needs. Raises: CorruptFileError."""
-    for instant, path in missing_files(folder):
-        yield Problem(kinds.METADATA_DAMAGED, path, f"a file of the plan of the pending {instant}", _LOST)
-
-
 def _behind(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Iterator[Problem]:
     """Find completed writes that completed after the metadata table was filled and that it has not.
 
@@ -198,13 +186,13 @@ def _behind(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Itera
     version 6 no completion time records when the metadata table was filled: its first delta commit came later, unless
     it belongs to an instant that was pending, such as a planned compaction.
     """
-    fills = [instant.requested_time for instant in timeline if _fills(instant.requested_time)]
-    filled = [instant.completion_time or "" for instant in timeline.completed() if _fills(instant.requested_time)]
-    first = min((i.requested_time for i in timeline if not _fills(i.requested_time)), default=None)
+    fills = [instant for instant in timeline if fills_a_partition(instant.requested_time)]
+    times = [instant.requested_time for instant in fills]
+    first = min((i.requested_time for i in timeline if i.requested_time not in times), default="")
     if folder.names_base_instants:
-        since = max(first or "", min((time for time in fills if not time.startswith("0000")), default=""))
+        since = max(first, min((time for time in times if not time.startswith("0000")), default=""))
     else:
-        since = max(filled, default=first or "")
+        since = max((instant.completion_time or "" for instant in fills if instant.is_completed), default=first)
     if not since:
         return
     missing: dict[str, Instant | None] = {}
@@ -225,17 +213,6 @@ def _behind(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Itera
             yield Problem(kinds.METADATA_BEHIND, begun, "a completed delta commit in the metadata table", state)
 
 
-def _fills(instant_time: str) -> bool:
-    return fills_a_partition(instant_time)
-
-
-def _damaged_files(survey: Survey, timeline: Timeline) -> Iterator[Problem]:
-    """Open each file of the newest slices of the partitions in use. Raises: CorruptFileError."""
-    for name, slices in _newest_slices(survey, timeline).items():
-        for path, problem in damaged_files(survey.view.store, slices):
-            yield Problem(kinds.METADATA_DAMAGED, path, f"a whole file of the metadata partition {name}", problem)
-
-
 def _newest_slices(survey: Survey, timeline: Timeline) -> dict[str, list[FileSlice]]:
     """Return the newest slices of each partition in use, by name. Raises: CorruptFileError."""
     visible = visible_instants(timeline, survey.timeline)
@@ -250,10 +227,3 @@ def _newest_slices(survey: Survey, timeline: Timeline) -> dict[str, list[FileSli
         known = visible if kind is None else with_archived_logs(survey.view.store, visible, listed, kind)
         slices[name] = latest_slices({path: listed}, known, {}, version=config.version)
     return slices
-
-
-def _abandoned_builds(survey: Survey) -> Iterator[Problem]:
-    """Find partitions that the properties name as being built, while no build is pending."""
-    building = survey.view.config.metadata_partitions_inflight
-    if building and not pending_indexing(survey.view):
-        yield Problem(kinds.INDEX_BUILD_ABANDONED, f"{HOODIE_FOLDER}/hoodie.properties", found=", ".join(building))

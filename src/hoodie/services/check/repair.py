@@ -9,7 +9,7 @@ takes the table's lock and looks again under it, so that it can be repeated afte
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -39,7 +39,6 @@ from hoodie.services.indexing.record_builds import build_record_index
 from hoodie.services.planned.pending import drop_plan
 from hoodie.services.recovery.restore import finish_restores
 from hoodie.timeline import Action, State, delete_heartbeat, delete_instant_files, is_live
-from hoodie.view.table_view import TableView
 
 
 class Step(StrEnum):
@@ -100,30 +99,28 @@ _AGED = frozenset({Step.RESTORE, Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY}
 """Steps that change files which a process may still write; only the age of a file shows that no process does."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RepairPlan:
-    """The keys of the problems that each step mends; `kept` are files that are too young, or whose writer may run."""
+def _plan_repair(
+    checked: Checked, *, now_ms: int, min_age_ms: int
+) -> tuple[dict[Step, tuple[str, ...]], tuple[str, ...]]:
+    """Return the keys of the problems that each step mends, and the files that are kept.
 
-    steps: dict[Step, tuple[str, ...]]
-    kept: tuple[str, ...] = ()
-
-
-def _plan_repair(checked: Checked, *, now_ms: int, min_age_ms: int) -> _RepairPlan:
-    """Plan the repair of a check's problems. Files that changed in the last `min_age_ms` are kept."""
+    Kept are files that changed in the last `min_age_ms`, or whose writer may run.
+    """
     kept: list[str] = []
     steps: dict[Step, tuple[str, ...]] = {}
     for step in _MENDED_BY:
-        keys = list(_keys(checked.problems, step))
+        keys = [*dict.fromkeys(problem.key for problem in checked.problems if _mends(step, problem))]
         if step in _AGED:
             young = {key for key in keys if _may_be_in_use(checked.survey, key, now_ms - min_age_ms)}
             kept += sorted(young)
             keys = [key for key in keys if key not in young]
         if keys:
             steps[step] = tuple(keys)
-    if Step.REOPEN in steps:
-        for later in (Step.TIDY, Step.CLEAN):
-            steps[later] = (*steps.get(later, ()), *_reopened(checked, steps[Step.REOPEN], later))
-    return _RepairPlan({step: steps[step] for step in Step if steps.get(step)}, tuple(kept))
+    for instant_time in steps.get(Step.REOPEN, ()):
+        # It is pending again: a clean is finished, another instant is rolled back.
+        later = Step.TIDY if checked.survey.timeline.get(instant_time, Action.CLEAN) is None else Step.CLEAN
+        steps[later] = (*steps.get(later, ()), instant_time)
+    return {step: steps[step] for step in Step if steps.get(step)}, tuple(kept)
 
 
 def _mends(step: Step, problem: Problem) -> bool:
@@ -132,17 +129,6 @@ def _mends(step: Step, problem: Problem) -> bool:
         return False
     of_statistics = problem.key.startswith(_STATISTICS_FOLDERS)
     return problem.kind is not kinds.METADATA_DAMAGED or of_statistics == (step is Step.BUILD_STATISTICS)
-
-
-def _keys(problems: Iterable[Problem], step: Step) -> Iterator[str]:
-    yield from dict.fromkeys(problem.key for problem in problems if _mends(step, problem))
-
-
-def _reopened(checked: Checked, times: Iterable[str], step: Step) -> Iterator[str]:
-    """Yield the instants that are pending again and that the step finishes or rolls back."""
-    for instant_time in times:
-        if (checked.survey.timeline.get(instant_time, Action.CLEAN) is not None) == (step is Step.CLEAN):
-            yield instant_time
 
 
 def _may_be_in_use(survey: Survey, path: str, oldest_ms: int) -> bool:
@@ -201,29 +187,29 @@ def repair(
     now_ms = time.time_ns() // 1_000_000
     with times.phase("check"):
         checked = check(call, full=full, now_ms=now_ms)
-    plan = _plan_repair(checked, now_ms=now_ms, min_age_ms=int(min_age_seconds * 1000))
+    steps, kept = _plan_repair(checked, now_ms=now_ms, min_age_ms=int(min_age_seconds * 1000))
     would = "would " if dry_run else ""
-    notes = [f"{would}{step}: {_named(keys)}" for step, keys in plan.steps.items()]
-    if plan.kept:
+    notes = [f"{would}{step}: {_named(keys)}" for step, keys in steps.items()]
+    if kept:
         younger = f"kept, as they are younger than {min_age_seconds:.0f} s (min_age_seconds=, --min-age) or in use"
-        notes.append(f"{younger}: {_named(plan.kept)}")
+        notes.append(f"{younger}: {_named(kept)}")
     not_mended = _not_mended(checked)
     notes += not_mended
     failed: set[Step] = set()
-    if not dry_run and plan.steps:
+    if not dry_run and steps:
         with times.phase("repair"):
-            done = _execute(call, checked, plan)
+            done = _execute(call, checked, steps)
         said = [note for texts in done.values() for note in texts]
         notes += sorted(said, key=lambda note: not note.startswith(_FAILED))
         failed = {step for step, texts in done.items() if any(note.startswith(_FAILED) for note in texts)}
-    elif plan.steps:
+    elif steps:
         command = command_text(kinds.REPAIR, call.state.store.uri(""))
         more = (" --full", ", full=True") if full else ("", "")
         notes.append(f"`{command}{more[0]}` (t.repair(dry_run=False{more[1]})) does it")
     return RepairResult(
         operation="repair",
-        counts={step.name.lower(): len(keys) for step, keys in plan.steps.items()},
-        failed=sum(len(plan.steps[step]) for step in failed),
+        counts={step.name.lower(): len(keys) for step, keys in steps.items()},
+        failed=sum(len(steps[step]) for step in failed),
         left=len(not_mended),
         seconds=times.seconds(),
         dry_run=dry_run,
@@ -250,10 +236,10 @@ def _not_mended(checked: Checked) -> list[str]:
 _FAILED: Final = "failed: "
 
 
-def _execute(call: Call, checked: Checked, plan: _RepairPlan) -> dict[Step, tuple[str, ...]]:
+def _execute(call: Call, checked: Checked, steps: Mapping[Step, Sequence[str]]) -> dict[Step, tuple[str, ...]]:
     """Run the steps; return notes of each, even if it failed or was not needed any more."""
     notes: dict[Step, tuple[str, ...]] = {}
-    for step, keys in plan.steps.items():
+    for step, keys in steps.items():
         try:
             if step in _BUILDS and not _is_needed(call, checked, step):
                 notes[step] = (f"not needed any more: {step}",)
@@ -282,8 +268,8 @@ def _reopen(call: Call, keys: Sequence[str]) -> None:
     with Survey.locked(call.state) as survey:
         for instant in unreadable_completed(survey):
             if instant.requested_time in keys:
-                survey.view.held_lock.ensure_held()
                 view = survey.view
+                view.held_lock.ensure_held()
                 delete_instant_files(view.store, view.layout, instant.requested_time, instant.action, State.COMPLETED)
 
 
@@ -318,20 +304,11 @@ def _complete(call: Call, keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _finish_restore(call: Call, _keys: Sequence[str]) -> None:
-    finish_restores(call)
-
-
-def _finish_clean(call: Call, _keys: Sequence[str]) -> tuple[str, ...]:
-    return finish_cleans(call)
-
-
 def _delete_orphans(call: Call, keys: Sequence[str]) -> None:
     """Delete orphans that a check under the lock finds again."""
     with Survey.locked(call.state) as survey:
-        for path in sorted(
-            {found.key for found in quick_problems(survey) if found.kind is kinds.FILE_ORPHANED} & {*keys}
-        ):
+        orphans = {found.key for found in quick_problems(survey) if found.kind is kinds.FILE_ORPHANED}
+        for path in sorted(orphans & {*keys}):
             if not is_live(call.state.store, instant_of_data_file(path) or ""):
                 survey.view.held_lock.ensure_held()
                 call.state.store.delete(path)
@@ -372,17 +349,13 @@ def _delete_index_files(call: Call, keys: Sequence[str]) -> None:
 
 def _tidy(call: Call, keys: Sequence[str]) -> None:
     with call.state.table_lock(call.properties) as lock:
-        view, _ = prepare_table(call.state, lock)
-        _delete_metadata_heartbeats(view, keys)
-
-
-def _delete_metadata_heartbeats(view: TableView, keys: Sequence[str]) -> None:
-    """Delete heartbeats of the metadata table's writers: only the JVM makes them."""
-    prefix = f"{METADATA_HOODIE_FOLDER}/.heartbeat/"
-    for path in keys:
-        if path.startswith(prefix):
-            view.held_lock.ensure_held()
-            delete_heartbeat(view.store, path.removeprefix(prefix), folder=METADATA_HOODIE_FOLDER)
+        prepare_table(call.state, lock)
+        # Only the JVM makes heartbeats of the metadata table's writers.
+        prefix = f"{METADATA_HOODIE_FOLDER}/.heartbeat/"
+        for path in keys:
+            if path.startswith(prefix):
+                lock.ensure_held()
+                delete_heartbeat(call.state.store, path.removeprefix(prefix), folder=METADATA_HOODIE_FOLDER)
 
 
 def _delete_temporary(call: Call, keys: Sequence[str]) -> None:
@@ -396,14 +369,14 @@ _STEPS: Final[dict[Step, Callable[[Call, Sequence[str]], tuple[str, ...] | None]
     Step.REOPEN: _reopen,
     Step.DROP_PLANS: _drop_plans,
     Step.COMPLETE: _complete,
-    Step.RESTORE: _finish_restore,
+    Step.RESTORE: lambda call, _keys: finish_restores(call),
     Step.ORPHANS: _delete_orphans,
     Step.PARTITION_FILES: _write_partition_files,
     Step.REBUILD: _rebuild,
     Step.BUILD_INDEX: _build_index,
     Step.BUILD_STATISTICS: _build_statistics,
     Step.TIDY: _tidy,
-    Step.CLEAN: _finish_clean,
+    Step.CLEAN: lambda call, _keys: finish_cleans(call),
     Step.INDEX_FILES: _delete_index_files,
     Step.TEMPORARY: _delete_temporary,
 }

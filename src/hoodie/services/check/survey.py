@@ -56,8 +56,7 @@ class Survey:
         """
         for _ in range(_TRIES):
             found = cls._read(state)
-            again = found.view.refreshed()
-            if again.timeline == found.view.timeline and again.config == found.view.config:
+            if not found.has_changed():
                 return found
         with cls.locked(state) as found:
             return found
@@ -76,6 +75,11 @@ class Survey:
         view = TableView.load(state, lock)
         commits, damaged = _commits(view)
         return cls(view, files, commits, damaged)
+
+    def has_changed(self) -> bool:
+        """Return whether the timeline or the properties of the table are others now."""
+        now = self.view.refreshed()
+        return now.timeline != self.timeline or now.config != self.view.config
 
     @property
     def timeline(self) -> Timeline:
@@ -108,7 +112,7 @@ class Survey:
         """
         recorded: dict[str, int] = {}
         for found in self.commits.values():
-            for path, size in files_of_commit(found):
+            for path, size in _files_of_commit(found):
                 recorded[path] = max(size, recorded.get(path, 0))
         return recorded
 
@@ -132,7 +136,7 @@ class Survey:
         return (info for info in self.below(folder) if info.path.rpartition("/")[0] == folder)
 
 
-def files_of_commit(metadata: CommitMetadata) -> Iterator[tuple[str, int]]:
+def _files_of_commit(metadata: CommitMetadata) -> Iterator[tuple[str, int]]:
     """Yield path and size of each file that a commit recorded; a log file that grew is recorded by several commits."""
     for partition_path, stats in metadata.partition_to_write_stats.items():
         for stat in stats:

@@ -44,6 +44,11 @@ _CONTENTS: Mapping[Action, Callable[[bytes], object]] = {
     Action.ROLLBACK: RollbackMetadata.parse,
     Action.SAVEPOINT: SavepointMetadata.parse,
 }
+_PENDING = {
+    Action.ROLLBACK: kinds.ROLLBACK_PENDING,
+    Action.CLEAN: kinds.CLEAN_PENDING,
+    Action.SAVEPOINT: kinds.SAVEPOINT_PENDING,
+}
 _Files = Mapping[State, list[tuple[Instant, FileInfo]]]
 
 
@@ -76,7 +81,12 @@ def unreadable_completed(survey: Survey) -> list[Instant]:
         files[State.COMPLETED][0][0] for files in _files_by_instant(survey).values() if _is_unreadable(survey, files)
     ]
     newest = max((survey.view.order_time(instant) for instant in survey.view.completed_writes()), default="")
-    return [instant for instant in found if _can_be_pending(survey, instant, newest)]
+    return [
+        instant
+        for instant in found
+        if instant.action in (Action.ROLLBACK, Action.CLEAN)
+        or (instant.action.writes_data and survey.view.order_time(instant) >= newest)
+    ]
 
 
 def damaged_writes(survey: Survey) -> list[LostInstant]:
@@ -103,12 +113,6 @@ def unreadable_plans(survey: Survey) -> list[Instant]:
         for files in _files_by_instant(survey).values()
         if any(True for _ in _problems_of_plan(survey, files))
     ]
-
-
-def _can_be_pending(survey: Survey, instant: Instant, newest: str) -> bool:
-    if instant.action.writes_data:
-        return survey.view.order_time(instant) >= newest
-    return instant.action in (Action.ROLLBACK, Action.CLEAN)
 
 
 def _kind_of_damage(survey: Survey, instant: Instant) -> kinds.FindingKind:
@@ -230,21 +234,16 @@ def pending_problems(view: TableView) -> Iterator[Problem]:
     for time, proof in lost.items():
         yield Problem(kinds.COMPLETION_LOST, time, "a completed file", f"none, though {proof}")
     for instant in restores or view.timeline.pending():
-        if instant.requested_time in lost:
+        time, action = instant.requested_time, instant.action
+        if time in lost or is_live(view.store, time):
             continue
-        if is_live(view.store, instant.requested_time):
-            continue
-        if instant.action is Action.RESTORE:
+        if action is Action.RESTORE:
             # The other pending instants are part of it, or wait for it.
-            yield Problem(kinds.RESTORE_PENDING, instant.requested_time, found=f"{instant}{_about(view, instant)}")
-        elif instant.action is Action.ROLLBACK:
-            yield Problem(kinds.ROLLBACK_PENDING, instant.requested_time, found=str(instant))
-        elif instant.action is Action.CLEAN:
-            yield Problem(kinds.CLEAN_PENDING, instant.requested_time, found=str(instant))
-        elif instant.action is Action.SAVEPOINT:
-            yield Problem(kinds.SAVEPOINT_PENDING, instant.requested_time, found=str(instant))
-        elif instant.action.writes_data and not instant.action.is_planned:
-            yield Problem(kinds.WRITE_DEAD, instant.requested_time, found=str(instant))
+            yield Problem(kinds.RESTORE_PENDING, time, found=f"{instant}{_about(view, instant)}")
+        elif action in _PENDING:
+            yield Problem(_PENDING[action], time, found=str(instant))
+        elif action.writes_data and not action.is_planned:
+            yield Problem(kinds.WRITE_DEAD, time, found=str(instant))
 
 
 def _about(view: TableView, restore: Instant) -> str:

@@ -32,7 +32,7 @@ from hoodie.services.check.files_check import (
 )
 from hoodie.services.check.history_check import history_problems
 from hoodie.services.check.kinds import KINDS
-from hoodie.services.check.metadata_check import MetadataState, check_metadata_table
+from hoodie.services.check.metadata_check import check_metadata_table
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.check.timeline_check import timeline_problems
 from hoodie.services.cleaning.partitions import CleanOptions, Policy
@@ -52,7 +52,6 @@ class Checked:
     """All problems of a table, and what was looked at. `notes`: what was not checked, and why."""
 
     survey: Survey
-    metadata: MetadataState
     problems: tuple[Problem, ...] = field(repr=False)
     counts: dict[str, int]
     notes: tuple[str, ...] = ()
@@ -94,7 +93,7 @@ def check(call: Call, *, full: bool = False, now_ms: int | None = None) -> Check
     found = _checked(call, full=full, now_ms=now_ms)
     errors = _errors(found.problems)
     for _ in range(_TRIES - 1):
-        if not errors or not _has_changed(found.survey):
+        if not errors or not found.survey.has_changed():
             break
         found = _checked(call, full=full, now_ms=now_ms)
         errors &= _errors(found.problems)
@@ -142,7 +141,7 @@ def _checked(call: Call, *, full: bool, now_ms: int) -> Checked:
     problems += leftover_problems(survey, now_ms=now_ms)
     notes += stage_notes(survey, now_ms=now_ms)
     notes += lock_notes(survey, call.properties, now_ms=now_ms)
-    return Checked(survey, metadata, tuple(problems), counts, tuple(notes))
+    return Checked(survey, tuple(problems), counts, tuple(notes))
 
 
 def _errors(problems: Iterable[Problem]) -> set[tuple[str, str, str | None]]:
@@ -151,11 +150,6 @@ def _errors(problems: Iterable[Problem]) -> set[tuple[str, str, str | None]]:
 
 def _identity(problem: Problem) -> tuple[str, str, str | None]:
     return problem.kind.name, problem.key, problem.found
-
-
-def _has_changed(survey: Survey) -> bool:
-    now = survey.view.refreshed()
-    return now.timeline != survey.timeline or now.config != survey.view.config
 
 
 def _finding(problem: Problem, table: str) -> Finding:

@@ -16,7 +16,7 @@ from hoodie.commit.metadata_table import (
     drop_lost_partitions,
     open_metadata_table,
 )
-from hoodie.commit.pending import PendingInstant
+from hoodie.commit.pending import Completion, PendingInstant
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.engine import EngineFor, TaskContext
@@ -85,8 +85,8 @@ def delete_files(pending: PendingInstant, files: FilesByPartition, engine_for: E
 
 
 @dataclass(slots=True, kw_only=True)
-class CleanCompletion:
-    """The steps that complete a clean; see `commit.pending.Completion`. `started`: monotonic clock."""
+class CleanCompletion(Completion):
+    """The steps that complete a clean. `started`: monotonic clock."""
 
     instant_time: str
     plan: CleanerPlan

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import drop_partitions, ensure_metadata_table, without_partitions
-from hoodie.commit.pending import PendingInstant
+from hoodie.commit.pending import Completion, PendingInstant
 from hoodie.config import Option
 from hoodie.errors import HoodieError, InvalidConfigError, LockTimeoutError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
@@ -129,8 +129,8 @@ def _compared(view: TableView, kind: PartitionKind, call: Call, started: float) 
 
 
 @dataclass(slots=True)
-class _FileBuilding:
-    """The partitions that a build makes, and what it has read of the data files; see `Building` and `Completion`."""
+class _FileBuilding(Completion):
+    """The partitions that a build makes, and what it has read of the data files; see `Building`."""
 
     call: Call
     kinds: tuple[PartitionKind, ...]

@@ -213,16 +213,10 @@ def _built_by_us(view: TableView, found: Instant) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _SwitchedOn:
-    """Complete a build whose process died after it had named its partitions; see `Completion`."""
+class _SwitchedOn(Completion):
+    """Complete a build whose process died after it had named its partitions: the metadata table has them."""
 
     build: IndexBuild
-
-    def check(self, now: TableView) -> None:
-        """Check nothing: no change of another writer conflicts."""
-
-    def update_metadata_table(self, now: TableView) -> None:
-        """Do nothing: the metadata table has the partitions already."""
 
     def content(self, now: TableView) -> bytes:
         """The last instant whose keys or files are covered."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from hoodie.commit.pending import Completion
 from hoodie.config import indexes, writes
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.commit_metadata import WriteStat
@@ -32,8 +33,8 @@ from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchOn:
-    """Complete a build: make its files the table's record index; see `Completion`.
+class SwitchOn(Completion):
+    """Complete a build: make its files the table's record index.
 
     `stats` are the write statistics of its files. The files of the index that it replaces are deleted. If the process
     dies in these steps, the next build resumes them.

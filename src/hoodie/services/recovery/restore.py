@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
-from hoodie.commit.pending import PendingInstant, delete_pending_files, request_last
+from hoodie.commit.pending import Completion, PendingInstant, delete_pending_files, request_last
 from hoodie.commit.rollback import (
     RolledBack,
     execute_rollback,
@@ -205,19 +205,16 @@ def _begun_rollbacks(view: TableView, plan: RestorePlan) -> Iterator[tuple[str, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Restored:
-    """The completion of a restore; see `Completion`. `started`: monotonic clock."""
+class _Restored(Completion):
+    """The completion of a restore. `started`: monotonic clock.
+
+    No other instant can complete while a restore is pending, and each instant was rolled back in the metadata table.
+    """
 
     restore_time: str
     plan: RestorePlan
     rollbacks: Mapping[str, tuple[Instant, RollbackPlan]]
     started: float
-
-    def check(self, now: TableView) -> None:
-        """Check nothing: no other instant can complete while a restore is pending."""
-
-    def update_metadata_table(self, now: TableView) -> None:
-        """Change nothing: each instant was rolled back in the metadata table too."""
 
     def content(self, now: TableView) -> bytes:
         """Return the restore metadata: the instants, and the rollback of each that is known."""

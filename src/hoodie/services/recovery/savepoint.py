@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from hoodie.commit.pending import PendingInstant
+from hoodie.commit.pending import Completion, PendingInstant
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config.option import checked_text
 from hoodie.errors import HistoryLostError, InstantNotFoundError, UnsupportedError
@@ -143,8 +143,8 @@ def _archive_commit(view: TableView, instant: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Created:
-    """The completion of a savepoint; see `Completion`."""
+class _Created(Completion):
+    """The completion of a savepoint, of which the metadata table has no rows."""
 
     saved: SavepointMetadata
     commit: str
@@ -153,9 +153,6 @@ class _Created:
         """Refuse if an exclusive service is pending, or if a clean was planned since: of a JVM without a lock."""
         check_no_exclusive_service(now)
         _check_not_cleaned(now, self.commit)
-
-    def update_metadata_table(self, now: TableView) -> None:
-        """Change nothing: the metadata table has no rows of savepoints."""
 
     def content(self, now: TableView) -> bytes:
         """Return the savepoint metadata."""
