@@ -1,16 +1,14 @@
 """Read every file of the newest file slices, and compare keys and the record index. Runs on the engine of the table.
 
 Workers run plain functions over Arrow batches. Memory of a task that reads files: one row group, or for a slice with
-log files as `read_file_slice`; of a task that compares keys: the keys of one of `_parts` parts of the table.
+log files as `read_file_slice`; of a task that compares keys: see `services.indexing.key_check`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,26 +19,22 @@ from hoodie.errors import CorruptFileError, HoodieError, IndexUnavailableError, 
 from hoodie.files.base_file import open_base_file, stored_rows
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
-from hoodie.files.staging.staged import stage_folder
-from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.filenames import bucket_of_file_id
 from hoodie.format.table.table_config import TableConfig
 from hoodie.index import HBASE, RECORD, index_of_view, stored_index
 from hoodie.index.bucket import BucketRule, rule_of_reads
 from hoodie.index.hbase.client import has_client_library
 from hoodie.index.record.building.check import IndexProblem
-from hoodie.index.record.building.file_group_files import FileGroupEntries, StagedFileGroups
-from hoodie.index.record.differences import changes_between, stage_changes
-from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
+from hoodie.records.keys.key_generator import KeyGenerator
 from hoodie.results import EXAMPLES_MAX, Report
 from hoodie.services.check import kinds
 from hoodie.services.check.survey import Problem, Survey
 from hoodie.services.indexing.file_builds import verify_partition
 from hoodie.services.indexing.hbase import verify_hbase_index
+from hoodie.services.indexing.key_check import KeyRule, keys_that_break, partition_generator
 from hoodie.services.indexing.verify import verify_record_index
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.view.columns import whole_read
@@ -48,9 +42,6 @@ from hoodie.view.slices import data_table
 from hoodie.view.table_view import TableView
 
 _TASK_BYTES = 256 * 1024 * 1024
-_KEYS_OF_A_PART = 1_000_000
-_BYTES_OF_A_KEY = 64
-"""Estimated bytes of a row of a data file, at least: they bound the keys of a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +68,7 @@ def check_data(call: Call, survey: Survey, slices: Sequence[FileSlice], *, reads
         read = whole_read(survey.view)
     except HoodieError as error:
         return DataCheck((), notes=(f"no file was read: {error}",))
-    generator, rule = _partition_generator(survey.view.config), _bucket_rule(survey.view)
+    generator, rule = partition_generator(survey.view.config), _bucket_rule(survey.view)
     tasks = [
         _Task(survey.view.store.spec, group, _rows_of(survey, group), read, generator, rule)
         for group in chunks(whole, _TASK_BYTES)
@@ -169,16 +160,6 @@ def _bucket_rule(view: TableView) -> BucketRule | None:
     return rule_of_reads(view) if kind is not None and kind.places_rows else None
 
 
-def _partition_generator(config: TableConfig) -> KeyGenerator | None:
-    if not config.partition_fields:
-        return None
-    try:
-        generator = table_key_generator(config)
-        return None if generator.time_formats is None else generator
-    except HoodieError:
-        return None
-
-
 def _misplaced_note(results: Sequence[DataCheck], config: TableConfig) -> tuple[str, ...]:
     count = sum(found.misplaced for found in results)
     if not count:
@@ -212,7 +193,10 @@ def _read_slices(task: _Task, _context: TaskContext) -> DataCheck:
         try:
             rows = _Rows(found) if found.log_files else _Rows(found, task.generator, task.rule)
             if found.base_file is not None:
-                _read_base(store, found.base_file, task.recorded.get(found.base_file.path), rows)
+                other_rows = _read_base(store, found.base_file, task.recorded.get(path), rows)
+                if other_rows is not None:
+                    problems.append(other_rows)
+                    continue
             if found.log_files:
                 path = found.log_files[-1].path
                 rows = _Rows(found, task.generator, task.rule)
@@ -224,8 +208,6 @@ def _read_slices(task: _Task, _context: TaskContext) -> DataCheck:
             notes.append(f"not read: {error}")
         except (HoodieError, FileNotFoundError) as error:
             problems.append(_damage(store, found, path, error))
-        except _OtherRows as error:
-            problems.append(Problem(kinds.FILE_DAMAGED, path, f"{error.recorded} rows", f"{error.found} rows"))
     return DataCheck(
         tuple(problems),
         sum(rows.count for rows in read),
@@ -261,21 +243,18 @@ def damaged_logs(call: Call, view: TableView, slices: Sequence[FileSlice]) -> tu
     return tuple(problem for found in results for problem in found.problems)
 
 
-class _OtherRows(Exception):
-    def __init__(self, recorded: int, found: int) -> None:
-        self.recorded, self.found = recorded, found
-        super().__init__(recorded, found)
-
-
-def _read_base(store: Store, file: BaseFile, recorded: int | None, rows: _Rows) -> None:
-    """Read all pages of a base file, which have checksums, and count its rows."""
+def _read_base(store: Store, file: BaseFile, recorded: int | None, rows: _Rows) -> Problem | None:
+    """Read all pages of a base file, which have checksums, and count its rows; return a problem of another number."""
     if not file.name.endswith(".parquet"):
         raise UnsupportedError(f"{store.uri(file.path)}: this release reads base files in Parquet only")
     with open_base_file(store, file) as (parquet, _):
         for piece in stored_rows(parquet, parquet.schema_arrow, where=store.uri(file.path)):
             rows.add(piece)
-        if rows.count != parquet.metadata.num_rows or (recorded is not None and rows.count != recorded):
-            raise _OtherRows(parquet.metadata.num_rows if recorded is None else recorded, rows.count)
+        stored = parquet.metadata.num_rows
+    if rows.count == stored and recorded in (None, stored):
+        return None
+    expected = stored if recorded is None else recorded
+    return Problem(kinds.FILE_DAMAGED, file.path, f"{expected} rows", f"{rows.count} rows")
 
 
 def _check_keys(call: Call, survey: Survey, slices: Sequence[FileSlice], read: SliceRead) -> DataCheck:
@@ -289,26 +268,15 @@ def _check_keys(call: Call, survey: Survey, slices: Sequence[FileSlice], read: S
     found, is_compared = _check_hbase(call) if kind is HBASE else (DataCheck(()), False)
     if is_compared:
         return found
-    doubled = _check_doubled(call, survey, slices, read, is_global=kind.is_global)
-    return DataCheck((*found.problems, *doubled.problems), notes=(*found.notes, *doubled.notes))
-
-
-def _check_doubled(
-    call: Call, survey: Survey, slices: Sequence[FileSlice], read: SliceRead, *, is_global: bool
-) -> DataCheck:
-    """Find keys of several rows: in the whole table, or in each partition."""
-    parts = max(1, sum(found.size_bytes for found in slices) // (_KEYS_OF_A_PART * _BYTES_OF_A_KEY))
-    with stage_folder(survey.view.store) as folder:
-        stage = EntryStage(folder, KeyGroups(parts))
-        staged = stage_changes(call.engine_for, survey.view.store.spec, changes_between([], slices), stage, read)
-        by_part = StagedFileGroups.of(staged, parts)
-        engine = call.engine_for(sum(entries.rows for entries in staged) * ENTRY_BYTES)
-        groups = _numbers_of([path for path, _ in by_part.locations], is_global=is_global)
-        task = partial(_doubled_keys, store=survey.view.store.spec, groups=groups)
-        found = engine.run(task, by_part.file_groups)
-    count = sum(number for number, _ in found)
-    notes = (f"{count:,} keys have several rows",) if count else ()
-    return DataCheck(tuple(_doubled(found, by_part.locations)), notes=notes)
+    # Find keys of several rows: in the whole table, or in each partition.
+    rule = KeyRule.ONE_ROW if kind.is_global else KeyRule.ONE_ROW_IN_PARTITION
+    doubled = keys_that_break(rule, survey.view, call.engine_for, slices, read)
+    problems = [
+        Problem(kinds.KEY_DOUBLED, key, "one row", f"several rows, one in {'/'.join(group)}")
+        for key, group in doubled.examples
+    ]
+    notes = (f"{doubled.count:,} keys have several rows",) if doubled.count else ()
+    return DataCheck((*found.problems, *problems), notes=(*found.notes, *notes))
 
 
 def _check_index(call: Call) -> DataCheck:
@@ -359,38 +327,6 @@ def _check_partition(call: Call, survey: Survey, partition: PartitionKind) -> Da
         Problem(kind, found.key, found.expected, f"{found.kind}: {found.found or 'none'}") for found in report.findings
     )
     return DataCheck(tuple(problems), notes=() if report.ok else (str(report).partition("\n")[0],))
-
-
-def _numbers_of(partitions: Sequence[str], *, is_global: bool) -> tuple[int, ...]:
-    """Return a number for each location: the same for locations among which a key is unique."""
-    numbers: dict[str, int] = {}
-    return tuple(0 if is_global else numbers.setdefault(path, len(numbers)) for path in partitions)
-
-
-_Doubled = tuple[int, tuple[tuple[str, int], ...]]
-"""The number of keys of several rows, and a few of them with the code of one of their locations."""
-
-
-def _doubled_keys(
-    part: FileGroupEntries, _context: TaskContext, *, store: StoreSpec, groups: Sequence[int]
-) -> _Doubled:
-    keys, codes = part.read(open_store(store))
-    if not len(keys):
-        return 0, ()
-    encoded = keys.dictionary_encode()
-    places = np.asarray(encoded.indices).astype(np.int64) * (max(groups) + 1) + np.asarray(groups)[codes]
-    _, first, counts = np.unique(places, return_index=True, return_counts=True)
-    doubled = first[counts > 1]
-    examples = doubled[:EXAMPLES_MAX]
-    return len(doubled), tuple(
-        zip(pc.take(keys, pa.array(examples)).to_pylist(), codes[examples].tolist(), strict=True)
-    )
-
-
-def _doubled(found: Sequence[_Doubled], locations: Sequence[tuple[str, str]]) -> Iterator[Problem]:
-    for _, examples in found:
-        for key, code in examples:
-            yield Problem(kinds.KEY_DOUBLED, key, "one row", f"several rows, one in {'/'.join(locations[code])}")
 
 
 def _damage(store: Store, found: FileSlice, path: str, error: Exception) -> Problem:

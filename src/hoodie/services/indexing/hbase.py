@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,6 @@ from hoodie.config import indexes
 from hoodie.engine import EngineFor, TaskContext, local_engine
 from hoodie.errors import (
     CommitConflictError,
-    HoodieError,
     IndexIncompleteError,
     InvalidConfigError,
     RecordKeyError,
@@ -62,11 +62,11 @@ from hoodie.index.record.state import has_partitioned_index
 from hoodie.progress import PhaseTimes
 from hoodie.results import Finding, Report, ServiceResult
 from hoodie.services.indexing.life import catch_up_in_rounds, foreign_write, locked_without_dead_writes
-from hoodie.services.indexing.verify import report_of
+from hoodie.services.indexing.verify import report_of, while_files_stay
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import ms_of_instant_time
 from hoodie.view.slices import list_slices
-from hoodie.view.still_there import check_files_stay, planned_again
+from hoodie.view.still_there import planned_again
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -273,20 +273,8 @@ def verify_hbase_index(state: TableState, engine_for: EngineFor = local_engine) 
         return Report(subject=subject, problems={INCOMPLETE: 1}, findings=(finding,), seconds=seconds)
     return planned_again(
         lambda: TableView.load(state),
-        lambda found: _while_files_stay(_Check(found, settings, engine_for, subject, started)),
+        lambda found: while_files_stay(found, _Check(found, settings, engine_for, subject, started).report),
     )
-
-
-def _while_files_stay(check: _Check) -> Report:
-    """Return the report, unless others took files of the view meanwhile. Raises: ViewOvertakenError."""
-    try:
-        report = check.report()
-    except HoodieError:
-        check_files_stay(check.view)
-        raise
-    if not report.ok:
-        check_files_stay(check.view)
-    return report
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,9 +294,11 @@ class _Check:
             stage = EntryStage(folder, ENTRY_GROUPS)
             data = stage_changes(self.engine_for, view.store.spec, changes, stage, view.slice_read())
             index = self._staged_locations(stage, slices)
-            tasks, groups = _tasks(data, index)
+            (of_data, data_groups), (of_index, index_groups) = gathered(data), gathered(index)
+            tasks = [(of_data.get(group, ()), of_index.get(group, ())) for group in sorted({*of_data, *of_index})]
             engine = self.engine_for(sum(found.rows for found in (*data, *index)) * ENTRY_BYTES)
-            parts = engine.run(partial(_compare, store=view.store.spec, groups=groups), tasks)
+            compare = partial(_compare, store=view.store.spec, data_groups=data_groups, index_groups=index_groups)
+            parts = engine.run(compare, tasks)
         seconds = time.perf_counter() - self.started
         return report_of(self.subject, {"files": len(changes)}, parts, seconds=seconds)
 
@@ -317,7 +307,8 @@ class _Check:
         current = {(found.partition_path, found.file_id) for found in slices}
         writer = EntryWriter(self.view.store, stage, TaskContext(partition=0, stage=0, attempt=0))
         with HBaseClient(self.settings, rows_per_second(self.settings, 1)) as client:
-            for rows in _chunks(client.scan() if client.has_table() else iter(())):
+            scanned = client.scan() if client.has_table() else iter(())
+            while rows := list(islice(scanned, _SCAN_ROWS)):
                 by_group: dict[tuple[str, str], list[str]] = {}
                 for key, location in self._located(rows):
                     if location in current:
@@ -337,44 +328,19 @@ class _Check:
                 yield key, newest.location
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    data: Batches
-    index: Batches
-
-
-def _tasks(
-    data: Sequence[StagedEntries], index: Sequence[StagedEntries]
-) -> tuple[list[_Task], tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]]:
-    """Return a task for each group of keys, and the locations of the staged entries of both sides."""
-    of_data, data_groups = gathered(data)
-    of_index, index_groups = gathered(index)
-    tasks = [_Task(of_data.get(group, ()), of_index.get(group, ())) for group in sorted({*of_data, *of_index})]
-    return tasks, (data_groups, index_groups)
-
-
 def _compare(
-    task: _Task,
+    task: tuple[Batches, Batches],
     _context: TaskContext,
     *,
     store: StoreSpec,
-    groups: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]],
+    data_groups: Sequence[tuple[str, str]],
+    index_groups: Sequence[tuple[str, str]],
 ) -> FileGroupDiffers:
+    """Compare the staged entries of the data and of HBase in one group of keys."""
     opened = open_store(store)
-    number = {group: place for place, group in enumerate(dict.fromkeys((*groups[0], *groups[1])))}
-    keys, codes = read_entries(opened, task.data)
-    entry_keys, places = read_entries(opened, task.index)
-    of_data = np.array([*(number[group] for group in groups[0]), -1], np.int64)
-    of_index = np.array([*(number[group] for group in groups[1]), -1], np.int64)
+    number = {group: place for place, group in enumerate(dict.fromkeys((*data_groups, *index_groups)))}
+    keys, codes = read_entries(opened, task[0])
+    entry_keys, places = read_entries(opened, task[1])
+    of_data = np.array([*(number[group] for group in data_groups), -1], np.int64)
+    of_index = np.array([*(number[group] for group in index_groups), -1], np.int64)
     return compared(keys, of_data[codes], entry_keys, of_index[places], list(number))
-
-
-def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    chunk: list[Row] = []
-    for row in rows:
-        chunk.append(row)
-        if len(chunk) >= _SCAN_ROWS:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

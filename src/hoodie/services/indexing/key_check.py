@@ -1,4 +1,4 @@
-"""Check the keys of a table before its index is switched: what the new index relies on must hold for the stored rows.
+"""Check the keys of a table: what its index, or the index to which it is switched, relies on must hold for its rows.
 
 Workers read the key and partition columns of the newest file slices. Memory of a task: one piece of `read_file_slice`;
 of a task that compares partitions: the keys of one of the parts into which the keys of the table are divided by hash.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import partial
 
 import numpy as np
@@ -30,6 +31,7 @@ from hoodie.index.record.differences import changes_between, stage_changes
 from hoodie.index.record.entries import ENTRY_BYTES, EntryStage
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
+from hoodie.results import EXAMPLES_MAX
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.columns import whole_read
 from hoodie.view.slices import list_slices
@@ -41,13 +43,73 @@ _PART_BYTES = 64 * 1024 * 1024
 _SHOWN = 3
 
 
+class KeyRule(Enum):
+    """What holds for the rows of each key."""
+
+    ONE_ROW = "one row"
+    ONE_ROW_IN_PARTITION = "one row in a partition"
+    ONE_PARTITION = "all rows in one partition"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenKeys:
+    """The number of keys that break a rule, and a few of each part with the file group of one of their rows.
+
+    `rows`: the number of rows of the table.
+    """
+
+    count: int
+    examples: tuple[tuple[str, tuple[str, str]], ...]
+    rows: int
+
+
+def keys_that_break(
+    rule: KeyRule, view: TableView, engine_for: EngineFor, slices: Sequence[FileSlice], read: SliceRead
+) -> BrokenKeys:
+    """Find the keys of file slices that break a rule."""
+    spec = view.store.spec
+    parts = max(1, sum(found.size_bytes for found in slices) // _PART_BYTES)
+    with stage_folder(view.store) as folder:
+        stage = EntryStage(folder, KeyGroups(parts))
+        staged = stage_changes(engine_for, spec, changes_between([], slices), stage, read)
+        by_part = StagedFileGroups.of(staged, parts)
+        numbers: dict[str, int] = {}
+        places = [0 if rule is KeyRule.ONE_ROW else numbers.setdefault(p, len(numbers)) for p, _ in by_part.locations]
+        rows = sum(entries.rows for entries in staged)
+        task = partial(_broken_keys, store=spec, places=places, rule=rule)
+        found = engine_for(rows * ENTRY_BYTES).run(task, by_part.file_groups)
+    examples = tuple((key, by_part.locations[code]) for _, some in found for key, code in some)
+    return BrokenKeys(sum(count for count, _ in found), examples, rows)
+
+
+def _broken_keys(
+    part: FileGroupEntries, _context: TaskContext, *, store: StoreSpec, places: Sequence[int], rule: KeyRule
+) -> tuple[int, list[tuple[str, int]]]:
+    """Return the number of keys of a part that break a rule, and a few of them with the code of one of their rows.
+
+    `places`: a number for each code.
+    """
+    keys, codes = part.read(open_store(store))
+    if not len(keys):
+        return 0, []
+    width = max(places) + 1
+    numbers = np.asarray(keys.dictionary_encode().indices).astype(np.int64)
+    pairs, first, counts = np.unique(numbers * width + np.asarray(places)[codes], return_index=True, return_counts=True)
+    if rule is KeyRule.ONE_PARTITION:
+        _, of_key, counts = np.unique(pairs // width, return_index=True, return_counts=True)
+        first = first[of_key]
+    broken = first[counts > 1]
+    few = broken[:EXAMPLES_MAX]
+    return len(broken), list(zip(pc.take(keys, pa.array(few)).to_pylist(), codes[few].tolist(), strict=True))
+
+
 def check_one_partition_each(view: TableView, engine_for: EngineFor) -> int:
     """Refuse a table in which a key is in two partitions; return the number of its rows.
 
     Raises: RecordKeyError, with the number of such keys and three of them.
     """
     problem = "are in several partitions, e.g. {}: an index of the whole table needs each key in one"
-    return _check_spread(view, engine_for, problem, rows_too=False)
+    return _refuse_broken(KeyRule.ONE_PARTITION, view, engine_for, problem)
 
 
 def check_one_row_each(view: TableView, engine_for: EngineFor) -> int:
@@ -56,53 +118,19 @@ def check_one_row_each(view: TableView, engine_for: EngineFor) -> int:
     Raises: RecordKeyError, with the number of such keys and three of them.
     """
     problem = "have several rows, e.g. {}: the record index stores one location for a key"
-    return _check_spread(view, engine_for, problem, rows_too=True)
+    return _refuse_broken(KeyRule.ONE_ROW, view, engine_for, problem)
 
 
-def _check_spread(view: TableView, engine_for: EngineFor, problem: str, *, rows_too: bool) -> int:
-    """Refuse a table in which a key is in several partitions (`rows_too`: has several rows); return its rows' number.
-
-    `problem`: the words of the error, with a place for a few of the keys. Raises: RecordKeyError.
-    """
-    slices = list_slices(view)
-    spec = view.store.spec
-    parts = max(1, sum(found.size_bytes for found in slices) // _PART_BYTES)
-    with stage_folder(view.store) as folder:
-        stage = EntryStage(folder, KeyGroups(parts))
-        staged = stage_changes(engine_for, spec, changes_between([], slices), stage, whole_read(view))
-        by_part = StagedFileGroups.of(staged, parts)
-        numbers: dict[str, int] = {}
-        partitions = tuple(numbers.setdefault(path, len(numbers)) for path, _ in by_part.locations)
-        rows = sum(entries.rows for entries in staged)
-        task = partial(_spread_keys, store=spec, partitions=partitions, rows_too=rows_too)
-        found = engine_for(rows * ENTRY_BYTES).run(task, by_part.file_groups)
-    count = sum(number for number, _ in found)
-    if count:
-        examples = [key for _, keys in found for key in keys][:_SHOWN]
+def _refuse_broken(rule: KeyRule, view: TableView, engine_for: EngineFor, problem: str) -> int:
+    """Refuse a table with keys that break the rule; `problem` has a place for a few of the keys."""
+    found = keys_that_break(rule, view, engine_for, list_slices(view), whole_read(view))
+    if found.count:
+        examples = [key for key, _ in found.examples[:_SHOWN]]
         raise RecordKeyError(
-            f"{count:,} keys of {view.store.uri('')} {problem.format(examples)}; delete the other rows, then switch"
+            f"{found.count:,} keys of {view.store.uri('')} {problem.format(examples)}; delete the other rows, then "
+            "switch"
         )
-    return rows
-
-
-def _spread_keys(
-    part: FileGroupEntries, _context: TaskContext, *, store: StoreSpec, partitions: Sequence[int], rows_too: bool
-) -> tuple[int, list[str]]:
-    """Return the number of keys of a part that are in several partitions, or rows, and a few of them."""
-    keys, codes = part.read(open_store(store))
-    if not len(keys):
-        return 0, []
-    encoded = keys.dictionary_encode()
-    numbers, places = np.asarray(encoded.indices), np.asarray(partitions)[codes]
-    first = np.full(len(encoded.dictionary), np.iinfo(np.int64).max)
-    last = np.full(len(encoded.dictionary), -1)
-    np.minimum.at(first, numbers, places)
-    np.maximum.at(last, numbers, places)
-    is_spread = first != last
-    if rows_too:
-        is_spread |= np.bincount(numbers, minlength=len(encoded.dictionary)) > 1
-    spread = np.flatnonzero(is_spread)
-    return len(spread), pc.take(encoded.dictionary, pa.array(spread[:_SHOWN])).to_pylist()
+    return found.rows
 
 
 def check_past_state(view: TableView, engine_for: EngineFor, *, remedy: str) -> None:
@@ -114,18 +142,21 @@ def check_past_state(view: TableView, engine_for: EngineFor, *, remedy: str) -> 
     """
     config = view.config
     follows = rows_follow_columns(view) or not partition_follows_columns(config)
-    if config.partition_fields and not follows and _knows_paths(config):
+    if not follows and partition_generator(config) is not None:
         check_partitions_of_columns(view, engine_for, remedy=remedy)
     if index_of_view(view).places_rows and not obeys_buckets(view):
         check_buckets(view, engine_for, bucket_rule(view, config.raw), remedy=remedy)
 
 
-def _knows_paths(config: TableConfig) -> bool:
-    """Return whether partition paths can be made of columns; reads use them only then."""
+def partition_generator(config: TableConfig) -> KeyGenerator | None:
+    """Return what makes the partition path of a row from its columns; None if that is not known, or no partitions."""
+    if not config.partition_fields:
+        return None
     try:
-        return table_key_generator(config).time_formats is not None
+        generator = table_key_generator(config)
     except HoodieError:
-        return False
+        return None
+    return None if generator.time_formats is None else generator
 
 
 _INSERT_ANEW = "an index of single partitions would not find them; delete them and insert them again, then switch"

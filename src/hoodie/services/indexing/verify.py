@@ -55,29 +55,10 @@ def verify_record_index(state: TableState, engine_for: EngineFor = local_engine)
     try:
         return planned_again(
             lambda: consistent_state(state),
-            lambda found: _while_files_stay(found, lambda: _compared(found, state, engine_for, started)),
+            lambda found: while_files_stay(found.view, lambda: _compared(found, None, engine_for, started)),
         )
     except (MetadataPartitionMissingError, MetadataTableMissingError) as error:
         return _report_of_lost(state, str(error), seconds=time.perf_counter() - started)
-
-
-def _compared(found: IndexedState, state: TableState, engine_for: EngineFor, started: float) -> Report:
-    """Compare all entries of the index with all keys of the data of one state of the table."""
-    _check_recorded(found)
-    changes = changes_between([], found.slices)
-    with stage_folder(state.store) as folder:
-        stage = EntryStage(folder, KeyGroups(len(found.index.file_groups)))
-        staged = stage_changes(engine_for, state.store.spec, changes, stage, found.view.slice_read())
-        by_bucket = StagedFileGroups.of(staged, len(found.index.file_groups))
-        size_bytes = sum(bucket.size_bytes for bucket in found.index.file_groups)
-        work_bytes = size_bytes + sum(entries.rows for entries in staged) * ENTRY_BYTES
-        parts = check_file_groups(engine_for(work_bytes), state.store.spec, by_bucket, found.index.file_groups)
-    return report_of(
-        f"record index of {state.store.uri('')}",
-        {"files": len(changes), "buckets": len(parts)},
-        parts,
-        seconds=time.perf_counter() - started,
-    )
 
 
 def verify_changes(state: TableState, since: str, engine_for: EngineFor = local_engine) -> Report:
@@ -91,31 +72,36 @@ def verify_changes(state: TableState, since: str, engine_for: EngineFor = local_
     started = time.perf_counter()
     return planned_again(
         lambda: consistent_state(state),
-        lambda found: _while_files_stay(found, lambda: _compared_since(found, state, since, engine_for, started)),
+        lambda found: while_files_stay(found.view, lambda: _compared(found, since, engine_for, started)),
     )
 
 
-def _compared_since(
-    found: IndexedState, state: TableState, since: str, engine_for: EngineFor, started: float
-) -> Report:
-    """Compare the index with the changes between two states of the table."""
-    old = list_slices(found.view.as_completed_by(since))
-    changes = changes_between(old, found.slices)
-    with stage_folder(state.store) as folder:
-        stage = EntryStage(folder, KeyGroups(len(found.index.file_groups)))
-        staged = stage_changes(engine_for, state.store.spec, changes, stage, found.view.slice_read())
-        by_bucket = StagedFileGroups.of(staged, len(found.index.file_groups))
-        engine = engine_for(sum(change.size_bytes for change in changes))
-        parts = check_entries(engine, state.store.spec, by_bucket, found.index.file_groups)
+def _compared(found: IndexedState, since: str | None, engine_for: EngineFor, started: float) -> Report:
+    """Compare the index with the data of one state of the table, or with its changes since another state."""
+    view, groups = found.view, found.index.file_groups
+    store = view.store
+    if since is None:
+        _check_recorded(found)
+    changes = changes_between([] if since is None else list_slices(view.as_completed_by(since)), found.slices)
+    with stage_folder(store) as folder:
+        stage = EntryStage(folder, KeyGroups(len(groups)))
+        staged = stage_changes(engine_for, store.spec, changes, stage, view.slice_read())
+        by_bucket = StagedFileGroups.of(staged, len(groups))
+        if since is None:
+            work_bytes = sum(group.size_bytes for group in groups) + sum(one.rows for one in staged) * ENTRY_BYTES
+            parts = check_file_groups(engine_for(work_bytes), store.spec, by_bucket, groups)
+        else:
+            engine = engine_for(sum(change.size_bytes for change in changes))
+            parts = check_entries(engine, store.spec, by_bucket, groups)
     return report_of(
-        f"record index of {state.store.uri('')}, changes since {since}",
-        {"file_groups": len(changes), "buckets": len(parts)},
+        f"record index of {store.uri('')}" + ("" if since is None else f", changes since {since}"),
+        {"files" if since is None else "file_groups": len(changes), "buckets": len(parts)},
         parts,
         seconds=time.perf_counter() - started,
     )
 
 
-def _while_files_stay(found: IndexedState, compare: Callable[[], Report]) -> Report:
+def while_files_stay(view: TableView, compare: Callable[[], Report]) -> Report:
     """Return the report of `compare`, unless others took files of the view meanwhile, which causes false findings.
 
     Raises: ViewOvertakenError; as `compare`.
@@ -123,10 +109,10 @@ def _while_files_stay(found: IndexedState, compare: Callable[[], Report]) -> Rep
     try:
         report = compare()
     except HoodieError:
-        check_files_stay(found.view)
+        check_files_stay(view)
         raise
     if not report.ok:
-        check_files_stay(found.view)
+        check_files_stay(view)
     return report
 
 
