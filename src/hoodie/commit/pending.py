@@ -45,17 +45,18 @@ from hoodie.view.table_view import TableView
 
 EXECUTOR: Final = "hoodie.python.executor"
 _AVRO: Final = b"Obj\x01"
-_OPERATIONS: Final = {
+OPERATIONS: Final = {
     Action.COMPACTION: WriteOperation.COMPACT,
     Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT,
     Action.CLUSTERING: WriteOperation.CLUSTER,
 }
+"""The operation in the commit of each action with a plan."""
 
 
 def executor_content(action: Action, text: bytes, version: TableVersion) -> bytes:
     """Return the content of the inflight file of a planned service; `text` names its executor."""
     metadata = CommitMetadata(
-        operation_type=_OPERATIONS[action].value,
+        operation_type=OPERATIONS[action].value,
         extra_metadata={EXECUTOR: text.decode()},
         # With replaced file ids, though none, it is written as the metadata of a replace commit.
         partition_to_replace_file_ids={} if action is Action.CLUSTERING else None,

@@ -14,6 +14,7 @@ import pyarrow as pa
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.format.instants.ingest_checkpoint import KEYS as INGEST_KEYS
 from hoodie.format.instants.replaced_files import Findings
+from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY, QUERY_KEY
 from hoodie.format.schema.column_ids import LATEST_SCHEMA, parse_latest
 
@@ -102,6 +103,13 @@ class CleanFacts:
     last_completed: str
     policy: str
     extra: Mapping[str, str]
+
+    @classmethod
+    def of_plan(cls, planned_at: str, plan: CleanerPlan) -> CleanFacts:
+        """Return the facts of a plan, as if it were executed."""
+        earliest = plan.earliest_instant_to_retain
+        since = "" if earliest is None else earliest.timestamp
+        return cls(planned_at, since, plan.last_completed_commit_timestamp, plan.policy, plan.extra_metadata or {})
 
     @property
     def bound(self) -> str:

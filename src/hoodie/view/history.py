@@ -131,11 +131,7 @@ def _planned_facts(view: TableView, clean: Instant) -> CleanFacts:
     content = view.requested_content(clean)
     if not content:
         return CleanFacts(clean.requested_time, "", "", "", {})
-    plan = CleanerPlan.parse(content, path=view.path_of(clean))
-    earliest = plan.earliest_instant_to_retain
-    completed = plan.last_completed_commit_timestamp
-    since = "" if earliest is None else earliest.timestamp
-    return CleanFacts(clean.requested_time, since, completed, plan.policy, plan.extra_metadata or {})
+    return CleanFacts.of_plan(clean.requested_time, CleanerPlan.parse(content, path=view.path_of(clean)))
 
 
 def savepointed_instants(view: TableView) -> tuple[str, ...]:

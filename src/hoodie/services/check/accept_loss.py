@@ -209,8 +209,7 @@ def _loss_of(view: TableView, found: FileSlice, paths: Sequence[str], plans: Map
     numbers = {path: _recorded(view, path) for path in lost}
     base = None if found.base_file is None else numbers.pop(found.base_file.path, None)
     changes = [number for number in numbers.values() if number is not None]
-    plan = plans.get((found.partition_path, found.file_id))
-    return _Loss(found, lost, kept, base, sum(changes) if changes else None, plan)
+    return _Loss(found, lost, kept, base, sum(changes) if changes else None, plans.get(found.group))
 
 
 def _recorded(view: TableView, path: str) -> int | None:
@@ -245,7 +244,7 @@ def _commit(call: Call, paths: Sequence[str], planned: Sequence[_Loss]) -> str:
 
     Raises: CommitConflictError if other file groups than those of `planned` have the files.
     """
-    groups = _groups(planned)
+    groups = {loss.file_slice.group for loss in planned}
     plan = PlannedReplacement.of_groups(groups, _lost(paths, planned)).to_plan()
     with (
         stage_folder(call.state.store) as folder,
@@ -260,7 +259,7 @@ def _commit(call: Call, paths: Sequence[str], planned: Sequence[_Loss]) -> str:
         ) as write,
     ):
         losses = _losses(write.view, paths)
-        if groups != _groups(losses):
+        if groups != {loss.file_slice.group for loss in losses}:
             raise CommitConflictError(
                 f"another writer changed the file groups of {', '.join(paths)} meanwhile; nothing was committed, try "
                 "again"
@@ -277,10 +276,6 @@ def _commit(call: Call, paths: Sequence[str], planned: Sequence[_Loss]) -> str:
             replaced=replaced,
         )
         return write.instant_time
-
-
-def _groups(losses: Iterable[_Loss]) -> set[FileGroup]:
-    return {(loss.file_slice.partition_path, loss.file_slice.file_id) for loss in losses}
 
 
 def _lost(paths: Iterable[str], losses: Iterable[_Loss]) -> list[str]:
@@ -319,7 +314,7 @@ def _staged_keys(
         return []
     store = write.view.store
     writer = EntryWriter(store, stage, TaskContext(0, 0, 0))
-    for partition_path, keys in _indexed_keys(write.view, {(found.partition_path, found.file_id) for found in slices}):
+    for partition_path, keys in _indexed_keys(write.view, {found.group for found in slices}):
         writer.delete(keys, partition_path)
     for stat in stats:
         path, partition_path, file_id = str(stat.path), stat.partition_path or "", str(stat.file_id)
@@ -369,8 +364,7 @@ def _keys_elsewhere(view: TableView, kept: FileSlice, losses: Sequence[_Loss]) -
     others = [loss.kept for loss in takewhile(lambda loss: loss.kept != kept, losses) if loss.kept is not None]
     own, elsewhere = [mine.slice(0, 0)], [mine.slice(0, 0)]
     if partitioned_index_if_there(view) is not None or record_index_if_there(view) is not None:
-        here = (kept.partition_path, kept.file_id)
-        gone = {(loss.file_slice.partition_path, loss.file_slice.file_id) for loss in losses if loss.kept is None}
+        here, gone = kept.group, {loss.file_slice.group for loss in losses if loss.kept is None}
         for keys, codes, places in _indexed(view, {kept.partition_path}):
             own.append(keys.filter(pa.array(np.array([*(place == here for place in places), False])[codes])))
             is_elsewhere = np.array([*(place != here and place not in gone for place in places), False])

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow.compute as pc
 
 from hoodie.commit.metadata_table import commit_metadata
-from hoodie.commit.pending import complete_again, inflight_content
+from hoodie.commit.pending import OPERATIONS, complete_again, inflight_content
 from hoodie.errors import UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.logs.log_scan import logs_of_instant
@@ -44,11 +44,6 @@ SET_ASIDE: Final = f"{HOODIE_FOLDER}/.aux/damaged"
 """Where damaged completed files are kept after they were replaced."""
 FILE_ID_HEAD: Final = 8
 """The characters of a file id that an accepted loss keeps: with a bucket index they are the number of the bucket."""
-_SERVICES = {
-    Action.COMPACTION: WriteOperation.COMPACT,
-    Action.LOG_COMPACTION: WriteOperation.LOG_COMPACT,
-    Action.CLUSTERING: WriteOperation.CLUSTER,
-}
 
 
 def lost_completions(view: TableView) -> list[LostInstant]:
@@ -120,7 +115,7 @@ class _Content:
         slices = list_existing_slices(past, sorted(list_files(self.view)))
         # In version 6 also log files of later writes have the instant of the slice that it began in their names.
         earlier = (i for i in slices if not self._names_slices or i.base_instant_time < self.instant.requested_time)
-        before = {(found.partition_path, found.file_id): found for found in earlier}
+        before = {found.group: found for found in earlier}
         stats = [stat for path, sizes in sorted(files.items()) for stat in self._stats(path, sizes, before)]
         return commit_metadata(
             stats,
@@ -131,8 +126,8 @@ class _Content:
         )
 
     def _operation(self) -> WriteOperation:
-        if self.instant.action in _SERVICES:
-            return _SERVICES[self.instant.action]
+        if self.instant.action.is_planned:
+            return OPERATIONS[self.instant.action]
         stored = None
         if content := inflight_content(self.view, self.instant):
             stored = CommitMetadata.parse(content, path=str(self.instant)).operation_type
@@ -176,7 +171,7 @@ class _Content:
 
     def _own_logs(self, partition_path: str, names: Iterable[str]) -> set[str]:
         """Return the log files of version 6 that have a block of the instant, among those that no commit recorded."""
-        if not self._names_slices or self.instant.action in _SERVICES:
+        if not self._names_slices or self.instant.action.is_planned:
             return set()
         logs = (LogFileName.parse(name) for name in names if join_path(partition_path, name) not in self._recorded)
         unknown = [LogFile(partition_path, log, 0) for log in logs if log is not None and not log.is_cdc]
@@ -269,7 +264,7 @@ class _Content:
             raise self._unknown(f"the completed file of {unknown[0]} is lost too, and it may have replaced its files")
         listed = sorted(list_files(self.view) if partitions is None else partitions & list_files(self.view).keys())
         slices = list_existing_slices(self.view.as_completed_by(began), listed)
-        found = {(one.partition_path, one.file_id): one for one in slices if one.base_instant_time < began}
+        found = {one.group: one for one in slices if one.base_instant_time < began}
         meanwhile = {group for group, one in found.items() if not self._was_there(one)}
         if self._planned is None:
             meanwhile |= {group for group in later.keys() - found.keys() if group[0] in listed}

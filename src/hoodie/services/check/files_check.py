@@ -88,9 +88,12 @@ def file_problems(survey: Survey, known: KnownFiles) -> Iterator[Problem]:
         yield Problem(kinds.FILE_MISSING, path, "a file", "none")
     for path, size_bytes in survey.recorded.items():
         found = None if path in known.leaving else survey.data_files.get(path)
+        if found is None or not size_bytes:
+            continue
+        found_bytes = found[1].size_bytes
         # A commit may have appended to a log file of version 6 after this one.
-        if found is not None and size_bytes and _has_other_length(found[1].size_bytes, size_bytes, found[2]):
-            yield Problem(kinds.FILE_LENGTH, path, f"{size_bytes} bytes", f"{found[1].size_bytes} bytes")
+        if found_bytes < size_bytes or (found_bytes > size_bytes and not isinstance(found[2], LogFileName)):
+            yield Problem(kinds.FILE_LENGTH, path, f"{size_bytes} bytes", f"{found_bytes} bytes")
     orphans = set()
     for path in sorted(survey.data_files):
         kind = _doubt(survey, known, path)
@@ -99,11 +102,10 @@ def file_problems(survey: Survey, known: KnownFiles) -> Iterator[Problem]:
             yield Problem(kind, path, found=f"{survey.data_files[path][1].size_bytes} bytes")
     if known.listing is not None:
         yield from _listing_problems(survey, known, known.listing, orphans)
-    yield from _partition_problems(survey, orphans)
-
-
-def _has_other_length(found_bytes: int, recorded_bytes: int, name: object) -> bool:
-    return found_bytes < recorded_bytes if isinstance(name, LogFileName) else found_bytes != recorded_bytes
+    folders = {found[0] for path, found in survey.data_files.items() if path not in orphans}
+    marked = {path.rpartition("/")[0] for path, info in survey.files.items() if _is_partition_metadata(info.name)}
+    for folder in sorted(folders - marked):
+        yield Problem(kinds.PARTITION_FILE_MISSING, join_path(folder, PARTITION_METADATA_NAME), "a file", "none")
 
 
 def _is_before_start(survey: Survey, instant_time: str) -> bool:
@@ -218,13 +220,6 @@ def _is_listed_length(survey: Survey, found: tuple[str, FileInfo, BaseFileName |
     return info.size_bytes == listed or (is_log and info.size_bytes > listed)
 
 
-def _partition_problems(survey: Survey, orphans: set[str]) -> Iterator[Problem]:
-    folders = {found[0] for path, found in survey.data_files.items() if path not in orphans}
-    marked = {path.rpartition("/")[0] for path, info in survey.files.items() if _is_partition_metadata(info.name)}
-    for folder in sorted(folders - marked):
-        yield Problem(kinds.PARTITION_FILE_MISSING, join_path(folder, PARTITION_METADATA_NAME), "a file", "none")
-
-
 def _is_partition_metadata(name: str) -> bool:
     return name == PARTITION_METADATA_NAME or name.startswith(f"{PARTITION_METADATA_NAME}.")
 
@@ -259,7 +254,10 @@ def property_problems(store: Store) -> Iterator[Problem]:
 def leftover_problems(survey: Survey, *, now_ms: int) -> Iterator[Problem]:
     """Find leftovers; what a running writer may own is not found."""
     store = survey.view.store
-    yield from lock_problems(survey)
+    found = _storage_based(survey)
+    if found is not None and found[1] is None and is_storage_based(store, tuple(survey.directly_in(_LOCKS))):
+        # No writer can take the lock.
+        yield Problem(kinds.LOCK_DAMAGED, found[0], "JSON with expired, validUntil and owner", "other bytes")
     pending = {instant.requested_time for instant in survey.timeline.pending()}
     for folder in _folders_of(survey, TEMP_FOLDER):
         name = name_of(folder)
@@ -291,14 +289,6 @@ def stage_notes(survey: Survey, *, now_ms: int) -> Iterator[str]:
                 f"{folder} has staged rows of a data source write that may run; the next write or repair deletes them "
                 "a day after their last change"
             )
-
-
-def lock_problems(survey: Survey) -> Iterator[Problem]:
-    """Find a file of the storage-based lock that is no lock: no writer can take it."""
-    found = _storage_based(survey)
-    is_used = found is not None and is_storage_based(survey.view.store, tuple(survey.directly_in(_LOCKS)))
-    if found is not None and found[1] is None and is_used:
-        yield Problem(kinds.LOCK_DAMAGED, found[0], "JSON with expired, validUntil and owner", "other bytes")
 
 
 def lock_notes(survey: Survey, properties: Mapping[str, str], *, now_ms: int) -> Iterator[str]:

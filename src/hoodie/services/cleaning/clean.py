@@ -253,7 +253,7 @@ def _clean(call: Call, view: TableView, options: CleanOptions, times: PhaseTimes
         planned = _planned(view, options)
         begun = _begin(call, view, options, planned)
     if isinstance(begun, str):
-        return replace(_nothing(view, times), notes=(begun,) if begun else ())
+        return _result(view, times, notes=(begun,) if begun else ())
     pending, planned = begun
     return _carry_out(call, pending, planned.plan, times, freed=planned.bytes)
 
@@ -289,7 +289,7 @@ def clean_under_lock(call: Call, view: TableView) -> tuple[CleanResult, TableVie
             return None
         if not _is_worthwhile(view, options, planned):
             _remember(view, planned)
-            return _nothing(view, times), view
+            return _result(view, times), view
         pending = _claimed(call, view, planned.plan)
     now = view.with_instant(pending.instant)
     pending.ask(now)
@@ -357,7 +357,7 @@ def _finish_pending(call: Call, view: TableView, times: PhaseTimes) -> CleanResu
                 continue
             if is_running(now, found, is_asked_for=call.occasion is Occasion.CALL):
                 note = f"{found} is being executed by another process"
-                return replace(_nothing(now, times), notes=(note,))
+                return _result(now, times, notes=(note,))
             taken = take_up(now, found, call.properties)
         if taken is not None:
             note = f"finished {clean}, which another process had begun"
@@ -436,7 +436,7 @@ def _remember(view: TableView, planned: PlannedClean) -> None:
     """Note in this process that nothing was to be deleted, so that the next plan looks at later commits only."""
     completed = (found.completion_time or "" for found in view.timeline.writes().completed())
     if planned.plan.earliest_instant_to_retain is not None:
-        view.state.commits.nothing_to_clean = planned.facts(max(completed, default=""))
+        view.state.commits.nothing_to_clean = CleanFacts.of_plan(max(completed, default=""), planned.plan)
 
 
 def _carry_out(
@@ -472,7 +472,7 @@ def _carry_out(
         found = view.refreshed().timeline.get(instant_time, Action.CLEAN)
         if found is None or not found.is_completed:
             raise
-        return replace(_nothing(view, times), notes=(f"{found} was completed by another process",))
+        return _result(view, times, notes=(f"{found} was completed by another process",))
     except BaseException:
         undo()
         raise
@@ -482,16 +482,8 @@ def _carry_out(
         "partitions_dropped": len(completion.dropped),
     }
     view.state.commits.cleans[instant_time] = completion.facts()
-    bound = max(oldest_readable_instant(view), completion.facts().bound)
-    return CleanResult(
-        operation=OPERATION,
-        instant=instant_time,
-        counts=counts,
-        seconds=times.seconds(),
-        notes=tuple(completion.notes),
-        oldest_readable=stable_since(view, bound) or None,
-        readable_savepoints=readable_savepoints(view, bound),
-    )
+    result = _result(view, times, bound=completion.facts().bound)
+    return replace(result, instant=instant_time, counts=counts, notes=tuple(completion.notes))
 
 
 def _preview(view: TableView, options: CleanOptions, planned: PlannedClean, times: PhaseTimes) -> CleanResult:
@@ -507,31 +499,25 @@ def _preview(view: TableView, options: CleanOptions, planned: PlannedClean, time
         "partitions_dropped": len(plan.partitions_to_be_deleted or ()),
     }
     notes = [f"{found} is pending: the next clean finishes it first" for found in pending_cleans(view)]
-    bound = oldest_readable_instant(view)
+    bound = ""
     if _is_worthwhile(view, options, planned):
-        bound = max(bound, planned.facts("").bound)
+        bound = CleanFacts.of_plan("", plan).bound
         if planned.is_empty:
+            before = max(oldest_readable_instant(view), bound)
             notes.append(
-                f"no file would be deleted, but the clean goes on the timeline: snapshots from before {bound} cannot "
+                f"no file would be deleted, but the clean goes on the timeline: snapshots from before {before} cannot "
                 "be read any more"
             )
-    return CleanResult(
-        operation=OPERATION,
-        counts=counts,
-        seconds=times.seconds(),
-        dry_run=True,
-        notes=tuple(notes),
-        files=files,
-        oldest_readable=stable_since(view, bound) or None,
-        readable_savepoints=readable_savepoints(view, bound),
-    )
+    return replace(_result(view, times, bound=bound), counts=counts, dry_run=True, notes=tuple(notes), files=files)
 
 
-def _nothing(view: TableView, times: PhaseTimes) -> CleanResult:
-    bound = oldest_readable_instant(view)
+def _result(view: TableView, times: PhaseTimes, *, notes: tuple[str, ...] = (), bound: str = "") -> CleanResult:
+    """Return a result without files. `bound`: the oldest snapshot that a clean since `view` left whole."""
+    bound = max(oldest_readable_instant(view), bound)
     return CleanResult(
         operation=OPERATION,
         seconds=times.seconds(),
+        notes=notes,
         oldest_readable=stable_since(view, bound) or None,
         readable_savepoints=readable_savepoints(view, bound),
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hoodie.commit.data_commit import REBUILT_NOTE
 from hoodie.commit.metadata_table import (
@@ -80,7 +81,7 @@ def delete_files(pending: PendingInstant, files: FilesByPartition, engine_for: E
     for start in range(0, len(batches), max(engine.parallelism, 1)):
         if pending.heartbeat is not None:
             pending.heartbeat.ensure_fresh()
-        engine.run(_DeleteAll(store.spec), batches[start : start + max(engine.parallelism, 1)])
+        engine.run(partial(_delete_all, store=store.spec), batches[start : start + max(engine.parallelism, 1)])
     reached(Step.WRITTEN)
 
 
@@ -164,23 +165,16 @@ class CleanCompletion(Completion):
 
     def facts(self) -> CleanFacts:
         """Return the facts of the clean, after `check`: from them the next clean plans."""
-        plan, earliest = self.plan, self.plan.earliest_instant_to_retain
+        plan = self.plan
         extra = {key: text for key, text in (plan.extra_metadata or {}).items() if key != LEFT}
         left = {*left_partitions(plan.extra_metadata or {}), *(plan.partitions_to_be_deleted or ())} - {*self.dropped}
         if left:
             extra[LEFT] = json.dumps(sorted(left))
-        since = "" if earliest is None else earliest.timestamp
-        return CleanFacts(self.instant_time, since, plan.last_completed_commit_timestamp, plan.policy, extra)
+        return CleanFacts.of_plan(self.instant_time, replace(plan, extra_metadata=extra))
 
 
-@dataclass(frozen=True, slots=True)
-class _DeleteAll:
-    """Callable for `Engine.run`: delete a batch of files."""
-
-    store: StoreSpec
-
-    def __call__(self, paths: list[str], _context: TaskContext) -> None:
-        open_store(self.store).delete_all(paths)
+def _delete_all(paths: list[str], _context: TaskContext, *, store: StoreSpec) -> None:
+    open_store(store).delete_all(paths)
 
 
 def _name_in(view: TableView, partition: str, named: str, by: str) -> str:

@@ -26,11 +26,8 @@ from hoodie.timeline import Action, Instant, State, Timeline, is_live, to_instan
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import savepoints
 from hoodie.view.listing import list_files
-from hoodie.view.pending_plans import groups_being_clustered, stored_plan
+from hoodie.view.pending_plans import FileGroup, groups_being_clustered, stored_plan
 from hoodie.view.table_view import TableView
-
-FileGroup = tuple[str, str]
-"""Partition path and file id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +53,7 @@ class Needed:
 
     def is_compacted(self, found: FileSlice) -> bool:
         """Return whether a pending (log) compaction reads the file slice, or a newer one of its file group."""
-        base = self.compacting.get((found.partition_path, found.file_id))
+        base = self.compacting.get(found.group)
         return base is not None and found.base_instant_time >= base
 
 
@@ -75,31 +72,21 @@ def obsolete_slices(
     ]
 
 
-def _candidates(
-    history: SliceHistory, options: CleanOptions, earliest: str, needed: Needed
-) -> Iterator[FileSlice] | Sequence[FileSlice]:
-    group = (history.partition_path, history.file_id)
-    replaced_at = needed.replaced.get(group)
+def _candidates(history: SliceHistory, options: CleanOptions, earliest: str, needed: Needed) -> Sequence[FileSlice]:
+    newest = history.slices[0]
+    replaced_at = needed.replaced.get(newest.group)
     keeps_versions = options.policy is Policy.VERSIONS
     if replaced_at is not None:
         return history.slices if keeps_versions or replaced_at < earliest else ()
+    if keeps_versions and newest.group in needed.clustering:
+        return ()
     if keeps_versions:
-        return () if group in needed.clustering else _older_versions(history, options.retained, needed)
-    return _before(history, earliest)
-
-
-def _before(history: SliceHistory, earliest: str) -> Iterator[FileSlice]:
-    """Yield the slices that no snapshot from `earliest` on reads, and neither the newest snapshot before it."""
+        free = [found for found in history.slices if not needed.is_compacted(found)]
+        # The slice of a pending compaction counts as one.
+        return free[options.retained - (newest.group in needed.compacting) :]
+    # The snapshots from `earliest` on read the others, and so does the newest snapshot before it.
     older = [found for found in history.slices[1:] if found.base_instant_time < earliest]
-    newest = history.slices[0]
-    yield from older if newest.base_instant_time < earliest else older[1:]
-
-
-def _older_versions(history: SliceHistory, retained: int, needed: Needed) -> Iterator[FileSlice]:
-    """Yield the slices beyond the newest `retained`; the slice of a pending compaction counts as one."""
-    free = [found for found in history.slices if not needed.is_compacted(found)]
-    kept = retained - ((history.partition_path, history.file_id) in needed.compacting)
-    yield from free[kept:]
+    return older if newest.base_instant_time < earliest else older[1:]
 
 
 def earliest_to_retain(
@@ -149,24 +136,17 @@ def _pending(view: TableView) -> list[Instant]:
     A build compares itself with the writes that completed while it ran. Builds of a JVM have no heartbeat, and do not
     hold a clean, as in the JVM.
     """
-
-    def reads(found: Instant) -> bool:
-        is_build = found.action is Action.INDEXING
-        return found.action.writes_data or (is_build and is_live(view.store, found.requested_time))
-
-    return list(filter(reads, view.timeline.pending()))
+    return [
+        found
+        for found in view.timeline.pending()
+        if found.action.writes_data or (found.action is Action.INDEXING and is_live(view.store, found.requested_time))
+    ]
 
 
 def commits_since(view: TableView, last: CleanFacts | None) -> int:
     """Return the number of commits that completed after the last clean was planned."""
     commits = view.timeline.writes().completed()
     return len(commits) if last is None else sum(found.requested_time > last.last_completed for found in commits)
-
-
-def _newest_commit(view: TableView) -> str:
-    """Return the greatest requested time of a completed commit; empty without commits."""
-    newest = view.timeline.writes().completed().latest()
-    return "" if newest is None else newest.requested_time
 
 
 _PARTITIONS_AT_ONCE = 1000
@@ -191,14 +171,6 @@ class PlannedClean:
         """Whether there is nothing to delete and no partition to drop."""
         return not self.files and not self.plan.partitions_to_be_deleted
 
-    def facts(self, planned_at: str) -> CleanFacts:
-        """Return the facts from which the next clean plans, as if this plan were executed."""
-        plan, earliest = self.plan, self.plan.earliest_instant_to_retain
-        since = "" if earliest is None else earliest.timestamp
-        return CleanFacts(
-            planned_at, since, plan.last_completed_commit_timestamp, plan.policy, plan.extra_metadata or {}
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class _Doomed:
@@ -220,8 +192,12 @@ def plan_clean(view: TableView, options: CleanOptions, examined: Examined) -> Pl
 
     Raises: CorruptFileError if a savepoint, a plan or a commit of the timeline does not parse.
     """
-    earliest = examined.earliest
+    earliest, newest = examined.earliest, view.timeline.writes().completed().latest()
     doomed: dict[str, _Doomed] = {}
+    retained: ActionInstant | None = None
+    if earliest is not None:
+        state = State.COMPLETED.name
+        retained = ActionInstant(timestamp=earliest.requested_time, action=earliest.action.value, state=state)
     if earliest is not None or options.policy.counts_versions:
         needed = _needed(view)
         since = "" if earliest is None else earliest.requested_time
@@ -230,33 +206,29 @@ def plan_clean(view: TableView, options: CleanOptions, examined: Examined) -> Pl
     emptied = [path for path, found in doomed.items() if found.is_emptied and path]
     # A writer that began may be filling the partition: no file of it is listed before it commits.
     is_quiet = not view.timeline.writes().pending().instants
+    paths = {
+        path: tuple(
+            CleanFileInfo(file_path=view.store.uri(join_path(path, name)), is_bootstrap_base_file=False)
+            for name in found.files
+        )
+        for path, found in doomed.items()
+        if found.files or (found.is_emptied and is_quiet)
+    }
     plan = CleanerPlan(
-        earliest_instant_to_retain=None if earliest is None else _action_instant(earliest),
-        last_completed_commit_timestamp=_newest_commit(view),
+        earliest_instant_to_retain=retained,
+        last_completed_commit_timestamp="" if newest is None else newest.requested_time,
         policy=options.policy.value,
         files_to_be_deleted_per_partition={},
-        file_paths_to_be_deleted_per_partition={
-            path: _paths(view, path, found.files)
-            for path, found in doomed.items()
-            if found.files or (found.is_emptied and is_quiet)
-        },
+        file_paths_to_be_deleted_per_partition=paths,
         partitions_to_be_deleted=tuple(emptied) if is_quiet else (),
         extra_metadata=extra_metadata(view, options, () if is_quiet else emptied),
     )
-    files = sum(len(found.files) for found in doomed.values())
-    size = sum(sum(found.files.values()) for found in doomed.values())
-    is_full = examined.partitions is None
-    return PlannedClean(plan=plan, files=files, bytes=size, commits=examined.commits, is_full=is_full)
-
-
-def _action_instant(instant: Instant) -> ActionInstant:
-    return ActionInstant(timestamp=instant.requested_time, action=instant.action.value, state=State.COMPLETED.name)
-
-
-def _paths(view: TableView, partition_path: str, names: Iterable[str]) -> tuple[CleanFileInfo, ...]:
-    return tuple(
-        CleanFileInfo(file_path=view.store.uri(join_path(partition_path, name)), is_bootstrap_base_file=False)
-        for name in names
+    return PlannedClean(
+        plan=plan,
+        files=sum(len(found.files) for found in doomed.values()),
+        bytes=sum(sum(found.files.values()) for found in doomed.values()),
+        commits=examined.commits,
+        is_full=examined.partitions is None,
     )
 
 
@@ -282,14 +254,10 @@ def _doomed(
         slices = obsolete_slices(histories, options, earliest, needed)
         names = [name_of(file) for slice_ in slices for file in slice_.paths]
         is_emptied = len(names) == len(listed)
-        if names or (is_emptied and _is_partition(view, path)):
+        # A listing does not show whether a partition without files exists.
+        if names or (is_emptied and view.store.head(join_path(path, PARTITION_METADATA_NAME)) is not None):
             found[path] = _Doomed({name: listed[name] for name in names}, is_emptied)
     return found
-
-
-def _is_partition(view: TableView, path: str) -> bool:
-    """Return whether a partition without files still exists: a listing does not show it."""
-    return view.store.head(join_path(path, PARTITION_METADATA_NAME)) is not None
 
 
 def _with_archived(view: TableView, listings: Iterable[Mapping[str, int]]) -> Timeline:
@@ -317,18 +285,9 @@ def _needed(view: TableView) -> Needed:
         elif instant.is_completed and instant.action is Action.REPLACE_COMMIT:
             for path, file_ids in view.commit_facts(instant).replaced.items():
                 replaced |= {(path, file_id): instant.requested_time for file_id in file_ids}
-    return Needed(
-        savepointed=_savepointed(view),
-        compacting=compacting,
-        clustering=groups_being_clustered(view),
-        replaced=replaced,
-    )
-
-
-def _savepointed(view: TableView) -> dict[str, set[str]]:
-    """Return the names of the files that savepoints keep, by partition path."""
     names: dict[str, set[str]] = {}
     for saved in savepoints(view):
         for path, files in saved.files.items():
-            names.setdefault(path, set()).update(name_of(file) for file in files)
-    return names
+            names.setdefault(path, set()).update(map(name_of, files))
+    clustering = groups_being_clustered(view)
+    return Needed(savepointed=names, compacting=compacting, clustering=clustering, replaced=replaced)
