@@ -114,7 +114,7 @@ def take_up(
         delete_pending_files(view, clean.requested_time, clean.action)
         return None
     plan = CleanerPlan.parse(content, path=view.path_of(clean))
-    return claim(ensure_metadata_partitions(view), clean, plan, properties), plan
+    return claim(view, clean, plan, properties), plan
 
 
 def claim(view: TableView, clean: Instant, plan: CleanerPlan, properties: Mapping[str, str]) -> PendingInstant:

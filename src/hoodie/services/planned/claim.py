@@ -25,7 +25,6 @@ from hoodie.commit.rollback import check_no_running_rollback, roll_back_dead_wri
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, files_of_instant, is_file_of, read_markers
-from hoodie.files.slices import join_path
 from hoodie.format.filenames import parse_data_file
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
@@ -40,7 +39,6 @@ from hoodie.timeline import (
 from hoodie.timeline.owner import Owner, fields_of
 from hoodie.view.lost_instants import check_no_write_is_lost
 from hoodie.view.pending_plans import pending_rollbacks
-from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 _COORDINATOR = "coordinator"
@@ -254,10 +252,11 @@ def clear_files(view: TableView, instant_time: str, partitions: Collection[str])
     If there are no markers, `partitions` are searched: the JVM may write no markers.
     """
     markers = read_markers(view.store, instant_time)
-    if markers is not None:
-        paths = [marker.path for marker in markers]
-    else:
-        paths = [path for partition in sorted(set(partitions)) for path in _files_of(view, partition, instant_time)]
+    paths = [marker.path for marker in markers or ()]
+    with_logs = not view.config.version.log_name_has_base_instant
+    for partition in sorted(set(partitions)) if markers is None else ():
+        files = view.store.list(partition)
+        paths += [info.path for info in files if is_file_of(info.name, instant_time, with_logs=with_logs)]
     for path in paths:
         view.store.delete(path)
     delete_markers(view.store, instant_time)
@@ -267,60 +266,57 @@ def clear_files(view: TableView, instant_time: str, partitions: Collection[str])
 def _take(
     service: PlannedService[PlanT], view: TableView, instant: Instant, coordinator: Coordinator, wanted: Wanted
 ) -> ClaimedPlan[PlanT] | None:
+    """Claim an instant; None if it is completed or another process executes it."""
     claim = coordinator.claim(view.store.uri(""), instant.requested_time)
     if claim is None:
         return None
-    taken: ClaimedPlan[PlanT] | None = None
+    taken: tuple[PendingInstant, PlanT, Runner] | None = None
     try:
         if not _is_running(view, instant, coordinator, wanted):
-            taken = _Taking(service, coordinator, claim, wanted).take(view.state, instant)
+            with TableView.locked(view.state, wanted.properties, finishes_update=True) as now:
+                taken = _take_locked(service, now, instant, coordinator, wanted)
     finally:
         if taken is None:
             claim.release()
-    return taken
+    if taken is None:
+        return None
+    pending, plan, runner = taken
+    return ClaimedPlan(
+        service=service,
+        pending=pending,
+        plan=plan,
+        number=secrets.randbelow(_TOKEN_NUMBERS),
+        claim=claim,
+        interrupted=None if runner.state is RunState.WAITING else runner,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Taking(Generic[PlanT]):
-    """A claim that the coordinator granted, before the table's lock decides."""
-
-    service: PlannedService[PlanT]
-    coordinator: Coordinator
-    claim: Claim
-    wanted: Wanted
-
-    def take(self, state: TableState, instant: Instant) -> ClaimedPlan[PlanT] | None:
-        """Claim the instant under the table's lock; None if it is completed or another process executes it."""
-        wanted, coordinator = self.wanted, self.coordinator
-        with TableView.locked(state, wanted.properties, finishes_update=True) as view:
-            check_no_exclusive_service(view)
-            if any(pending_rollbacks(view, instant.requested_time)):
-                roll_back_dead_writes(view)
-                view = view.refreshed()
-                if any(pending_rollbacks(view, instant.requested_time)):
-                    return None  # a process executes the rollback
-            found = view.timeline.get(instant.requested_time, instant.action)
-            if found is None or found.is_completed or _is_running(view, found, coordinator, wanted):
-                return None
-            plan = self.service.stored_plan(view, found)
-            if plan is None:
-                # The scheduling process died before it stored the plan: there is nothing to execute.
-                delete_instant_files(view.store, view.layout, found.requested_time, found.action, State.REQUESTED)
-                return None
-            if found.state is State.INFLIGHT:
-                check_no_write_is_lost(view, [found])
-            runner = runner_of(view, found, is_asked_for=wanted.is_named)
-            view = ensure_metadata_partitions(view)
-            token = executor_content(found.action, _token(coordinator), view.config.version)
-            pending = PendingInstant.claim(view, found, token, wanted.properties)
-        return ClaimedPlan(
-            service=self.service,
-            pending=pending,
-            plan=plan,
-            number=secrets.randbelow(_TOKEN_NUMBERS),
-            claim=self.claim,
-            interrupted=None if runner.state is RunState.WAITING else runner,
-        )
+def _take_locked(
+    service: PlannedService[PlanT], view: TableView, instant: Instant, coordinator: Coordinator, wanted: Wanted
+) -> tuple[PendingInstant, PlanT, Runner] | None:
+    """Claim the instant under the table's lock; return also its plan, and who executed it before. None as `_take`."""
+    check_no_exclusive_service(view)
+    if any(pending_rollbacks(view, instant.requested_time)):
+        roll_back_dead_writes(view)
+        view = view.refreshed()
+        if any(pending_rollbacks(view, instant.requested_time)):
+            return None  # a process executes the rollback
+    found = view.timeline.get(instant.requested_time, instant.action)
+    if found is None or found.is_completed or _is_running(view, found, coordinator, wanted):
+        return None
+    plan = service.stored_plan(view, found)
+    if plan is None:
+        # The scheduling process died before it stored the plan: there is nothing to execute.
+        delete_instant_files(view.store, view.layout, found.requested_time, found.action, State.REQUESTED)
+        return None
+    if found.state is State.INFLIGHT:
+        check_no_write_is_lost(view, [found])
+    runner = runner_of(view, found, is_asked_for=wanted.is_named)
+    view = ensure_metadata_partitions(view)
+    # The inflight file names the process that executes the plan.
+    owner = json.dumps({**json.loads(Owner.new().to_bytes()), _COORDINATOR: coordinator.name}).encode()
+    token = executor_content(found.action, owner, view.config.version)
+    return PendingInstant.claim(view, found, token, wanted.properties), plan, runner
 
 
 def _is_running(view: TableView, instant: Instant, coordinator: Coordinator, wanted: Wanted) -> bool:
@@ -334,20 +330,8 @@ def _is_running(view: TableView, instant: Instant, coordinator: Coordinator, wan
     return not coordinator.name or runner.coordinator != coordinator.name
 
 
-def _token(coordinator: Coordinator) -> bytes:
-    """Return the content of the inflight file, which names the process that executes the plan."""
-    fields = json.loads(Owner.new().to_bytes())
-    return json.dumps({**fields, _COORDINATOR: coordinator.name}).encode()
-
-
 def _attempt_number(path: str) -> int | None:
     """Return the number of the attempt that wrote a file."""
     parsed = parse_data_file(path)
     parts = [] if parsed is None else parsed.write_token.split("-")
     return int(parts[1]) if len(parts) == _TOKEN_PARTS and parts[1].isdigit() else None
-
-
-def _files_of(view: TableView, partition_path: str, instant_time: str) -> list[str]:
-    with_logs = not view.config.version.log_name_has_base_instant
-    names = (info.name for info in view.store.list(partition_path))
-    return [join_path(partition_path, name) for name in names if is_file_of(name, instant_time, with_logs=with_logs)]
