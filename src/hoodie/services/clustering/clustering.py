@@ -201,7 +201,7 @@ class _Clustering(PlanExecution[ClusteringPlan]):
         stats = [stat for part in parts for stat in part.stats]
         return self.complete(
             stats, WriteOperation.CLUSTER, check, replaced=replaced, index=index, entries=index.commit_entries
-        )[1]
+        )
 
     def _clear(self) -> None:
         """Delete what an interrupted attempt left: files, markers, and index entries, which this one would commit."""
@@ -224,7 +224,7 @@ CLUSTERING: Final = PlannedService(
     check=check_clusterable,
     stored_plan=stored_clustering,
     partitions_of=_partitions_of,
-    execution=_Clustering,
+    run=lambda call, claimed, times: _Clustering(call, claimed, times).run(),
 )
 
 

@@ -63,7 +63,7 @@ class _Compaction(PlanExecution[CompactionPlan]):
 
         with self.times.phase("commit"):
             operation = WriteOperation.COMPACT if is_compaction else WriteOperation.LOG_COMPACT
-            notes = self.complete(stats, operation, check)[1]
+            notes = self.complete(stats, operation, check)
         skipped = len(claimed.plan.operations) - len(stats)
         if skipped:
             why = "their file groups were replaced, or cannot be folded"
@@ -127,7 +127,7 @@ COMPACTION: Final = PlannedService(
     check=check_compactable,
     stored_plan=stored_plan,
     partitions_of=_partitions_of,
-    execution=_Compaction,
+    run=lambda call, claimed, times: _Compaction(call, claimed, times).run(),
 )
 """Compaction and log compaction: a pending plan of one of them excludes its file groups from plans of both."""
 

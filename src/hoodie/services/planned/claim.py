@@ -56,21 +56,13 @@ class _Plan(Protocol):
 PlanT = TypeVar("PlanT", bound=_Plan)
 
 
-class Execution(Protocol):
-    """One attempt at a claimed plan (`executor.PlanExecution`)."""
-
-    def run(self) -> ServiceResult:
-        """Write the files and complete the instant. The result has no instant if no work of the plan is left."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedService(Generic[PlanT]):
     """One planned service: compaction (with log compaction), or clustering.
 
     `check` refuses tables. `stored_plan` returns the plan of a pending instant; None if its scheduler stopped before it
     stored the plan, or if the instant was deleted meanwhile. `partitions_of` returns the partitions in which the
-    execution writes files.
+    execution writes files. `run` is one attempt at a claimed plan (`executor.PlanExecution`).
     """
 
     name: str
@@ -78,7 +70,7 @@ class PlannedService(Generic[PlanT]):
     check: Callable[[TableView], None]
     stored_plan: Callable[[TableView, Instant], PlanT | None]
     partitions_of: Callable[[PlanT], Collection[str]]
-    execution: Callable[[Call, ClaimedPlan[PlanT], PhaseTimes], Execution]
+    run: Callable[[Call, ClaimedPlan[PlanT], PhaseTimes], ServiceResult]
 
     def pending_plans(self, view: TableView) -> list[Instant]:
         """Return the pending instants of the service, oldest first."""

@@ -1,6 +1,6 @@
 """Execute pending plans of a planned service: one, or all that no other process executes.
 
-`claim` grants the right to execute a plan. Each service defines the work of its plans (`PlannedService.execution`).
+`claim` grants the right to execute a plan. Each service defines the work of its plans (`PlannedService.run`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import InstantNotFoundError
 from hoodie.files.base_file import ParquetOptions
 from hoodie.files.slice_read import SliceRead
-from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
+from hoodie.format.instants.commit_metadata import SCHEMA_KEY, WriteOperation, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import effective_options
 from hoodie.index.api import IndexUpdate
@@ -87,14 +87,10 @@ def execute_waiting(
     results: list[ServiceResult] = []
     failures = Failures()
     while stopped is None or not stopped():
-        times = PhaseTimes()
-        try:
+        times, claimed = PhaseTimes(), None
+        with failures.kept():
             wanted = Wanted(skip=tried, properties=call.properties)
             claimed = claim_plan(service, _checked(service, call), coordinator, wanted)
-        except Exception as error:
-            # No plan can be claimed now; an error of an earlier plan is the one to raise.
-            failures.keep(error)
-            break
         if claimed is None:
             break
         tried.add(claimed.instant_time)
@@ -122,10 +118,9 @@ def _carry_out(
     service: PlannedService[PlanT], call: Call, claimed: ClaimedPlan[PlanT], times: PhaseTimes
 ) -> ServiceResult:
     """Run one attempt at a claimed plan. A plan without work left is rolled back, with a note."""
-    execution = service.execution(call, claimed, times)
     try:
         reached(Step.BEGUN)
-        result = execution.run()
+        result = service.run(call, claimed, times)
     except BaseException:
         claimed.give_back()
         raise
@@ -194,8 +189,8 @@ class PlanExecution(ABC, Generic[PlanT]):
         replaced: Mapping[str, Sequence[str]] | None = None,
         index: IndexUpdate | None = None,
         entries: Mapping[str, str] | None = None,
-    ) -> tuple[CommitMetadata, list[str]]:
-        """Complete the instant, if this process still owns it; return its metadata, and notes.
+    ) -> list[str]:
+        """Complete the instant, if this process still owns it; return notes.
 
         `check` refuses changes of other writers, under the lock. `replaced`: file ids by partition path; None if the
         plan replaces none. `entries`: what the index adds to the commit's extra metadata.
@@ -216,7 +211,7 @@ class PlanExecution(ABC, Generic[PlanT]):
             )
             self.claimed.pending.finish(completion)
         self.call.state.commits[self.claimed.instant_time] = metadata
-        return metadata, completion.notes
+        return completion.notes
 
 
 class Failures:
@@ -233,10 +228,6 @@ class Failures:
             yield
         except Exception as error:
             self._errors.append(error)
-
-    def keep(self, error: Exception) -> None:
-        """Keep an error that the caller has caught."""
-        self._errors.append(error)
 
     def raise_first(self) -> None:
         """Raise the first error, if there is one; its notes name the others."""
