@@ -102,6 +102,11 @@ def run_build(call: Call, pending: PendingInstant, building: Building, times: Ph
 
 
 def _read_and_switch(call: Call, pending: PendingInstant, building: Building, times: PhaseTimes) -> None:
+    """Read without the lock, then complete under the table's lock while no write of another engine is pending.
+
+    Such a write would not update what is built. While this waits for its end, the changes of other writers are read
+    without the lock.
+    """
     reached(Step.BEGUN)
     with times.phase("build"):
         building.read()
@@ -109,43 +114,15 @@ def _read_and_switch(call: Call, pending: PendingInstant, building: Building, ti
     with times.phase("catch up"):
         catch_up_in_rounds(call.state, building.catch_up)
         building.prepare()
-
-    def complete(view: TableView) -> None:
-        building.catch_up(view)
-        pending.complete(view, building.completion(view))
-        call.state.metadata_table = None
-
-    _complete_alone(call, pending, times, complete, building.catch_up)
-
-
-def catch_up_in_rounds(state: TableState, catch_up: Callable[[TableView], object]) -> None:
-    """Call `catch_up` with the newest view until nothing has changed, a few times at most."""
-    for _ in range(_ROUNDS_MAX):
-        if not catch_up(TableView.load(state)):
-            break
-
-
-def _complete_alone(
-    call: Call,
-    pending: PendingInstant,
-    times: PhaseTimes,
-    complete: Callable[[TableView], None],
-    catch_up: Callable[[TableView], object],
-) -> None:
-    """Call `complete` under the table's lock while no write of another engine is pending.
-
-    Such a write would not update what is built. While this waits for its end, `catch_up` reads the changes of other
-    writers without the lock.
-
-    Raises: CommitConflictError if the write does not end in time, or if another process took the build over.
-    """
     deadline = time.monotonic() + call.wait.seconds
     while True:
         with times.phase("switch"), locked_without_dead_writes(call.state) as view:
             pending.ensure_mine(view)
             waits_for = foreign_write(view)
             if waits_for is None:
-                complete(view)
+                building.catch_up(view)
+                pending.complete(view, building.completion(view))
+                call.state.metadata_table = None
                 return
         if time.monotonic() >= deadline:
             raise CommitConflictError(
@@ -155,7 +132,14 @@ def _complete_alone(
             )
         call.wait.sleep(call.wait.retry_seconds)
         with times.phase("catch up"):
-            catch_up(TableView.load(call.state))
+            building.catch_up(TableView.load(call.state))
+
+
+def catch_up_in_rounds(state: TableState, catch_up: Callable[[TableView], object]) -> None:
+    """Call `catch_up` with the newest view until nothing has changed, a few times at most."""
+    for _ in range(_ROUNDS_MAX):
+        if not catch_up(TableView.load(state)):
+            break
 
 
 def foreign_write(view: TableView) -> str | None:
@@ -219,7 +203,6 @@ class _SwitchedOn(Completion):
     build: IndexBuild
 
     def content(self, now: TableView) -> bytes:
-        """The last instant whose keys or files are covered."""
         return self.build.metadata_to_bytes(now)
 
 
@@ -228,14 +211,6 @@ def is_switched_on(view: TableView, build: IndexBuild) -> bool:
     if build.names[0] not in view.config.metadata_partitions:
         return False
     return MetadataTable(view.store, view.config).has_build(build.build_time)
-
-
-def finish_dead(view: TableView, build: IndexBuild) -> None:
-    """Complete the instant of a build whose process died after the switch. Call it under the table's lock."""
-    instant = view.timeline.get(build.requested_time, Action.INDEXING)
-    if instant is not None and not instant.is_completed:
-        PendingInstant.resume(view, instant).complete(view, _SwitchedOn(build))
-    delete_heartbeat(view.store, build.requested_time)
 
 
 def cancel(view: TableView, build: IndexBuild) -> None:
@@ -250,7 +225,10 @@ def cancel(view: TableView, build: IndexBuild) -> None:
 def end_dead(view: TableView, build: IndexBuild) -> str:
     """Complete or undo a build whose process died; return a note. Call it under the table's lock."""
     if is_switched_on(view, build):
-        finish_dead(view, build)
+        instant = view.timeline.get(build.requested_time, Action.INDEXING)
+        if instant is not None and not instant.is_completed:
+            PendingInstant.resume(view, instant).complete(view, _SwitchedOn(build))
+        delete_heartbeat(view.store, build.requested_time)
         return f"completed the build at {build.requested_time}, whose process had died"
     cancel(view, build)
     return f"rolled back the build at {build.requested_time}, whose process had died"

@@ -15,12 +15,11 @@ The files of a build are uncommitted until the switch. If the process of a build
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.pending import PendingInstant
-from hoodie.engine import EngineFor
 from hoodie.errors import CommitConflictError, HoodieError, LockTimeoutError, UnsupportedError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
@@ -46,50 +45,40 @@ from hoodie.services.indexing.switch import SwitchOn, differing, is_partitioned_
 from hoodie.timeline import Action, is_live
 from hoodie.timeline.owner import Owner
 from hoodie.view.slices import list_slices
-from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
+_Begun = tuple[PendingInstant, IndexBuild, dict[FileSlice, int]]
+"""A build that is pending on the timeline, owned by this process, and the row counts of the file slices."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildStart:
-    """A new or resumed build that is pending on the timeline, owned by this process.
 
-    `build` and `pending` are None if there is nothing to build. `rows` are the row counts of the file slices.
-    """
-
-    build: IndexBuild | None = None
-    pending: PendingInstant | None = None
-    rows: dict[FileSlice, int] = field(default_factory=dict, hash=False)
+def _begin(call: Call, buckets: int | None) -> tuple[_Begun | None, tuple[str, ...]]:
+    """Create a build, or resume a build whose process died; None if there is nothing to build. Returns also notes."""
     notes: tuple[str, ...] = ()
-
-
-def begin_build(state: TableState, engine_for: EngineFor, buckets: int | None) -> BuildStart:
-    """Create a build on the timeline, or resume a build whose process died. Raises: as `build_record_index`."""
-    view = TableView.load(state)
+    view = call.load()
     check_buildable(view)
-    rows = rows_of_slices(engine_for, state.store.spec, list_slices(view), view.slice_read())
+    rows = rows_of_slices(call.engine_for, view.store.spec, list_slices(view), view.slice_read())
     wanted = bucket_count(sum(rows.values()), view.config.raw, asked=buckets)
-    with locked_to_build(state) as view:
+    with locked_to_build(call.state) as view:
         check_buildable(view)
-        notes: tuple[str, ...] = ()
         for instant in pending_indexing(view):
             build = build_of(view, instant)
-            if build is None or not build.is_of_records or is_live(state.store, build.requested_time):
+            if build is None or not build.is_of_records or is_live(view.store, build.requested_time):
                 raise pending_build_error(view, instant)
             if not is_switched_on(view, build) and _goes_on(view, build, buckets):
                 note = f"resumed the build at {build.requested_time}"
                 # The new token: if the process that began the build still runs, it cannot complete or cancel it.
                 pending = PendingInstant.claim(view, instant, Owner.new().to_bytes())
-                return BuildStart(build=build, pending=pending, rows=rows, notes=(note,))
+                return (pending, build, rows), (note,)
             notes = (end_dead(view, build),)
         view = ensure_metadata_table(view.refreshed())
         found = _stands(view, buckets)
         if found is not None:
-            return BuildStart(notes=(*notes, found))
-        pending = _start(view, wanted)
-        return BuildStart(
-            build=IndexBuild.of_records(wanted, pending.instant_time), pending=pending, rows=rows, notes=notes
-        )
+            return None, (*notes, found)
+        if RECORD_INDEX not in view.config.metadata_partitions:
+            view.held_lock.ensure_held()
+            MetadataTable(view.store, view.config).clear_partition(RecordIndexKind())
+        pending = start_build(view, IndexBuild.of_records(wanted))
+        return (pending, IndexBuild.of_records(wanted, pending.instant_time), rows), notes
 
 
 def check_buildable(view: TableView) -> None:
@@ -155,14 +144,6 @@ def _stands(view: TableView, buckets: int | None) -> str | None:
     return f"the record index exists already, with {found} buckets"
 
 
-def _start(view: TableView, buckets: int) -> PendingInstant:
-    """Create a new build on the timeline."""
-    if RECORD_INDEX not in view.config.metadata_partitions:
-        view.held_lock.ensure_held()
-        MetadataTable(view.store, view.config).clear_partition(RecordIndexKind())
-    return start_build(view, IndexBuild.of_records(buckets))
-
-
 def build_record_index(call: Call, *, buckets: int | None = None) -> ServiceResult:
     """Build the record index, or rebuild it if it has another number of buckets than `buckets`.
 
@@ -179,22 +160,23 @@ def build_record_index(call: Call, *, buckets: int | None = None) -> ServiceResu
     """
     times = PhaseTimes()
     with times.phase("plan"):
-        begun = begin_build(call.state, call.engine_for, buckets)
-    if begun.build is None or begun.pending is None:
-        return ServiceResult(operation="build record index", seconds=times.seconds(), notes=begun.notes)
+        begun, notes = _begin(call, buckets)
+    if begun is None:
+        return ServiceResult(operation="build record index", seconds=times.seconds(), notes=notes)
+    pending, build, rows = begun
     with ExitStack() as held:
-        held.callback(begun.pending.end)
-        files = IndexFiles(call.state, call.engine_for, begun.build, begun.rows)
+        held.callback(pending.end)
+        files = IndexFiles(call.state, call.engine_for, build, rows)
         folder = held.enter_context(stage_folder(call.state.store))
-        run_build(call, begun.pending, _RecordBuilding(files, folder), times)
-    counts = {"entries": files.entries, "buckets": begun.build.buckets, "files_read": files.files_read}
+        run_build(call, pending, _RecordBuilding(files, folder), times)
+    counts = {"entries": files.entries, "buckets": build.buckets, "files_read": files.files_read}
     return ServiceResult(
         operation="build record index",
-        instant=begun.build.requested_time,
+        instant=build.requested_time,
         counts=counts,
         bytes_written=sum(stat.total_write_bytes for stat in files.stats),
         seconds=times.seconds(),
-        notes=(*begun.notes, *files.notes),
+        notes=(*notes, *files.notes),
     )
 
 
