@@ -268,10 +268,9 @@ class TableServices:
         >>> undone.counts["instants"], undone.counts["inserted_rows"], t.count()
         (1, 1, 1)
         """
-        from hoodie.services.recovery.rollback import RollbackOptions, roll_back_instant
+        from hoodie.services.recovery.rollback import roll_back_instant
 
-        call = self._context.service(properties)
-        return roll_back_instant(call, instant, RollbackOptions(chain=chain, dry_run=dry_run))
+        return roll_back_instant(self._context.service(properties), instant, chain=chain, dry_run=dry_run)
 
     def restore(self, savepoint: str, *, dry_run: bool = False, properties: Text | None = None) -> ServiceResult:
         """Restore the table to a savepoint, or to another completed commit; see `services.recovery.restore`.
@@ -476,9 +475,9 @@ class TableServices:
         >>> t.upgrade(to=9, dry_run=False).to_version
         9
         """
-        from hoodie.services.versions.move import upgrade
+        from hoodie.services.versions.move import move
 
-        return upgrade(self._context.service(properties), to, dry_run=dry_run)
+        return move(self._context.service(properties), "upgrade", to, dry_run=dry_run)
 
     def downgrade(self, to: int, dry_run: bool = True, *, properties: Text | None = None) -> VersionResult:
         """Move the table to an earlier version, 8 or 6; by default only plan it. Everything else as `upgrade`.
@@ -490,9 +489,9 @@ class TableServices:
         >>> t.downgrade(to=8).in_the_way
         ()
         """
-        from hoodie.services.versions.move import downgrade
+        from hoodie.services.versions.move import move
 
-        return downgrade(self._context.service(properties), to, dry_run=dry_run)
+        return move(self._context.service(properties), "downgrade", to, dry_run=dry_run)
 
     def drop_old_timeline(self, dry_run: bool = True) -> ServiceResult:
         """Delete the timeline that the last upgrade or downgrade kept; by default only count its files.

@@ -88,7 +88,7 @@ def plan_restore(view: TableView, target: Instant) -> tuple[Instant, ...]:
     if saved is None:
         _check_readable(view, target)
     else:
-        _check_present(view, saved.files.items(), instants, target)
+        _check_present(view, saved.files, instants, target)
         _check_saved_state(view, saved.files, instants, target)
     _check_files_exist(view, instants, target.requested_time)
     return instants
@@ -236,15 +236,14 @@ def _check_not_archived(view: TableView, target: Instant) -> None:
 
 
 def _check_present(
-    view: TableView, saved: Iterable[tuple[str, Collection[str]]], gone: Collection[Instant], target: Instant
+    view: TableView, saved: Mapping[str, Collection[str]], gone: Collection[Instant], target: Instant
 ) -> None:
     """Refuse if a file that the savepoint names is missing."""
     times = {found.requested_time for found in gone}
-    named = dict(saved)
-    listing = list_files(view, sorted(named))
+    listing = list_files(view, sorted(saved))
     lost = [
         join_path(path, name)
-        for path, names in named.items()
+        for path, names in saved.items()
         for name in names
         if name not in listing[path] and instant_of_data_file(name) not in times
     ]
@@ -266,19 +265,16 @@ def _check_files_exist(view: TableView, gone: Collection[Instant], target: str) 
     undone = [found for found in gone if found.is_completed]
     commits = [view.commit_metadata(found) for found in undone]
     stats = [stat for commit in commits for stat in commit.write_stats()]
-    changed = {(stat.partition_path or "", stat.file_id or "") for stat in stats}
-    for commit in commits:
-        ended = commit.partition_to_replace_file_ids or {}
-        changed |= {(path, file_id) for path, file_ids in ended.items() for file_id in file_ids}
+    changed = {stat.group for stat in stats}.union(*(commit.replaced_groups() for commit in commits))
     stays, paths = _without(view, gone), sorted({path for path, _ in changed})
-    again = [one for one in list_existing_slices(stays, paths) if (one.partition_path, one.file_id) in changed]
+    again = [one for one in list_existing_slices(stays, paths) if one.group in changed]
     lost = {*lost_before(stays, again, undone, partitions=paths), *_not_stored(view, again)}
     lost -= {*accepted_losses(commits)}  # the file groups of these have no newer file
     if lost:
         groups = {(path.rpartition("/")[0], name.file_id) for path in lost if (name := parse_data_file(path))}
         newest: dict[tuple[str, str], int] = {}
         for stat in stats:
-            newest.setdefault((stat.partition_path or "", stat.file_id or ""), stat.num_writes)
+            newest.setdefault(stat.group, stat.num_writes)
         rows = sum(written for group, written in newest.items() if group in groups)
         to = f"to {target}" if target else "to before its first commit"
         raise UnsupportedError(
@@ -334,7 +330,7 @@ def _check_saved_state(
     Raises: UnsupportedError.
     """
     named, stays = named_groups(saved), _without(view, gone)
-    after = {(found.partition_path, found.file_id): found for found in list_existing_slices(stays, sorted(saved))}
+    after = {found.group: found for found in list_existing_slices(stays, sorted(saved))}
     for group in sorted({*named, *after}):
         found = after.get(group)
         if found is None or not _is_same(stays, found, named.get(group, set()), target):
@@ -342,7 +338,10 @@ def _check_saved_state(
     replaced = _replaced(stays, target)
     for group, written in sorted(_written_before(stays, target).items()):
         found = after.get(group)
-        if group[1] not in replaced.get(group[0], ()) and (found is None or _newest_time(found) < written):
+        if group in replaced:
+            continue
+        times = [] if found is None else [found.base_instant_time, *(log.name.instant_time for log in found.log_files)]
+        if max(times, default="") < written:
             # A clean deleted the file, as the savepoint does not name it.
             raise _refused(view, target, group, found)
 
@@ -370,24 +369,17 @@ def _written_before(stays: TableView, target: Instant) -> dict[tuple[str, str], 
     The value is the requested time of the last such write.
     """
     return {
-        (stat.partition_path or "", stat.file_id or ""): found.requested_time
+        stat.group: found.requested_time
         for found in stays.timeline.writes().completed()
         if found.requested_time > target.requested_time and stays.order_time(found) <= stays.order_time(target)
         for stat in stays.commit_metadata(found).write_stats()
     }
 
 
-def _newest_time(found: FileSlice) -> str:
-    return max((found.base_instant_time, *(log.name.instant_time for log in found.log_files)))
-
-
-def _replaced(stays: TableView, target: Instant) -> Mapping[str, set[str]]:
-    gone: dict[str, set[str]] = {}
-    for found in stays.completed_writes():
-        if stays.order_time(found) <= stays.order_time(target):
-            for path, file_ids in stays.commit_facts(found).replaced.items():
-                gone.setdefault(path, set()).update(file_ids)
-    return gone
+def _replaced(stays: TableView, target: Instant) -> set[tuple[str, str]]:
+    commits = (found for found in stays.completed_writes() if stays.order_time(found) <= stays.order_time(target))
+    facts = map(stays.commit_facts, commits)
+    return {(path, file_id) for found in facts for path, file_ids in found.replaced.items() for file_id in file_ids}
 
 
 def _refused(view: TableView, target: Instant, group: tuple[str, str], found: FileSlice | None) -> UnsupportedError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from hoodie.commit.begin import prepare_table
@@ -37,26 +37,18 @@ from hoodie.services.recovery.plan import check_index_without, plan_chain
 from hoodie.timeline import Instant
 from hoodie.timeline.heartbeat import is_live
 from hoodie.view.slices import data_table
-from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 OPERATION = "rollback"
 _PLANNED: Final[tuple[PlannedService[Any], ...]] = (COMPACTION, CLUSTERING)
 
 
-def _roll_back_pending(state: TableState, instant_time: str, *, dry_run: bool = False) -> ServiceResult:
+def _roll_back_pending(view: TableView, instant_time: str, *, dry_run: bool) -> ServiceResult:
     """Roll back a pending instant: delete its data files and its instant files.
 
-    The plan of a compaction or clustering is deleted too, so that another plan can include its file slices. With
-    `dry_run` nothing is changed, and the result lists what would go.
-
-    Raises:
-        InstantNotFoundError: the timeline has no such instant.
-        CommitConflictError: the process that started the instant is still running, or another process rolls it back.
-        UnsupportedError: the instant is a service that cannot be rolled back; a restore is pending.
+    The plan of a compaction or clustering is deleted too, so that another plan can include its file slices.
     """
-    times = PhaseTimes()
-    view = TableView.load(state)
+    times, state = PhaseTimes(), view.state
     instant = _pending(view, instant_time)
     check_no_exclusive_service(view)
     service = next((known for known in _PLANNED if instant.action in known.actions), None)
@@ -109,19 +101,12 @@ DROPPED_NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackOptions:
-    """Options of a rollback: `chain` allows later instants to go too; `dry_run` only lists what would go."""
-
-    chain: bool = False
-    dry_run: bool = False
-
-
-def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -> ServiceResult:
+def roll_back_instant(call: Call, instant_time: str, *, chain: bool = False, dry_run: bool = False) -> ServiceResult:
     """Roll back a pending instant, or a completed write together with all later ones, the newest first.
 
-    Each instant is rolled back under a rollback instant of its own. If the process dies, the next writer completes the
-    rollback that was begun; the instants before it stay, and can be rolled back by a second call.
+    `chain` allows later instants to go too; `dry_run` only lists what would go. Each instant is rolled back under a
+    rollback instant of its own. If the process dies, the next writer completes the rollback that was begun; the
+    instants before it stay, and can be rolled back by a second call.
 
     Raises:
         InstantNotFoundError: the timeline has no such instant.
@@ -132,11 +117,11 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
     view = call.checked_view()
     instant = _instant(view, instant_time)
     if not instant.is_completed:
-        return _roll_back_pending(call.state, instant_time, dry_run=options.dry_run)
+        return _roll_back_pending(view, instant_time, dry_run=dry_run)
     check_no_exclusive_service(view)
-    instants = plan_chain(view, instant, chain=options.chain)
+    instants = plan_chain(view, instant, chain=chain)
     check_index_without(call, view, instants)
-    if options.dry_run:
+    if dry_run:
         return preview(view, OPERATION, instants)
     times = PhaseTimes()
     with times.phase("rollback"), call.state.table_lock(call.properties) as lock:
@@ -145,7 +130,7 @@ def roll_back_instant(call: Call, instant_time: str, options: RollbackOptions) -
         if begun is not None:  # a rollback of it had begun, and is complete now
             counts = {"instants": 1, "files_deleted": begun.files_deleted}
             return ServiceResult(operation=OPERATION, instant=instant_time, counts=counts, notes=(begun.note,))
-        instants = plan_chain(view, _instant(view, instant_time), chain=options.chain)
+        instants = plan_chain(view, _instant(view, instant_time), chain=chain)
         check_index_without(call, view, instants)
         counts = dict(what_goes(view, OPERATION, instants).counts)
         done = []

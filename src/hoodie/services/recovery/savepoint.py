@@ -144,7 +144,7 @@ def _archive_commit(view: TableView, instant: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Created(Completion):
-    """The completion of a savepoint, of which the metadata table has no rows."""
+    """The completion of a savepoint; the metadata table has no rows of savepoints."""
 
     saved: SavepointMetadata
     commit: str

@@ -80,37 +80,26 @@ class VersionResult(ServiceResult):
     readers: str = ""
 
     def __str__(self) -> str:
-        lines = [f"{self.operation} from version {self.from_version} to {self.to_version}"]
-        for title, texts in self._chapters():
-            lines += [f"  {title}:", *(f"    - {text}" for text in texts)]
-        return "\n".join([*lines, *self._below(self.notes)])
-
-    def _headline(self) -> tuple[str, Sequence[str]]:
-        """Return no text for the first line, which the chapters follow."""
-        return "", self.notes
-
-    def _chapters(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         chapters = {
             "steps": self.steps,
             "lost": self.lost,
             "in the way": self.in_the_way,
             "readers of the result": (self.readers,) if self.readers else (),
         }
-        return ((title, texts) for title, texts in chapters.items() if texts)
+        lines = [f"{self.operation} from version {self.from_version} to {self.to_version}"]
+        for title, texts in chapters.items():
+            lines += [f"  {title}:", *(f"    - {text}" for text in texts)] if texts else []
+        return "\n".join([*lines, *self._below(self.notes)])
+
+    def _headline(self) -> tuple[str, Sequence[str]]:
+        """Return no text for the first line, which the chapters follow."""
+        return "", self.notes
 
 
-def upgrade(call: Call, to: int, *, dry_run: bool) -> VersionResult:
-    """Move the table to a later version; see `_move`. Raises: InvalidConfigError for an earlier one; as `_move`."""
-    return _move(call, "upgrade", to, dry_run=dry_run)
-
-
-def downgrade(call: Call, to: int, *, dry_run: bool) -> VersionResult:
-    """Move the table to an earlier version; see `_move`. Raises: InvalidConfigError for a later one; as `_move`."""
-    return _move(call, "downgrade", to, dry_run=dry_run)
-
-
-def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResult:
+def move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResult:
     """Move the table to another version, or only plan it. It holds the table's lock while the timeline is copied.
+
+    `operation`: "upgrade" to a later version, "downgrade" to an earlier one.
 
     A plan reads the log files, and its notes name the damaged ones, which would stop the move. A move writes no file
     of the new version before its compaction is done.
@@ -122,6 +111,7 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
     Memory: the contents of 256 instant files, the file slices of the table, and about 300 bytes an archived instant.
 
     Raises:
+        InvalidConfigError: the version is not later, or not earlier.
         UnsupportedError: something is in the way, which the plan names; or another engine left a move unfinished.
         CommitConflictError: writers are running.
         CorruptFileError: the copy differs from the original; the table stays as it was.
@@ -157,8 +147,7 @@ def _move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResul
             drop_in(now)
             now = now.refreshed()
             plan = replace(plan_move(now, new, call.properties), steps=plan.steps, lost=plan.lost)
-        move = _move_timeline if plan.changes_timeline else _move_properties
-        counts = move(now, plan)
+        counts = (_move_timeline if plan.changes_timeline else _move_properties)(now, plan)
     with times.phase("index"):
         notes += _build(call, plan)
     return replace(_result(operation, plan, times), counts=counts, notes=notes)
@@ -252,17 +241,13 @@ def _prepare(call: Call) -> tuple[str, ...]:
                 notes += end_dead_builds(now)
         notes += finish_cleans(call)
         if view.config.table_type is TableType.MERGE_ON_READ:
-            _compact_all(call)
+            execute_waiting(COMPACTION, call)
+            planned = schedule_compaction(state, strategy="unbounded", properties=call.properties)
+            if planned is not None:
+                execute(COMPACTION, call, planned)
         if not ended_first(TableView.load(state)):
             break
     return tuple(notes)
-
-
-def _compact_all(call: Call) -> None:
-    execute_waiting(COMPACTION, call)
-    planned = schedule_compaction(call.state, strategy="unbounded", properties=call.properties)
-    if planned is not None:
-        execute(COMPACTION, call, planned)
 
 
 def _check_ready(view: TableView, plan: MovePlan) -> None:

@@ -22,7 +22,6 @@ from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.format.table.version_change import properties_for
 from hoodie.format.table.versions import TableVersion
 from hoodie.index.record.building.plan import build_of
-from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.services.recovery.savepoint import how_to_finish
 from hoodie.services.versions.kept import MOVE, written_after_move
@@ -104,14 +103,13 @@ def slices_with_logs(view: TableView) -> list[FileSlice]:
 def ended_first(view: TableView) -> list[Instant]:
     """Return the pending instants that the move ends: compactions, cleans, rollbacks, dead writes and dead builds."""
     dead = dead_writes(view)
-    pending = view.timeline.pending()
-    return [found for found in pending if found in dead or found.action in _ENDED or _is_dead_build(view, found)]
-
-
-def _is_dead_build(view: TableView, instant: Instant) -> bool:
-    """Return whether the instant is an index build of this library whose process died."""
-    is_build = instant.action is Action.INDEXING and build_of(view, instant) is not None
-    return is_build and not is_live(view.store, instant.requested_time)
+    ended = []
+    for found in view.timeline.pending():
+        is_build = found.action is Action.INDEXING and build_of(view, found) is not None
+        is_dead_build = is_build and not is_live(view.store, found.requested_time)
+        if found in dead or found.action in _ENDED or is_dead_build:
+            ended.append(found)
+    return ended
 
 
 def _pending(view: TableView) -> list[str]:
@@ -179,20 +177,17 @@ def _metadata(view: TableView, plan: MovePlan) -> MovePlan:
         return plan
     table = data_table(view)
     carried, built, dropped = [], [], []
+    has_same_rows = plan.old.has_typed_statistics == plan.new.has_typed_statistics
     for name in sorted(view.config.metadata_partitions):
         kind = KINDS.find(name)
         leader = None if kind is None or kind.leader is None else KINDS.find(kind.leader)
         if kind is None or not all(found.can_be_in(table, plan.new) for found in (kind, leader) if found is not None):
             dropped.append(name)
-        elif plan.changes_timeline or not _has_same_form(kind, plan):
+        elif plan.changes_timeline or (kind.has_typed_rows and not has_same_rows):
             built.append(name)
         else:
             carried.append(name)
     return replace(plan, carried=tuple(carried), built=tuple(built), dropped=tuple(dropped))
-
-
-def _has_same_form(kind: PartitionKind, plan: MovePlan) -> bool:
-    return not kind.has_typed_rows or plan.old.has_typed_statistics == plan.new.has_typed_statistics
 
 
 def _steps(view: TableView, plan: MovePlan, log_files: int) -> list[str]:

@@ -19,7 +19,7 @@ from hoodie.files.table_properties import KEEP_FOLDER
 from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
-from hoodie.format.table.table_config import TableConfig, TimelineZone
+from hoodie.format.table.table_config import TableConfig
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import (
     Action,
@@ -32,7 +32,7 @@ from hoodie.timeline import (
     layout_of,
     ms_of_instant_time,
 )
-from hoodie.view.table_view import TableView
+from hoodie.view.table_view import TableView, archive_folder
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -40,11 +40,6 @@ _THREADS: Final = 16
 _AT_ONCE: Final = 256
 """Files that are read and written side by side, and archived instants of one file of the archive."""
 _COMMITS: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
-
-
-def archive_folder(config: TableConfig) -> str:
-    """Return the folder of the archived timeline."""
-    return f"{layout_of(config).instant_folder()}/{config.archive_name}"
 
 
 def instant_files(store: Store, config: TableConfig) -> list[FileInfo]:
@@ -89,7 +84,9 @@ def copy_timeline(view: TableView, target: TableConfig, fence: Fence) -> Copied:
         path, content = _in_form_of(store, info, found, target, ends)
         store.replace(path, content)
         if found.is_completed and not target.version.has_completion_time_in_name:
-            _set_completion_time(store, path, ends[found.requested_time, found.action], layout.zone)
+            # The change time of a completed file of version 6 is its completion time, where the storage can set one.
+            with contextlib.suppress(InvalidConfigError):  # the reserved times of bootstraps
+                store.set_modified_ms(path, ms_of_instant_time(ends[found.requested_time, found.action], layout.zone))
         return path, zlib.crc32(content)
 
     checksums: dict[str, int] = dict(_side_by_side(copied, files))
@@ -97,12 +94,6 @@ def copy_timeline(view: TableView, target: TableConfig, fence: Fence) -> Copied:
     forget_timeline(store, target, keep=checksums)
     store.replace(f"{archive_folder(target)}/{KEEP_FOLDER}", b"")
     return Copied(checksums=checksums, instants=len(view.timeline), archived=_copy_archive(view, target, ends, fence))
-
-
-def _set_completion_time(store: Store, path: str, completion_time: str, zone: TimelineZone) -> None:
-    """Let the change time of a completed file of version 6 be its completion time, where the storage can set one."""
-    with contextlib.suppress(InvalidConfigError):  # the reserved times of bootstraps
-        store.set_modified_ms(path, ms_of_instant_time(completion_time, zone))
 
 
 def check_files(store: Store, copied: Copied) -> None:
