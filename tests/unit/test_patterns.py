@@ -15,7 +15,7 @@ from hoodie.format.buckets import BucketCounts
 from hoodie.records.keys.partition_path import component_texts
 from hoodie.records.keys.timestamp_path import timestamp_format
 from hoodie.services.cleaning.partitions import CleanOptions
-from hoodie.services.clustering.plan import PartitionFilter
+from hoodie.services.clustering.plan import choose_partitions
 
 ENDLESS = ["(a+)+b", "(a*)*b", "(a|aa)+b", "(a|a?)+b", "([a-z]+)*b", "(.*a){25}b", "(a?){30}a{30}b", "^(a+)+$"]
 """Patterns for which an engine that tries one alternative after the other needs more than a life."""
@@ -33,7 +33,7 @@ def _dates(pattern: str) -> None:
 
 
 DOORS: dict[str, Callable[[str], object]] = {
-    "clustering": lambda pattern: PartitionFilter.of({CLUSTER_PARTITION_PATTERN.key: pattern}).choose([TEXT], hour=0),
+    "clustering": lambda pattern: choose_partitions([TEXT], {CLUSTER_PARTITION_PATTERN.key: pattern}, hour=0),
     "clean": lambda pattern: CleanOptions.of(
         {CLEAN_PARTITIONS_PATTERN.key: pattern, CLEAN_INCREMENTAL.key: "false"}
     ).selects(TEXT),

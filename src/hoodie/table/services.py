@@ -190,7 +190,7 @@ class TableServices:
         more, given = extra_metadata or {}, properties or {}
         wish = Wish(by=by, layout=layout, partitions=partitions, extra_metadata=more, properties=given)
         scheduled = schedule_clustering(self._context.state.for_call(properties), wish)
-        return None if scheduled is None else scheduled.instant
+        return None if scheduled is None else scheduled[0]
 
     def pending_clusterings(self) -> PendingClusterings:
         """Return the pending clusterings: their instants, file slices and bytes, and the process that executes each.

@@ -6,7 +6,6 @@ next process that clusters executes the plan again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -34,9 +33,9 @@ from hoodie.services.clustering.sorting import SortLimits
 from hoodie.services.clustering.task import Clustered, ClusterGroup, GroupTask
 from hoodie.services.planned.claim import PlannedService, runner_of
 from hoodie.services.planned.executor import Failures, PlanExecution, execute, execute_waiting, has_waiting_plan
-from hoodie.services.planned.pending import PendingPlans
+from hoodie.services.planned.pending import PendingPlans, age_seconds
 from hoodie.services.service import TableService
-from hoodie.timeline import Action, parse_instant_time
+from hoodie.timeline import Action
 from hoodie.view.listing import note_unknown
 from hoodie.view.pending_plans import FileGroup, stored_clustering
 from hoodie.view.slices import list_slices
@@ -78,7 +77,7 @@ class _Work:
     @property
     def inputs(self) -> frozenset[FileGroup]:
         """Return the file groups that the tasks read; the clustering replaces them."""
-        return frozenset((found.partition_path, found.file_id) for task in self.tasks for found in task.slices)
+        return frozenset(found.group for task in self.tasks for found in task.slices)
 
     @property
     def size_bytes(self) -> int:
@@ -92,7 +91,7 @@ def _work_of(view: TableView, plan: ClusteringPlan) -> _Work:
     The slices are those of the view: no path of the plan is opened. A file group whose newest slice is not the slice of
     the plan is left out: the plan does not know the rows that a later write added to it.
     """
-    slices = {(found.partition_path, found.file_id): found for found in list_slices(view, _partitions_of(plan))}
+    slices = {found.group: found for found in list_slices(view, _partitions_of(plan))}
     tasks: list[GroupTask] = []
     changed: list[FileGroup] = []
     for group in plan.input_groups:
@@ -137,7 +136,13 @@ class _Clustering(PlanExecution[ClusteringPlan]):
         with self.times.phase("clear"):
             self._clear()
         work = _work_of(self.view, claimed.plan)
-        notes = _notes(work)
+        notes = []
+        if work.changed:
+            few = ", ".join(f"{path}/{file_id}" for path, file_id in work.changed[:3])
+            notes.append(
+                f"{len(work.changed):,} file groups were left out, because writers changed or replaced them since the "
+                f"plan was made: {few}"
+            )
         if not work.tasks:
             return ServiceResult(operation=CLUSTERING.name, notes=tuple(notes))
         with stage_folder(self.view.store) as folder:
@@ -171,7 +176,7 @@ class _Clustering(PlanExecution[ClusteringPlan]):
         """Return the newest slices of file groups that an earlier attempt at the plan may have rewritten."""
         changed = set(work.changed)
         slices = list_slices(self.view, {path for path, _ in changed}) if changed else []
-        return [found for found in slices if (found.partition_path, found.file_id) in changed]
+        return [found for found in slices if found.group in changed]
 
     def _function(self, index: IndexWrite, folder: str) -> ClusterGroup:
         options = self.options
@@ -243,7 +248,9 @@ def cluster(call: Call, wish: Wish | None = None, *, trigger: Trigger | None = N
     with failures.kept():
         result = _cluster_anew(call, wish, trigger)
     failures.raise_first()
-    return _together(result, waiting)
+    notes = [note for other in waiting for note in other.notes]
+    notes += [f"executed the pending plan {other.instant} first" for other in waiting if other.instant is not None]
+    return replace(result, notes=(*notes, *result.notes))
 
 
 def _cluster_anew(call: Call, wish: Wish | None, trigger: Trigger | None) -> ServiceResult:
@@ -251,15 +258,15 @@ def _cluster_anew(call: Call, wish: Wish | None, trigger: Trigger | None) -> Ser
     scheduled = schedule_clustering(call.state, wish, trigger)
     if scheduled is None:
         return ServiceResult(operation=CLUSTERING.name, notes=notes)
-    result = execute(CLUSTERING, call, scheduled.instant)
-    result = replace(result, notes=(*notes, *result.notes))
-    if scheduled.left_out:
-        note = (
+    instant, planned = scheduled
+    result = execute(CLUSTERING, call, instant)
+    notes = (*notes, *result.notes)
+    if planned.left_out:
+        notes += (
             f"the plan has the maximum of groups ({clustering.CLUSTER_GROUPS_MAX.key}), and "
-            f"{len(scheduled.left_out):,} partitions have more small file slices: cluster again"
+            f"{len(planned.left_out):,} partitions have more small file slices: cluster again",
         )
-        result = replace(result, notes=(*result.notes, note))
-    return result
+    return replace(result, notes=notes)
 
 
 def _note_unknown(call: Call, wish: Wish | None) -> tuple[str, ...]:
@@ -274,24 +281,6 @@ def _order_of(plan: ClusteringPlan, properties: Mapping[str, str]) -> RowOrder:
     params = dict((plan.strategy.strategy_params if plan.strategy is not None else None) or {})
     columns = clustering.CLUSTER_SORT_COLUMNS.get(params)
     return RowOrder(columns=columns, layout=clustering.CLUSTER_LAYOUT.get(params, properties))
-
-
-def _notes(work: _Work) -> list[str]:
-    notes = []
-    if work.changed:
-        few = ", ".join(f"{path}/{file_id}" for path, file_id in work.changed[:3])
-        notes.append(
-            f"{len(work.changed):,} file groups were left out, because writers changed or replaced them since the plan "
-            f"was made: {few}"
-        )
-    return notes
-
-
-def _together(result: ServiceResult, others: Sequence[ServiceResult]) -> ServiceResult:
-    """Return the result with a note for each plan that was executed before."""
-    notes = [note for other in others for note in other.notes]
-    notes += [f"executed the pending plan {other.instant} first" for other in others if other.instant is not None]
-    return replace(result, notes=(*notes, *result.notes))
 
 
 def _is_on(properties: Mapping[str, str]) -> bool:
@@ -313,7 +302,7 @@ def _run(call: Call, report: OnResult) -> None:
         return
     scheduled = schedule_clustering(call.state, Wish(properties=call.properties), Trigger.of(effective))
     if scheduled is not None:
-        report(ServiceResult(operation=f"schedule {CLUSTERING.name}", instant=scheduled.instant))
+        report(ServiceResult(operation=f"schedule {CLUSTERING.name}", instant=scheduled[0]))
 
 
 def cluster_if_due(call: Call, report: OnResult) -> None:
@@ -383,7 +372,6 @@ def pending_clusterings(state: TableState) -> PendingClusterings:
         order = RowOrder.of(params)
         metrics = [group.metrics or {} for group in groups]
         runner = runner_of(view, instant)
-        requested = parse_instant_time(instant.requested_time, view.layout.zone).timestamp()
         found.append(
             PendingClustering(
                 instant=instant.requested_time,
@@ -395,7 +383,7 @@ def pending_clusterings(state: TableState) -> PendingClusterings:
                 bytes_to_read=sum(int(one.get(READ_MIB, 0) * _MIB or one.get(LOG_BYTES, 0)) for one in metrics),
                 by=order.columns,
                 layout=order.layout if order.columns else "",
-                age_seconds=max(0.0, time.time() - requested),
+                age_seconds=age_seconds(view, instant),
             )
         )
     return PendingPlans(CLUSTERING.name, tuple(found))

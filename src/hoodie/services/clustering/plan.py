@@ -48,46 +48,32 @@ class PlanLimits:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFilter:
-    """Which partitions a plan includes. `selected`: these only; without them, all that match pattern and mode."""
+def choose_partitions(partitions: Iterable[str], properties: Mapping[str, str], *, hour: int) -> list[str]:
+    """Return the partitions to cluster by these properties, in ascending order.
 
-    selected: tuple[str, ...] = ()
-    pattern: str = ""
-    mode: str = clustering.CLUSTER_PARTITION_MODE.default
-    recent: int = clustering.CLUSTER_RECENT_PARTITIONS.default
-    skipped: int = clustering.CLUSTER_SKIPPED_PARTITIONS.default
-    begin: str = ""
-    end: str = ""
-
-    @classmethod
-    def of(cls, properties: Mapping[str, str]) -> PartitionFilter:
-        """Return the filter that these properties define. Raises: InvalidConfigError if a value does not parse."""
-        return cls(
-            selected=clustering.CLUSTER_PARTITIONS.get(properties),
-            pattern=clustering.CLUSTER_PARTITION_PATTERN.get(properties),
-            mode=clustering.CLUSTER_PARTITION_MODE.get(properties),
-            recent=clustering.CLUSTER_RECENT_PARTITIONS.get(properties),
-            skipped=clustering.CLUSTER_SKIPPED_PARTITIONS.get(properties),
-            begin=clustering.CLUSTER_BEGIN_PARTITION.get(properties),
-            end=clustering.CLUSTER_END_PARTITION.get(properties),
-        )
-
-    def choose(self, partitions: list[str], *, hour: int) -> list[str]:
-        """Return the partitions to cluster, in ascending order; `hour` (0 to 23) is for the mode `day_rolling`."""
-        ordered = sorted(partitions)
-        if self.selected:
-            ordered = [path for path in ordered if path in self.selected]
-        elif self.pattern:
-            ordered = list(compress(ordered, match_whole(self.pattern, ordered)))
-        if self.mode == "day_rolling":
-            return ordered[hour::24]
-        if self.mode == "selected_partitions":
-            return [path for path in ordered if self.begin <= path and (not self.end or path <= self.end)]
-        if self.mode == "recent_days":
-            kept = ordered[: max(0, len(ordered) - self.skipped)]
-            return kept[-self.recent :] if self.recent else kept
-        return ordered
+    Partitions that are selected by name, or that match a pattern, or all; then the mode decides. `hour` (0 to 23) is
+    for the mode `day_rolling`. Raises: InvalidConfigError if a value does not parse.
+    """
+    selected = clustering.CLUSTER_PARTITIONS.get(properties)
+    pattern = clustering.CLUSTER_PARTITION_PATTERN.get(properties)
+    mode = clustering.CLUSTER_PARTITION_MODE.get(properties)
+    recent = clustering.CLUSTER_RECENT_PARTITIONS.get(properties)
+    skipped = clustering.CLUSTER_SKIPPED_PARTITIONS.get(properties)
+    begin = clustering.CLUSTER_BEGIN_PARTITION.get(properties)
+    end = clustering.CLUSTER_END_PARTITION.get(properties)
+    ordered = sorted(partitions)
+    if selected:
+        ordered = [path for path in ordered if path in selected]
+    elif pattern:
+        ordered = list(compress(ordered, match_whole(pattern, ordered)))
+    if mode == "day_rolling":
+        return ordered[hour::24]
+    if mode == "selected_partitions":
+        return [path for path in ordered if begin <= path and (not end or path <= end)]
+    if mode == "recent_days":
+        kept = ordered[: max(0, len(ordered) - skipped)]
+        return kept[-recent:] if recent else kept
+    return ordered
 
 
 def last_clustering(view: TableView) -> Instant | None:
@@ -199,7 +185,7 @@ def plan_clustering(slices: Iterable[FileSlice], busy: Collection[FileGroup], re
     """
     groups: list[ClusteringGroup] = []
     left_out: list[str] = []
-    wanted = (found for found in slices if (found.partition_path, found.file_id) not in busy)
+    wanted = (found for found in slices if found.group not in busy)
     for path, found in groupby(wanted, key=lambda one: one.partition_path):
         for members in group_slices(found, request.limits, is_sorted=bool(request.order.columns)):
             if len(groups) == request.limits.groups_max:
@@ -328,7 +314,7 @@ def small_files(
     limits = limits or PlanLimits()
     saved: dict[str, int] = {}
     before = after = size_bytes = 0
-    free = (found for found in slices if (found.partition_path, found.file_id) not in busy)
+    free = (found for found in slices if found.group not in busy)
     for path, found in groupby(free, key=lambda one: one.partition_path):
         groups = list(group_slices(found, limits, is_sorted=False))
         count = sum(map(len, groups))

@@ -23,7 +23,6 @@ from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.call_options import check_texts, effective_options
 from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import (
-    PartitionFilter,
     PlanLimits,
     Planned,
     PlanRequest,
@@ -31,6 +30,7 @@ from hoodie.services.clustering.plan import (
     SmallFiles,
     Trigger,
     changed_partitions,
+    choose_partitions,
     plan_clustering,
     small_files,
 )
@@ -73,18 +73,10 @@ class Wish:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scheduled:
-    """A plan on the timeline. `left_out`: partitions with file slices that did not fit into the plan."""
-
-    instant: str
-    left_out: tuple[str, ...] = ()
-
-
 def schedule_clustering(
     state: TableState, wish: Wish | None = None, trigger: Trigger | None = None
-) -> Scheduled | None:
-    """Plan a clustering of small file slices; return None if there is nothing to cluster.
+) -> tuple[str, Planned] | None:
+    """Plan a clustering of small file slices; return its instant and the plan, or None if there is nothing to cluster.
 
     File groups in a pending compaction or clustering are skipped, so that any number of plans can be pending. With a
     `trigger`, a clustering is planned only if it is due, and only partitions that changed since the last plan are
@@ -102,7 +94,9 @@ def schedule_clustering(
     check_clusterable(view)
     effective = effective_options(view.config, given)
     check_order(RowOrder.of(effective), view.schema().arrow)
-    PlanLimits.of(effective), PartitionFilter.of(effective)
+    # Called for the errors of wrong options.
+    PlanLimits.of(effective)
+    choose_partitions([], effective, hour=0)
     if trigger is not None and not trigger.is_due(view):
         return None
     with TableView.locked(state, given, finishes_update=True) as view:
@@ -117,8 +111,7 @@ def schedule_clustering(
             clustering_plan=planned.plan,
             extra_metadata=dict(wish.extra_metadata),
         )
-        instant = request(view, Action.CLUSTERING, content.to_bytes())
-    return Scheduled(instant=instant.requested_time, left_out=planned.left_out)
+        return request(view, Action.CLUSTERING, content.to_bytes()).requested_time, planned
 
 
 def check_clusterable(view: TableView) -> None:
@@ -165,7 +158,7 @@ def plan_of(view: TableView, properties: Mapping[str, str], *, is_incremental: b
     changed = changed_partitions(view)
     examined = sorted(changed) if is_incremental and changed is not None else list(list_files(view))
     hour = datetime.now(UTC).astimezone().hour
-    chosen = PartitionFilter.of(properties).choose(examined, hour=hour)
+    chosen = choose_partitions(examined, properties, hour=hour)
     request_ = PlanRequest(
         order=RowOrder.of(properties),
         limits=PlanLimits.of(properties),

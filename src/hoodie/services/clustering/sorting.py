@@ -27,7 +27,6 @@ class SortLimits:
 
     memory_bytes: int = 256 * 1024 * 1024
     sample_rows: int = 200_000
-    spill_folder: str | None = None
 
 
 def sorted_rows(pieces: Iterable[pa.Table], order: RowOrder, limits: SortLimits) -> Iterator[pa.Table]:
@@ -46,12 +45,14 @@ def sorted_rows(pieces: Iterable[pa.Table], order: RowOrder, limits: SortLimits)
         held.append(rows)
         held_bytes += rows.nbytes
         if held_bytes > limits.memory_bytes:
-            with scratch_folder(limits.spill_folder) as folder:
+            with scratch_folder() as folder:
                 yield from _Spilled(folder, order, limits).sorted([*held], source)
             return
     if held:
         rows = pa.concat_tables(held).combine_chunks()
-        yield FittedOrder.fit(order, _sample_of(rows, order, limits.sample_rows)).sort(rows)
+        sample = RowSample(limits.sample_rows)
+        sample.add(rows.select(list(order.columns)))
+        yield FittedOrder.fit(order, sample.rows()).sort(rows)
 
 
 class RowSample:
@@ -84,12 +85,6 @@ class RowSample:
             kept = np.argpartition(marks, self._rows_max)[: self._rows_max]
             rows, marks = rows.take(pa.array(kept)), marks[kept]
         self._parts, self._marks, self._held = [rows.combine_chunks()], [marks], len(marks)
-
-
-def _sample_of(rows: pa.Table, order: RowOrder, rows_max: int) -> pa.Table:
-    sample = RowSample(rows_max)
-    sample.add(rows.select(list(order.columns)))
-    return sample.rows()
 
 
 class _Spilled:
@@ -130,7 +125,7 @@ class _Spilled:
         with contextlib.ExitStack() as stack:
             writers = []
             for number in range(bounds.num_rows + 1):
-                sink = stack.enter_context(self._folder.open_output(_name(number)))
+                sink = stack.enter_context(self._folder.open_output(f"range-{number}"))
                 writers.append(stack.enter_context(pa.ipc.new_stream(sink, schema, options=_OPTIONS)))
             for rows in self._read(_WAITING):
                 numbers = numbers_of(fitted.keys(rows), bounds)
@@ -145,7 +140,7 @@ class _Spilled:
         """Yield the rows of one range in order, or in sorted pieces if they do not fit into memory."""
         held: list[pa.Table] = []
         held_bytes = 0
-        for rows in self._read(_name(number)):
+        for rows in self._read(f"range-{number}"):
             held.append(rows)
             held_bytes += rows.nbytes
             if held_bytes > self._limits.memory_bytes:
@@ -158,7 +153,3 @@ class _Spilled:
         with self._folder.open_input(name) as source, pa.ipc.open_stream(source) as reader:
             for batch in reader:
                 yield pa.Table.from_batches([batch])
-
-
-def _name(number: int) -> str:
-    return f"range-{number}"

@@ -6,7 +6,6 @@ uncommitted, and the next compactor executes the plan again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -35,8 +34,8 @@ from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.planned.claim import ClaimedPlan, PlannedService, runner_of
 from hoodie.services.planned.coordination import Coordinator
 from hoodie.services.planned.executor import Failures, PlanExecution, execute, execute_waiting, has_waiting_plan
-from hoodie.services.planned.pending import PendingPlans
-from hoodie.timeline import Action, parse_instant_time
+from hoodie.services.planned.pending import PendingPlans, age_seconds
+from hoodie.timeline import Action
 from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import stored_plan
 from hoodie.view.slices import list_slices
@@ -84,15 +83,17 @@ class _Compaction(PlanExecution[CompactionPlan]):
 
     def _compact_slices(self) -> list[WriteStat]:
         tasks = slices_to_compact(self.view, self.claimed)
-        function = self._function()
+        claimed, function = self.claimed, self._function()
+
+        def while_held(task: FileSlice, attempt: TaskContext) -> WriteStat | None:
+            claimed.claim.ensure_held()
+            return function(task, attempt)
+
         engine = self.call.engine_for(sum(found.size_bytes for found in tasks))
         # The largest slices first, so that no large task runs alone at the end.
         ordered = sorted(tasks, key=lambda found: -found.size_bytes)
         with self.times.phase("compact"):
-            if isinstance(engine, LocalEngine):
-                stats = engine.run(_WhileHeld(function, self.claimed), ordered)
-            else:
-                stats = engine.run(function, ordered)
+            stats = engine.run(while_held if isinstance(engine, LocalEngine) else function, ordered)
         return [stat for stat in stats if stat is not None]
 
     def _function(self) -> TaskFunction:
@@ -176,26 +177,33 @@ def is_inline_due(call: Call, view: TableView) -> bool:
 def _compact_inline(call: Call, view: TableView | None, options: Mapping[str, str]) -> ServiceResult | None:
     """Schedule or execute a compaction; None if there is nothing to do.
 
-    With `hoodie.compact.inline`, all pending plans that no process
-    executes are executed; then a compaction that is due is scheduled and executed. With
-    `hoodie.compact.schedule.inline` only, a compaction that is due is scheduled. The timeline of `view` (default:
-    loaded here) decides whether a compaction is due; no file is read for that, except by the trigger `log_size`. If a
+    With `hoodie.compact.inline`, all pending plans that no process executes are executed; then a compaction that is due
+    is scheduled and executed. With `hoodie.compact.schedule.inline` only, a compaction that is due is scheduled. If a
     compaction fails, its plan stays pending, and a note contains the error: the write is committed already.
     """
     runs = compaction.COMPACT_INLINE.get(options)
     if not runs and not compaction.COMPACT_SCHEDULE_INLINE.get(options):
         return None
+    results, failures = list[ServiceResult](), Failures()
     try:
         trigger = Trigger.of(options)
         view = view or call.load()
         is_due = trigger.is_due(view)
-        is_left = runs and has_waiting_plan(COMPACTION, view)
-        if not is_due and not is_left:
-            return None
-        return _inline(call, trigger if is_due else None, runs=runs)
+        if runs and (is_due or has_waiting_plan(COMPACTION, view)):
+            with failures.kept():
+                results += execute_waiting(COMPACTION, call)
+        if is_due:
+            with failures.kept():
+                scheduled = schedule_compaction(call.state, properties=call.properties, trigger=trigger)
+                if scheduled is not None and runs:
+                    results.append(execute(COMPACTION, call, scheduled))
+                elif scheduled is not None:
+                    results.append(ServiceResult(operation="schedule compaction", instant=scheduled))
+        failures.raise_first()
     except Exception as error:
         # Also errors of Arrow or Spark: the rows are committed, and a caller that sees an error would write them again.
         return _failed(COMPACTION.name, error)
+    return results[-1] if results else None
 
 
 def _fold_inline(call: Call, view: TableView | None, options: Mapping[str, str]) -> ServiceResult | None:
@@ -209,7 +217,9 @@ def _fold_inline(call: Call, view: TableView | None, options: Mapping[str, str])
     try:
         view = view or call.load()
         blocks_min = compaction.LOG_COMPACTION_BLOCKS.get(options)
-        if not _is_fold_due(view, blocks_min):
+        newest = deltas_since_compaction(view.timeline)[-blocks_min:]
+        operations = (view.commit_facts(instant).operation_type for instant in newest)
+        if len(newest) != blocks_min or WriteOperation.LOG_COMPACT in operations:
             return None
         scheduled = schedule_log_compaction(call.state, blocks_min=blocks_min)
         return None if scheduled is None else execute(COMPACTION, call, scheduled)
@@ -218,44 +228,9 @@ def _fold_inline(call: Call, view: TableView | None, options: Mapping[str, str])
         return _failed(f"log {COMPACTION.name}", error)
 
 
-def _is_fold_due(view: TableView, commits: int) -> bool:
-    newest = deltas_since_compaction(view.timeline)[-commits:]
-    folded = (view.commit_facts(instant).operation_type == WriteOperation.LOG_COMPACT for instant in newest)
-    return len(newest) == commits and not any(folded)
-
-
 def _failed(operation: str, error: Exception) -> ServiceResult:
     note = f"the {operation} after this write failed, and the write is committed: {error}"
     return ServiceResult(operation=operation, notes=(note,))
-
-
-def _inline(call: Call, trigger: Trigger | None, *, runs: bool) -> ServiceResult | None:
-    results: list[ServiceResult] = []
-    failures = Failures()
-    if runs:
-        with failures.kept():
-            results += execute_waiting(COMPACTION, call)
-    if trigger is not None:
-        with failures.kept():
-            scheduled = schedule_compaction(call.state, properties=call.properties, trigger=trigger)
-            if scheduled is not None and runs:
-                results.append(execute(COMPACTION, call, scheduled))
-            elif scheduled is not None:
-                results.append(ServiceResult(operation="schedule compaction", instant=scheduled))
-    failures.raise_first()
-    return results[-1] if results else None
-
-
-@dataclass(frozen=True, slots=True)
-class _WhileHeld:
-    """A task function that fails if this process does not hold the claim any more."""
-
-    function: TaskFunction
-    claimed: ClaimedPlan[CompactionPlan]
-
-    def __call__(self, task: FileSlice, attempt: TaskContext) -> WriteStat | None:
-        self.claimed.claim.ensure_held()
-        return self.function(task, attempt)
 
 
 def slices_to_compact(view: TableView, claimed: ClaimedPlan[CompactionPlan]) -> list[FileSlice]:
@@ -271,7 +246,7 @@ def slices_to_compact(view: TableView, claimed: ClaimedPlan[CompactionPlan]) -> 
     if not view.config.version.validates_log_blocks:
         for path, recorded in _recorded_log_sizes(view, claimed).items():
             sizes[path] = {**sizes.get(path, {}), **recorded}
-    there = {(found.partition_path, found.file_id): found for found in list_slices(view, paths)}
+    there = {found.group: found for found in list_slices(view, paths)}
     planned = [
         slice_of(operation, operation.partition_path, sizes.get(operation.partition_path, {}))
         for operation in operations
@@ -280,7 +255,7 @@ def slices_to_compact(view: TableView, claimed: ClaimedPlan[CompactionPlan]) -> 
     if claimed.instant.action is not Action.LOG_COMPACTION:
         return planned
     order = LogOrder(view)
-    return [one for one in planned if order.keeps(one.log_files, there[one.partition_path, one.file_id].log_files)]
+    return [one for one in planned if order.keeps(one.log_files, there[one.group].log_files)]
 
 
 def _recorded_log_sizes(view: TableView, claimed: ClaimedPlan[CompactionPlan]) -> dict[str, dict[str, int]]:
@@ -347,7 +322,6 @@ def pending_compactions(state: TableState) -> PendingCompactions:
         plan = COMPACTION.stored_plan(view, instant)
         operations = () if plan is None else plan.operations
         runner = runner_of(view, instant)
-        requested = parse_instant_time(instant.requested_time, view.layout.zone).timestamp()
         found.append(
             PendingCompaction(
                 instant=instant.requested_time,
@@ -358,7 +332,7 @@ def pending_compactions(state: TableState) -> PendingCompactions:
                 log_files=sum(len(operation.delta_file_paths) for operation in operations),
                 log_bytes=sum(int((operation.metrics or {}).get(LOG_BYTES, 0)) for operation in operations),
                 bytes_to_read=sum(map(work_bytes, operations)),
-                age_seconds=max(0.0, time.time() - requested),
+                age_seconds=age_seconds(view, instant),
             )
         )
     return PendingPlans(COMPACTION.name, tuple(found))

@@ -24,7 +24,7 @@ from hoodie.files.column_ranges import rows_ranges
 from hoodie.files.compaction_operation import operation_of
 from hoodie.files.logs.log_file import LogFileWriter, delete_blocks
 from hoodie.files.logs.log_records import VersionReader
-from hoodie.files.logs.log_scan import FoundBlock, scan_blocks
+from hoodie.files.logs.log_scan import FoundBlock, ScanRule, scan_blocks
 from hoodie.files.markers import write_marker
 from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice, LogFile, join_path
@@ -73,26 +73,22 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
     least = blocks_min if blocks_min is not None else compaction.LOG_COMPACTION_BLOCKS.get(view.config.raw)
     rule, order = view.slice_read().scan_rule, LogOrder(view)
     foldable = (order.foldable(found) for found in list_slices(view))
-    chosen = [
-        found
-        for found in foldable
-        if _may_gain(found) and _gains(scan_blocks(view.store, found.log_files, rule), least)
-    ]
+    chosen = [found for found in foldable if _gains(view.store, found, rule, least)]
     if not chosen:
         return None
     with TableView.locked(state, finishes_update=True) as view:
         check_no_exclusive_service(view)
         busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
-        newest = {(found.partition_path, found.file_id): found for found in list_slices(view)}
+        newest = {found.group: found for found in list_slices(view)}
         order = LogOrder(view)
         operations = []
         for found in chosen:
-            now = newest.get((found.partition_path, found.file_id))
+            now = newest.get(found.group)
             # Later log files stay beside the new block. A new base file would make the operation invalid.
             if (
                 now is not None
                 and now.base_file == found.base_file
-                and (found.partition_path, found.file_id) not in busy
+                and found.group not in busy
                 and order.keeps(found.log_files, now.log_files)
             ):
                 operations.append(operation_of(found.partition_path, found))
@@ -156,16 +152,13 @@ def _times(logs: Iterable[LogFile]) -> set[str]:
     return {log.name.instant_time for log in logs}
 
 
-def _may_gain(found: FileSlice) -> bool:
-    return len(found.log_files) > 1 and sum(log.size_bytes for log in found.log_files) <= _LOG_BYTES_MAX
-
-
-def _gains(blocks: list[FoundBlock], least: int) -> bool:
-    return len(blocks) >= least and len({block.instant_time for block in blocks}) > 1 and not _is_partial(blocks)
-
-
-def _is_partial(blocks: list[FoundBlock]) -> bool:
-    return any(block.is_partial for block in blocks)
+def _gains(store: Store, found: FileSlice, rule: ScanRule, blocks_min: int) -> bool:
+    logs = found.log_files
+    if len(logs) < 2 or sum(log.size_bytes for log in logs) > _LOG_BYTES_MAX:
+        return False
+    blocks = scan_blocks(store, logs, rule)
+    is_partial = any(block.is_partial for block in blocks)
+    return len(blocks) >= blocks_min and len({block.instant_time for block in blocks}) > 1 and not is_partial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +188,7 @@ class CompactLogs:
         started = time.monotonic()
         store = open_store(self.store)
         blocks = scan_blocks(store, task.log_files, self.read.scan_rule)
-        if _is_partial(blocks):
+        if any(block.is_partial for block in blocks):
             return None
         entries, count = self._folded(store, blocks)
         if pc.any(pc.equal(entries[KIND], int(VersionKind.ROW_ALONE))).as_py():

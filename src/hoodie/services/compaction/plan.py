@@ -242,11 +242,9 @@ def plan_compaction(
     too: a file group is in at most one pending plan, so that several plans can be executed at the same time.
     `sources_of` returns the source files of skeleton slices: the JVM finds them in the plan only.
     """
-    logged = [one for one in slices if one.log_files and (one.partition_path, one.file_id) not in busy]
+    logged = [one for one in slices if one.log_files and one.group not in busy]
     sources = sources_of(logged)
-    operations = [
-        operation_of(one.partition_path, one, sources.get((one.partition_path, one.file_id))) for one in logged
-    ]
+    operations = [operation_of(one.partition_path, one, sources.get(one.group)) for one in logged]
     return CompactionPlan(operations=tuple(strategy(operations, limits)), extra_metadata=dict(extra_metadata or {}))
 
 
@@ -280,9 +278,15 @@ def schedule_compaction(
         return None
     with TableView.locked(state, properties, finishes_update=True) as view:
         check_no_exclusive_service(view)
-        if trigger is not None and (not trigger.is_due(view) or _must_wait(view)):
+        pending = _write_to_wait_for(view)
+        if trigger is not None and (pending is not None or not trigger.is_due(view)):
             return None
-        _check_no_pending_write(view)
+        if pending is not None:
+            raise CommitConflictError(
+                f"{view.store.uri('')}: a compaction of a table of version {view.config.version.value} is planned "
+                f"while no write is pending, found {pending}; plan it when that write has ended. If its writer has "
+                "died, the next write rolls it back"
+            )
         busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
         plan = plan_compaction(list_slices(view), busy, chosen, limits, extra, partial(_sources, view))
         if not plan.operations:
@@ -299,25 +303,14 @@ def _sources(view: TableView, slices: Sequence[FileSlice]) -> dict[FileGroup, st
     return {(file.partition_path, file.file_id): uri for file, uri in zip(skeletons, uris, strict=True)}
 
 
-def _check_no_pending_write(view: TableView) -> None:
-    """Refuse to plan a compaction in version 6 while a write is pending (docs/format/table.md §9.2).
+def _write_to_wait_for(view: TableView) -> Instant | None:
+    """Return a pending write during which no compaction of version 6 may be planned (docs/format/table.md §9.2).
 
     The write may append to log files that the plan has, after the plan was made: its rows would be lost.
-
-    Raises: CommitConflictError.
     """
-    if _must_wait(view):
-        pending = next(found for found in view.timeline.writes().pending() if not found.action.is_planned)
-        raise CommitConflictError(
-            f"{view.store.uri('')}: a compaction of a table of version {view.config.version.value} is planned while no "
-            f"write is pending, found {pending}; plan it when that write has ended. If its writer has died, the next "
-            "write rolls it back"
-        )
-
-
-def _must_wait(view: TableView) -> bool:
-    is_pending = any(not found.action.is_planned for found in view.timeline.writes().pending())
-    return view.config.version.log_name_has_base_instant and is_pending
+    if not view.config.version.log_name_has_base_instant:
+        return None
+    return next((found for found in view.timeline.writes().pending() if not found.action.is_planned), None)
 
 
 def check_compactable(view: TableView) -> None:

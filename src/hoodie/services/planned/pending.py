@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -13,7 +14,7 @@ from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.display import html_rows
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.services.planned.claim import PlannedService, PlanT, Runner, RunState, clear_files, runner_of
-from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files
+from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files, parse_instant_time
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
@@ -66,6 +67,11 @@ class PendingPlans(Generic[ListedT]):
             return str(self)
         rows = self.to_dicts()
         return html_rows(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def age_seconds(view: TableView, instant: Instant) -> float:
+    """Return the seconds since the instant was requested."""
+    return max(0.0, time.time() - parse_instant_time(instant.requested_time, view.layout.zone).timestamp())
 
 
 def roll_back_plan(

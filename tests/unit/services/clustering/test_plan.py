@@ -12,10 +12,10 @@ from hoodie.files.slices import BaseFile, FileSlice, LogFile
 from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.service_metadata import ClusteringPlan, RequestedReplaceMetadata
 from hoodie.services.clustering.plan import (
-    PartitionFilter,
     PlanLimits,
     PlanRequest,
     RowOrder,
+    choose_partitions,
     plan_clustering,
     small_files,
 )
@@ -126,7 +126,7 @@ def test_the_plan_is_what_the_jvm_stores() -> None:
 )
 def test_partitions_are_chosen_as_in_hudi(settings: Mapping[str, str], chosen: list[str]) -> None:
     properties = {f"hoodie.clustering.{key}": value for key, value in settings.items()}
-    assert PartitionFilter.of(properties).choose(["d", "b", "a", "c"], hour=2) == chosen
+    assert choose_partitions(["d", "b", "a", "c"], properties, hour=2) == chosen
 
 
 def test_options_are_parsed_or_refused() -> None:
