@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Final
 
 from hoodie.commit.call import Call, Occasion
@@ -83,14 +84,6 @@ class ArchiveRules:
         return self.commits_min + more, self.commits_max + more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchivePlan:
-    """The instants to archive, by requested time. `held_back` names what keeps more of them on the active timeline."""
-
-    instants: tuple[Instant, ...] = ()
-    held_back: str = ""
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class _Bound:
     """Instants from `requested_time` on stay on the active timeline, because of `reason`."""
@@ -131,8 +124,10 @@ def hold_of(view: TableView, rules: ArchiveRules) -> ArchivingHold:
     )
 
 
-def plan_archiving(view: TableView, rules: ArchiveRules) -> ArchivePlan:
-    """Return the instants to archive; none if archiving is not due.
+def plan_archiving(view: TableView, rules: ArchiveRules) -> tuple[list[Instant], str]:
+    """Return the instants to archive, by requested time, and what keeps more of them on the active timeline.
+
+    No instants are returned if archiving is not due.
 
     Files are read only if instants remain after the rules that need none: the contents of commits, the metadata table's
     timeline, and the listings of partitions in which a replace commit replaced file groups.
@@ -142,33 +137,25 @@ def plan_archiving(view: TableView, rules: ArchiveRules) -> ArchivePlan:
     commits = view.timeline.writes().completed().instants
     least, most = rules.limits(commits)
     if len(commits) <= most:
-        return ArchivePlan()
+        return [], ""
     candidates = list(commits)
     held_back = ""
-    for bound in _bounds(view, rules, candidates):
+    # First the bounds that read no file.
+    bounds = (_timeline_bounds(view, rules), _clustering_bound(view, rules), _metadata_bound(view), _schema_bound(view))
+    for bound in chain(*bounds, _replaced_bound(view, candidates)):
         kept = [found for found in candidates if found.requested_time < bound.requested_time]
         if len(kept) < len(candidates) and len(kept) < len(commits) - least:
             held_back = bound.reason
         candidates = kept
         if not candidates:
-            return ArchivePlan(held_back=held_back)
+            return [], held_back
     saved = {found.requested_time for found in view.timeline if found.action is Action.SAVEPOINT}
     chosen = [found for found in candidates if found.requested_time not in saved][: len(commits) - least]
     if not chosen:
-        return ArchivePlan(held_back=held_back)
+        return [], held_back
     last = chosen[-1].requested_time
     beside = [found for found in view.timeline.completed() if found.action in _BESIDE and found.requested_time < last]
-    ordered = sorted((*chosen, *beside), key=lambda found: (found.requested_time, found.action))
-    return ArchivePlan(instants=tuple(ordered), held_back=held_back)
-
-
-def _bounds(view: TableView, rules: ArchiveRules, candidates: Sequence[Instant]) -> Iterator[_Bound]:
-    """Yield the bounds, first those that read no file."""
-    yield from _timeline_bounds(view, rules)
-    yield from _clustering_bound(view, rules)
-    yield from _metadata_bound(view)
-    yield from _schema_bound(view)
-    yield from _replaced_bound(view, candidates)
+    return sorted((*chosen, *beside), key=lambda found: (found.requested_time, found.action)), held_back
 
 
 def _timeline_bounds(view: TableView, rules: ArchiveRules) -> Iterator[_Bound]:
@@ -291,26 +278,26 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
     view = call.checked_view()
     if dry_run:
         with times.phase("plan"):
-            plan = plan_archiving(view, _rules(call, view))
-        return _result(plan, times, dry_run=True)
+            instants, held_back = plan_archiving(view, _rules(call, view))
+        return _result(instants, held_back, times, dry_run=True)
     with TableView.locked(call.state, call.properties) as view:
         with times.phase("plan"):
             rules = _rules(call, view)
-            plan = plan_archiving(view, rules)
-        is_held = not plan.instants and is_archiving_due(view, rules)
+            instants, held_back = plan_archiving(view, rules)
+        is_held = not instants and is_archiving_due(view, rules)
         view.state.commits.archiving_hold = hold_of(view, rules) if is_held else None
-        if not plan.instants:
-            return _result(plan, times)
+        if not instants:
+            return _result(instants, held_back, times)
         with times.phase("archive"):
             archive_instants(
                 view.store,
                 view.layout,
-                plan.instants,
+                instants,
                 archive_name=view.config.archive_name,
                 limits=ArchiveLimits.of(effective_options(view.config, call.properties)),
                 fence=view.held_lock,
             )
-    return _result(plan, times)
+    return _result(instants, held_back, times)
 
 
 def _rules(call: Call, view: TableView) -> ArchiveRules:
@@ -319,17 +306,11 @@ def _rules(call: Call, view: TableView) -> ArchiveRules:
     return ArchiveRules.of(properties, None if retained is None else retained.requested_time)
 
 
-def _result(plan: ArchivePlan, times: PhaseTimes, *, dry_run: bool = False) -> ServiceResult:
-    commits = sum(instant.action.writes_data for instant in plan.instants)
-    counts = {"commits": commits, "other_instants": len(plan.instants) - commits} if plan.instants else {}
-    notes = (f"more instants are kept by {plan.held_back}",) if plan.held_back else ()
-    return ServiceResult(
-        operation=OPERATION,
-        counts=counts,
-        seconds=times.seconds(),
-        dry_run=dry_run,
-        notes=notes,
-    )
+def _result(instants: Sequence[Instant], held_back: str, times: PhaseTimes, *, dry_run: bool = False) -> ServiceResult:
+    commits = sum(instant.action.writes_data for instant in instants)
+    counts = {"commits": commits, "other_instants": len(instants) - commits} if instants else {}
+    notes = (f"more instants are kept by {held_back}",) if held_back else ()
+    return ServiceResult(operation=OPERATION, counts=counts, seconds=times.seconds(), dry_run=dry_run, notes=notes)
 
 
 def _is_due(call: Call, view: TableView) -> bool:

@@ -112,41 +112,30 @@ def all_services(coordinator: Coordinator | None = None, *, schedule: bool = Tru
     `coordinator` grants claims of compactions if several machines share the work. Without `schedule`, the pending
     compactions and clusterings are executed, and none is planned.
     """
-    compaction = TableService(
+    logs = TableService(
+        name="log-compact",
+        about="Fold many small log blocks into one.",
+        is_on=lambda properties: _is_merge_on_read(properties) and compaction.LOG_COMPACTION_INLINE.get(properties),
+        is_due=lambda _call, view: view.config.table_type is TableType.MERGE_ON_READ,
+        run=_plan_log_compaction,
+    )
+    compactions = TableService(
         name="compact",
         about="Compact log files.",
         is_on=_is_merge_on_read,
         is_due=lambda call, view: _is_compaction_due(call, view, schedule=schedule),
         run=lambda call, report: _compact(call, report, coordinator or TableCoordinator(), schedule=schedule),
     )
-    logs = TableService(
-        name="log-compact",
-        about="Fold many small log blocks into one.",
-        is_on=_folds_logs,
-        is_due=_has_logs,
-        run=_plan_log_compaction,
-    )
-    clustering = TableService(
-        name=INLINE_CLUSTERING.name,
-        about=INLINE_CLUSTERING.about,
-        is_on=INLINE_CLUSTERING.is_on,
+    clustering = replace(
+        INLINE_CLUSTERING,
         is_due=lambda call, view: _is_clustering_due(call, view, schedule=schedule),
         run=lambda call, report: _cluster(call, report, schedule=schedule),
     )
-    others = (service for service in SERVICES if service is not INLINE_CLUSTERING)
-    return (logs, compaction, clustering, *others)
+    return (logs, compactions, clustering, *(service for service in SERVICES if service is not INLINE_CLUSTERING))
 
 
 def _is_merge_on_read(properties: Mapping[str, str]) -> bool:
     return properties.get(keys.TYPE, "").upper() == TableType.MERGE_ON_READ.value
-
-
-def _folds_logs(properties: Mapping[str, str]) -> bool:
-    return _is_merge_on_read(properties) and compaction.LOG_COMPACTION_INLINE.get(properties)
-
-
-def _has_logs(call: Call, view: TableView) -> bool:
-    return view.config.table_type is TableType.MERGE_ON_READ
 
 
 def _is_compaction_due(call: Call, view: TableView, *, schedule: bool) -> bool:
@@ -173,11 +162,11 @@ def _is_clustering_due(call: Call, view: TableView, *, schedule: bool) -> bool:
 
 def _cluster(call: Call, report: OnResult, *, schedule: bool) -> None:
     """Execute every pending plan that no process executes, then a new one if it is due."""
-    if not schedule:
+    if schedule:
+        cluster_if_due(call, report)
+    else:
         for result in execute_waiting(CLUSTERING, call):
             report(result)
-        return
-    cluster_if_due(call, report)
 
 
 def _plan_log_compaction(call: Call, report: OnResult) -> None:

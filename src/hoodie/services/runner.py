@@ -49,17 +49,13 @@ class ServiceChoice:
 
     def chosen(self) -> list[TableService]:
         """Return the services that may run, in the order of a round. Raises: InvalidConfigError for an unknown name."""
-        return _chosen(self.names, self.services)
-
-
-def _chosen(names: Collection[str] | None, services: Sequence[TableService]) -> list[TableService]:
-    if names is None:
-        return list(services)
-    known = {service.name: service for service in services}
-    unknown = sorted(set(names) - known.keys())
-    if unknown:
-        raise InvalidConfigError(f"no service {unknown[0]!r}; expected some of {', '.join(map(repr, known))}")
-    return [service for service in services if service.name in names]
+        if self.names is None:
+            return list(self.services)
+        known = [service.name for service in self.services]
+        unknown = sorted(set(self.names).difference(known))
+        if unknown:
+            raise InvalidConfigError(f"no service {unknown[0]!r}; expected some of {', '.join(map(repr, known))}")
+        return [service for service in self.services if service.name in self.names]
 
 
 def run_round(
@@ -174,9 +170,9 @@ class _Background(ABC):
     def _failed(self, error: Exception) -> None:
         """Store and report the error of a round."""
 
-    @abstractmethod
     def _close(self) -> None:
-        """Release what the rounds used, when the thread ended."""
+        """Release what the rounds used, when the thread ended; by default nothing."""
+        return
 
     def _take_down(self, result: ServiceResult) -> None:
         self.results = [*self.results[1 - _RESULTS_KEPT :], result]
@@ -223,23 +219,21 @@ class ServiceRunner(_Background):
 
     def run_once(self) -> Round:
         """Run one round in the caller's thread, instead of `start`."""
-        done = run_round(self._call, self._choice, report=self._take_down, on_error=self._on_error)
-        self.errors = done.errors
-        return done
+        return self._run(None)
 
     def _round(self) -> None:
-        done = run_round(
-            self._call, self._choice, report=self._take_down, on_error=self._on_error, stopped=self._stopped.is_set
-        )
+        self._run(self._stopped.is_set)
+
+    def _run(self, stopped: Callable[[], bool] | None) -> Round:
+        report, on_error = self._take_down, self._on_error
+        done = run_round(self._call, self._choice, report=report, on_error=on_error, stopped=stopped)
         self.errors = done.errors
+        return done
 
     def _failed(self, error: Exception) -> None:
         self.errors = (("table", error),)
         if self._on_error is not None:
             self._on_error("table", error)
-
-    def _close(self) -> None:
-        """Release nothing: each service of a round closes what it opened."""
 
 
 class Compactor(_Background):

@@ -10,8 +10,10 @@ the files stay for readers of older snapshots until they are cleaned.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
 from hoodie.commit.call import Call
@@ -69,33 +71,19 @@ class _TtlOptions:
         return to_instant_time(now - timedelta(days=self.days), view.layout.zone)
 
 
-@dataclass(frozen=True, slots=True)
-class _Expired:
-    """The partitions to delete, the longest expired first, and the time that decided; `others`: partitions that stay.
+def _find_expired(
+    view: TableView, rule: _TtlOptions, engine: Engine, *, now: datetime
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the partitions to delete, the longest expired first, and those that stay, each with its time.
 
-    `others_since` is the oldest time among them; empty without others.
-    """
-
-    times: Mapping[str, str]
-    others: int
-    others_since: str
-
-
-def _find_expired(view: TableView, rule: _TtlOptions, engine: Engine, *, now: datetime) -> _Expired:
-    """Return the expired partitions of a table. Memory: its listing; by creation, one small file of each is read.
-
-    A table without partitions has none.
-
-    Raises: CorruptFileError if the metadata file of a partition does not parse.
+    A table without partitions has none. Memory: its listing; by creation, one small file of each partition is read.
     """
     if not rule.days or not view.config.partition_fields:
-        return _Expired({}, 0, "")
-    times = _partition_times(view, rule, engine)
+        return {}, {}
     bound = rule.bound(view, now)
-    ordered = sorted(times.items(), key=lambda found: (found[1], found[0]))
+    ordered = sorted(_partition_times(view, rule, engine).items(), key=lambda found: (found[1], found[0]))
     gone = [(path, time) for path, time in ordered if time < bound][: rule.partitions_max]
-    stays = ordered[len(gone) :]
-    return _Expired(dict(gone), len(stays), stays[0][1] if stays else "")
+    return dict(gone), dict(ordered[len(gone) :])
 
 
 def _partition_times(
@@ -108,7 +96,7 @@ def _partition_times(
     paths = sorted(newest)
     batches = [paths[start : start + _PARTITIONS_AT_ONCE] for start in range(0, len(paths), _PARTITIONS_AT_ONCE)]
     created: dict[str, str] = {}
-    for times_of in engine.run(_ReadCreation(view.store.spec), batches):
+    for times_of in engine.run(partial(_read_creation, spec=view.store.spec), batches):
         created |= times_of
     # Old writers did not store a creation time; such a partition never expires, as in the JVM.
     return _with_dates(view, created)
@@ -131,25 +119,16 @@ def _with_dates(view: TableView, times: dict[str, str]) -> dict[str, str]:
     return {path: time for path, time in dated.items() if time and not time.startswith(_RESERVED)}
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadCreation:
-    """Callable for `Engine.run`: read the instant that created each partition of a batch."""
-
-    store: StoreSpec
-
-    def __call__(self, paths: list[str], _context: TaskContext) -> dict[str, str]:
-        store = open_store(self.store)
-        found: dict[str, str] = {}
-        for path in paths:
-            file = join_path(path, PARTITION_METADATA_NAME)
-            try:
-                content = store.read(file)
-            except FileNotFoundError:
-                continue
-            created = PartitionMetadata.parse(content, path=store.uri(file)).commit_time
-            if created:
-                found[path] = created
-        return found
+def _read_creation(paths: list[str], _context: TaskContext, *, spec: StoreSpec) -> dict[str, str]:
+    """Read the instant that created each partition."""
+    store = open_store(spec)
+    found: dict[str, str] = {}
+    for path in paths:
+        file = join_path(path, PARTITION_METADATA_NAME)
+        with suppress(FileNotFoundError):
+            created = PartitionMetadata.parse(store.read(file), path=store.uri(file)).commit_time
+            found |= {path: created} if created else {}
+    return found
 
 
 OPERATION: Final = "expire partitions"
@@ -180,22 +159,24 @@ def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None
     rule, now = _TtlOptions.of(effective_options(view.config, call.properties)), now or datetime.now(UTC)
     engine = call.engine_for(0)
     with times.phase("plan"):
-        expired = _find_expired(view, rule, engine, now=now)
-        _remember(view, rule, expired)
+        expired, others = _find_expired(view, rule, engine, now=now)
+        # Until the oldest time of a partition expires, no other partition does.
+        newest = max((found.requested_time for found in view.timeline), default="")
+        view.state.expiry = (rule, min([*expired.values(), *(others.values() or [newest])]))
     instant: str | None = None
-    deleted: Mapping[str, str] = expired.times
+    deleted: Mapping[str, str] = expired
     if deleted and not dry_run:
         bound = rule.bound(view, now)
 
         def still_expired(begun: TableView) -> Collection[str]:
             nonlocal deleted
-            found = _partition_times(begun, rule, engine, frozenset(expired.times))
-            deleted = {path: found[path] for path in expired.times if found.get(path, bound) < bound}
+            found = _partition_times(begun, rule, engine, frozenset(expired))
+            deleted = {path: found[path] for path in expired if found.get(path, bound) < bound}
             return deleted
 
         with times.phase("delete"):
             instant = call.remove_partitions(call, still_expired)
-    partitions = expired.others + len(expired.times)
+    partitions = len(others) + len(expired)
     return ExpiredResult(
         operation=OPERATION,
         instant=instant,
@@ -218,13 +199,6 @@ def is_expiry_due(call: Call, view: TableView) -> bool:
         return known[1] < bound
     oldest = view.timeline.start
     return oldest is not None and (oldest < bound or view.has_archived_instants())
-
-
-def _remember(view: TableView, rule: _TtlOptions, expired: _Expired) -> None:
-    """Note in this process the oldest time of a partition: until it expires, no other partition does."""
-    newest = max((found.requested_time for found in view.timeline), default="")
-    times = [*expired.times.values(), expired.others_since or newest]
-    view.state.expiry = (rule, min(times))
 
 
 def _run(call: Call, report: OnResult) -> None:
