@@ -206,8 +206,6 @@ def _refuse_cleaned(baseline: TableView, now: TableView, since: list[Instant]) -
     keeps file versions does not look at pending writes at all. File groups of `baseline` whose files are gone look like
     file groups that do not exist, so that their keys were not found. A pending clean counts: it may have deleted its
     files.
-
-    Raises: CommitConflictError.
     """
     if not since:
         return

@@ -76,5 +76,4 @@ class DataCommit(Completion):
             self.notes.append(REBUILT_NOTE)
 
     def content(self, now: TableView) -> bytes:
-        """Return the commit metadata in the format of the table's version."""
         return self.metadata.to_bytes(now.config.version)

@@ -29,13 +29,7 @@ from hoodie.format.instants.service_metadata import (
 )
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.table import MetadataTable
-from hoodie.timeline import (
-    Action,
-    Instant,
-    State,
-    delete_heartbeat,
-    delete_instant_files,
-)
+from hoodie.timeline import Action, Instant, State, delete_heartbeat, delete_instant_files
 from hoodie.timeline.heartbeat import INTERVAL_MS, TOLERABLE_MISSES, is_live
 from hoodie.view.lost_instants import check_no_write_is_lost
 from hoodie.view.pending_plans import pending_rollbacks, stored_rollback_plan
@@ -330,7 +324,6 @@ class _Rollback(Completion):
         return found
 
     def content(self, now: TableView) -> bytes:
-        """Return the rollback metadata: the files that were deleted, by partition."""
         took_ms = int((time.monotonic() - self.started) * 1000)
         done = rollback_metadata(
             self.plan,

@@ -237,10 +237,7 @@ def write_instant(
 
 
 def _raise_if_index_is_gone(write: WriteInstant, error: BaseException) -> None:
-    """Raise an error with the reason if a write failed because the record index was deleted while the write ran.
-
-    Raises: CommitConflictError instead of `error`.
-    """
+    """Raise CommitConflictError instead of `error` if a write failed because the record index was deleted meanwhile."""
     has_reason = isinstance(error, HoodieError) and not isinstance(error, UnsupportedError)
     if write.pending.is_in_metadata_table or has_reason or not isinstance(error, Exception):
         return

@@ -106,8 +106,6 @@ def _with_dates(view: TableView, times: dict[str, str]) -> dict[str, str]:
     """Replace the reserved times of bootstraps, which are before every date, by the completion times of their commits.
 
     A partition is left out if the completion time is not known: old writers did not archive it.
-
-    Raises: CorruptFileError if the archive is damaged.
     """
     reserved = {time for time in times.values() if time.startswith(_RESERVED)}
     if not reserved:

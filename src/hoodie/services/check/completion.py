@@ -26,15 +26,7 @@ from hoodie.format.instants.planned_replacement import PlannedReplacement
 from hoodie.format.instants.replaced_files import FileGroup
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.storage import Store
-from hoodie.timeline import (
-    HOODIE_FOLDER,
-    Action,
-    Instant,
-    State,
-    instant_time_of_ms,
-    is_live,
-    ms_of_instant_time,
-)
+from hoodie.timeline import HOODIE_FOLDER, Action, Instant, State, instant_time_of_ms, is_live, ms_of_instant_time
 from hoodie.view.listing import list_files
 from hoodie.view.lost_instants import LostInstant, lost_writes, recorded_commits
 from hoodie.view.slices import list_existing_slices

@@ -59,10 +59,7 @@ def _of_savepoints(view: TableView) -> Iterator[tuple[str, str]]:
 
 
 def _replaced(survey: Survey) -> Iterator[tuple[str, str]]:
-    """Yield the paths of the base files that a state which is not cleaned needs, with the commit that replaced each.
-
-    Raises: CorruptFileError if a clean does not parse.
-    """
+    """Yield the paths of the base files that a state which is not cleaned needs, with the commit that replaced each."""
     view, earliest = survey.view, oldest_readable_instant(survey.view)
     bases: dict[FileGroup, list[tuple[str, str]]] = {}
     for path in survey.recorded:

@@ -9,7 +9,7 @@ takes the table's lock and looks again under it, so that it can be repeated afte
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -60,39 +60,6 @@ class Step(StrEnum):
     TEMPORARY = "delete half-written temporary files"
 
 
-_MENDED_BY: Final = {
-    Step.PROPERTIES: (kinds.PROPERTIES_DAMAGED, kinds.PROPERTIES_BACKUP),
-    Step.REOPEN: (kinds.INSTANT_EMPTY,),
-    Step.DROP_PLANS: (kinds.PLAN_EMPTY, kinds.PLAN_DAMAGED),
-    Step.COMPLETE: (kinds.COMPLETION_LOST,),
-    Step.RESTORE: (kinds.RESTORE_PENDING,),
-    Step.ORPHANS: (kinds.FILE_ORPHANED,),
-    Step.PARTITION_FILES: (kinds.PARTITION_FILE_MISSING,),
-    Step.REBUILD: (
-        kinds.METADATA_MISSING,
-        kinds.METADATA_DAMAGED,
-        kinds.METADATA_BEHIND,
-        kinds.LISTING_STALE,
-        kinds.LISTING_LACKS,
-        kinds.LISTING_LENGTH,
-        kinds.INDEX_DIFFERS,
-    ),
-    Step.BUILD_INDEX: (kinds.INDEX_MISSING,),
-    Step.BUILD_STATISTICS: (kinds.STATISTICS_DIFFER, kinds.STATISTICS_MISSING, kinds.METADATA_DAMAGED),
-    Step.TIDY: (
-        kinds.WRITE_DEAD,
-        kinds.ROLLBACK_PENDING,
-        kinds.INDEX_BUILD_ABANDONED,
-        kinds.LEFTOVER_MARKERS,
-        kinds.LEFTOVER_STAGE,
-        kinds.LEFTOVER_HEARTBEAT,
-        kinds.LEFTOVER_LOCK,
-    ),
-    Step.CLEAN: (kinds.CLEAN_PENDING,),
-    Step.INDEX_FILES: (kinds.LEFTOVER_INDEX_FILES,),
-    Step.TEMPORARY: (kinds.LEFTOVER_TEMPORARY,),
-}
-"""The kinds of problems that each step mends. See `_mends` for a kind that two steps have."""
 _STATISTICS: Final = next(kind for kind in KINDS.built if kind.differs == kinds.STATISTICS_DIFFER.name)
 _STATISTICS_FOLDERS: Final = tuple(f"{partition_folder(name)}/" for name in KINDS.with_followers([_STATISTICS.name]))
 _AGED = frozenset({Step.RESTORE, Step.ORPHANS, Step.INDEX_FILES, Step.TEMPORARY})
@@ -108,7 +75,7 @@ def _plan_repair(
     """
     kept: list[str] = []
     steps: dict[Step, tuple[str, ...]] = {}
-    for step in _MENDED_BY:
+    for step in Step:
         keys = [*dict.fromkeys(problem.key for problem in checked.problems if _mends(step, problem))]
         if step in _AGED:
             young = {key for key in keys if _may_be_in_use(checked.survey, key, now_ms - min_age_ms)}
@@ -125,7 +92,7 @@ def _plan_repair(
 
 def _mends(step: Step, problem: Problem) -> bool:
     """Return whether the step mends the problem. Only the statistics are built anew for a damaged file of them."""
-    if problem.kind not in _MENDED_BY[step]:
+    if problem.kind not in _STEPS[step][1]:
         return False
     of_statistics = problem.key.startswith(_STATISTICS_FOLDERS)
     return problem.kind is not kinds.METADATA_DAMAGED or of_statistics == (step is Step.BUILD_STATISTICS)
@@ -244,7 +211,7 @@ def _execute(call: Call, checked: Checked, steps: Mapping[Step, Sequence[str]]) 
             if step in _BUILDS and not _is_needed(call, checked, step):
                 notes[step] = (f"not needed any more: {step}",)
                 continue
-            notes[step] = _STEPS[step](call, keys) or ()
+            notes[step] = _STEPS[step][0](call, keys) or ()
         except (HoodieError, OSError) as error:
             notes[step] = (f"{_FAILED}{step}: {error}",)
     return notes
@@ -364,19 +331,47 @@ def _delete_temporary(call: Call, keys: Sequence[str]) -> None:
         call.state.store.delete(path)
 
 
-_STEPS: Final[dict[Step, Callable[[Call, Sequence[str]], tuple[str, ...] | None]]] = {
-    Step.PROPERTIES: _finish_properties,
-    Step.REOPEN: _reopen,
-    Step.DROP_PLANS: _drop_plans,
-    Step.COMPLETE: _complete,
-    Step.RESTORE: lambda call, _keys: finish_restores(call),
-    Step.ORPHANS: _delete_orphans,
-    Step.PARTITION_FILES: _write_partition_files,
-    Step.REBUILD: _rebuild,
-    Step.BUILD_INDEX: _build_index,
-    Step.BUILD_STATISTICS: _build_statistics,
-    Step.TIDY: _tidy,
-    Step.CLEAN: lambda call, _keys: finish_cleans(call),
-    Step.INDEX_FILES: _delete_index_files,
-    Step.TEMPORARY: _delete_temporary,
+_Act = Callable[[Call, Sequence[str]], tuple[str, ...] | None]
+
+_STEPS: Final[dict[Step, tuple[_Act, Collection[kinds.FindingKind]]]] = {
+    Step.PROPERTIES: (_finish_properties, {kinds.PROPERTIES_DAMAGED, kinds.PROPERTIES_BACKUP}),
+    Step.REOPEN: (_reopen, {kinds.INSTANT_EMPTY}),
+    Step.DROP_PLANS: (_drop_plans, {kinds.PLAN_EMPTY, kinds.PLAN_DAMAGED}),
+    Step.COMPLETE: (_complete, {kinds.COMPLETION_LOST}),
+    Step.RESTORE: (lambda call, _keys: finish_restores(call), {kinds.RESTORE_PENDING}),
+    Step.ORPHANS: (_delete_orphans, {kinds.FILE_ORPHANED}),
+    Step.PARTITION_FILES: (_write_partition_files, {kinds.PARTITION_FILE_MISSING}),
+    Step.REBUILD: (
+        _rebuild,
+        {
+            kinds.METADATA_MISSING,
+            kinds.METADATA_DAMAGED,
+            kinds.METADATA_BEHIND,
+            kinds.LISTING_STALE,
+            kinds.LISTING_LACKS,
+            kinds.LISTING_LENGTH,
+            kinds.INDEX_DIFFERS,
+        },
+    ),
+    Step.BUILD_INDEX: (_build_index, {kinds.INDEX_MISSING}),
+    Step.BUILD_STATISTICS: (
+        _build_statistics,
+        {kinds.STATISTICS_DIFFER, kinds.STATISTICS_MISSING, kinds.METADATA_DAMAGED},
+    ),
+    Step.TIDY: (
+        _tidy,
+        {
+            kinds.WRITE_DEAD,
+            kinds.ROLLBACK_PENDING,
+            kinds.INDEX_BUILD_ABANDONED,
+            kinds.LEFTOVER_MARKERS,
+            kinds.LEFTOVER_STAGE,
+            kinds.LEFTOVER_HEARTBEAT,
+            kinds.LEFTOVER_LOCK,
+        },
+    ),
+    Step.CLEAN: (lambda call, _keys: finish_cleans(call), {kinds.CLEAN_PENDING}),
+    Step.INDEX_FILES: (_delete_index_files, {kinds.LEFTOVER_INDEX_FILES}),
+    Step.TEMPORARY: (_delete_temporary, {kinds.LEFTOVER_TEMPORARY}),
 }
+"""What each step calls, and the kinds of problems that it mends. See `_mends` for a kind that two steps have."""

@@ -116,7 +116,6 @@ def quick_problems(survey: Survey) -> tuple[Problem, ...]:
 
 
 def _checked(call: Call, *, full: bool, now_ms: int) -> Checked:
-    """Check the table once."""
     notes: list[str] = []
     problems = list(property_problems(call.state.store))
     survey = Survey.of(call.state)

@@ -35,13 +35,7 @@ from hoodie.services.cleaning.execution import CleanCompletion, delete_files, fi
 from hoodie.services.cleaning.partitions import CleanOptions
 from hoodie.services.cleaning.plan import PlannedClean, commits_since, earliest_to_retain, examine, plan_clean
 from hoodie.services.service import TableService
-from hoodie.timeline import (
-    Action,
-    Instant,
-    State,
-    is_live,
-    parse_instant_time,
-)
+from hoodie.timeline import Action, Instant, State, is_live, parse_instant_time
 from hoodie.timeline.owner import Owner
 from hoodie.view.ahead import LISTING, ask_for_partitions
 from hoodie.view.commit_cache import CleanFacts
@@ -234,10 +228,7 @@ def _note_unknown(call: Call, view: TableView, options: CleanOptions) -> tuple[s
 
 
 def _without_dead_writes(view: TableView) -> tuple[TableView, list[Instant]]:
-    """Return the view as it is after dead writes were rolled back, and these writes; nothing is changed.
-
-    Raises: CorruptFileError if a write completed that looks dead.
-    """
+    """Return the view as it is after dead writes were rolled back, and these writes; nothing is changed."""
     dead = dead_writes(view)
     check_no_write_is_lost(view, dead)
     if not dead:

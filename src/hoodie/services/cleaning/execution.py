@@ -12,21 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hoodie.commit.data_commit import REBUILT_NOTE
-from hoodie.commit.metadata_table import (
-    build_metadata_table_anew,
-    drop_lost_partitions,
-    open_metadata_table,
-)
+from hoodie.commit.metadata_table import build_metadata_table_anew, drop_lost_partitions, open_metadata_table
 from hoodie.commit.pending import Completion, PendingInstant
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.engine import EngineFor, TaskContext
-from hoodie.errors import (
-    CorruptFileError,
-    MetadataPartitionMissingError,
-    MetadataTableMissingError,
-    UnsupportedError,
-)
+from hoodie.errors import CorruptFileError, MetadataPartitionMissingError, MetadataTableMissingError, UnsupportedError
 from hoodie.files.named_paths import named_data_file
 from hoodie.files.slices import join_path
 from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
@@ -141,7 +132,6 @@ class CleanCompletion(Completion):
             open_metadata_table(now).commit(self.instant_time, changes, data_table(now, self.engine_for))
 
     def content(self, now: TableView) -> bytes:
-        """Return the metadata of the completed clean."""
         plan, dropped, facts = self.plan, set(self.dropped), self.facts()
         done = CleanMetadata(
             start_clean_time=self.instant_time,
@@ -178,10 +168,7 @@ def _delete_all(paths: list[str], _context: TaskContext, *, store: StoreSpec) ->
 
 
 def _name_in(view: TableView, partition: str, named: str, by: str) -> str:
-    """Return the name of a data file that a plan names in a partition; plans of version 1 have names without folders.
-
-    Raises: CorruptFileError for a file elsewhere, or that is no data file.
-    """
+    """Return the name of a data file that a plan names in a partition; plans of version 1 name no folders."""
     name = name_of(named)
     path = join_path(partition, name)
     if named not in (name, path) and not named.endswith(f"/{path}"):

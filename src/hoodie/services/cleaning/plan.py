@@ -15,13 +15,7 @@ from itertools import chain
 from hoodie.files.slices import FileSlice, SliceHistory, join_path, logs_in_doubt, slice_histories
 from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
 from hoodie.format.instants.service_metadata import ActionInstant, CleanerPlan, CleanFileInfo
-from hoodie.services.cleaning.partitions import (
-    CleanOptions,
-    Examined,
-    Policy,
-    extra_metadata,
-    partitions_to_examine,
-)
+from hoodie.services.cleaning.partitions import CleanOptions, Examined, Policy, extra_metadata, partitions_to_examine
 from hoodie.timeline import Action, Instant, State, Timeline, is_live, to_instant_time
 from hoodie.view.commit_cache import CleanFacts
 from hoodie.view.history import savepoints

@@ -55,10 +55,7 @@ _STRATEGIES = frozenset(
 
 
 def _check_strategy(view: TableView, instant_time: str, plan: ClusteringPlan) -> None:
-    """Refuse a plan that another kind of execution needs than writing the rows to new files.
-
-    Raises: UnsupportedError.
-    """
+    """Refuse a plan that another kind of execution needs than writing the rows to new files."""
     name = (plan.strategy.strategy_class_name or "") if plan.strategy is not None else ""
     if name and name.rpartition(".")[2] not in _STRATEGIES:
         raise UnsupportedError(
@@ -81,7 +78,6 @@ class _Work:
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes that the tasks read."""
         return sum(task.size_bytes for task in self.tasks)
 
 
@@ -129,7 +125,6 @@ class _Clustering(PlanExecution[ClusteringPlan]):
     """
 
     def run(self) -> ServiceResult:
-        """Write the files and complete the instant."""
         claimed = self.claimed
         index = IndexWrite.begin(None, self.view, claimed.instant_time, self.call.engine_for, self.call.properties)
         _check_strategy(self.view, claimed.instant_time, claimed.plan)

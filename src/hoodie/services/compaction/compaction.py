@@ -24,11 +24,7 @@ from hoodie.format.instants.service_metadata import CompactionPlan
 from hoodie.format.log.data_block import log_schema
 from hoodie.format.table.call_options import effective_options
 from hoodie.results import OnResult, ServiceResult
-from hoodie.services.compaction.log_compaction import (
-    CompactLogs,
-    LogOrder,
-    schedule_log_compaction,
-)
+from hoodie.services.compaction.log_compaction import CompactLogs, LogOrder, schedule_log_compaction
 from hoodie.services.compaction.plan import Trigger, check_compactable, deltas_since_compaction, schedule_compaction
 from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.planned.claim import ClaimedPlan, PlannedService, runner_of
@@ -97,7 +93,6 @@ class _Compaction(PlanExecution[CompactionPlan]):
         return [stat for stat in stats if stat is not None]
 
     def _function(self) -> TaskFunction:
-        """Return the task function that is called for each file slice of the plan."""
         view, claimed, schema = self.view, self.claimed, self.schema
         if claimed.instant.action is Action.LOG_COMPACTION:
             return CompactLogs(

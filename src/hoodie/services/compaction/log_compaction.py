@@ -118,7 +118,6 @@ class LogOrder:
     """
 
     def __init__(self, view: TableView) -> None:
-        """Take the pending writes of the view."""
         self._view = view
         self._pending = {found.requested_time for found in view.timeline.pending() if found.action is _APPENDS}
 

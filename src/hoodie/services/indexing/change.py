@@ -188,10 +188,7 @@ def _check_begin(view: TableView, wish: SwitchWish, target: IndexKind) -> None:
 
 
 def _checked_rows(call: Call, view: TableView, wish: SwitchWish, target: IndexKind) -> int | None:
-    """Prove from the data what the new index relies on; return the rows that were read, None if nothing is to prove.
-
-    Raises: as `switch_index`.
-    """
+    """Prove from the data what the new index relies on; return the rows that were read, None if nothing is to prove."""
     current = index_of_view(view)
     rows: list[int] = []
     if wish.dry_run and target is RECORD and not RECORD.needs_one_of(view.config.metadata_partitions):

@@ -165,10 +165,7 @@ class _FileBuilding(Completion):
         return isinstance(error, LockTimeoutError)
 
     def check(self, now: TableView) -> None:
-        """Refuse to replace partitions while a service of the metadata table is pending.
-
-        Raises: CommitConflictError.
-        """
+        """Refuse to replace partitions while a service of the metadata table is pending."""
         if {*self.replaced} & {*now.config.metadata_partitions}:
             MetadataTable(now.store, now.config).check_no_service_pending()
 
@@ -186,7 +183,6 @@ class _FileBuilding(Completion):
         update_table_config(now.store, self._on_properties(now))
 
     def content(self, now: TableView) -> bytes:
-        """The last instant whose files the partitions cover."""
         return self.build.metadata_to_bytes(now)
 
     def _on_properties(self, now: TableView) -> dict[str, str | None]:

@@ -179,10 +179,7 @@ class _Filling:
     rounds: int = 0
 
     def catch_up(self, folder: str, view: TableView) -> bool:
-        """Put what changed up to a view, staged in a folder below `folder`; return whether anything did.
-
-        Raises: RecordKeyError if several rows share a key; IndexUnavailableError.
-        """
+        """Put what changed up to a view, staged in a folder below `folder`; return whether anything did."""
         moment_ms = ms_of_instant_time(view.clock.next_time(view.timeline), view.layout.zone)
         slices = tuple(list_slices(view))
         changes = changes_between(self.slices, slices)

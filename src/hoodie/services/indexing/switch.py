@@ -62,7 +62,6 @@ class SwitchOn(Completion):
         update_table_config(now.store, on_properties(now.config))
 
     def content(self, now: TableView) -> bytes:
-        """The last instant whose keys or files are covered."""
         return self.build.metadata_to_bytes(now)
 
 

@@ -7,11 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from hoodie.engine import EngineFor, local_engine
-from hoodie.errors import (
-    HoodieError,
-    MetadataPartitionMissingError,
-    MetadataTableMissingError,
-)
+from hoodie.errors import HoodieError, MetadataPartitionMissingError, MetadataTableMissingError
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX

@@ -29,13 +29,7 @@ from hoodie.format.filenames import parse_data_file
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
 from hoodie.services.planned.coordination import Claim, Coordinator
-from hoodie.timeline import (
-    Action,
-    Instant,
-    State,
-    delete_instant_files,
-    is_live,
-)
+from hoodie.timeline import Action, Instant, State, delete_instant_files, is_live
 from hoodie.timeline.owner import Owner, fields_of
 from hoodie.view.lost_instants import check_no_write_is_lost
 from hoodie.view.pending_plans import pending_rollbacks

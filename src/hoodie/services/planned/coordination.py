@@ -58,7 +58,7 @@ class Coordinator(Protocol):
 
 
 class TableCoordinator:
-    """The default coordinator: the table's lock and heartbeats decide.
+    """The default coordinator: the table's lock and heartbeats decide. It grants every claim, and is the claim.
 
     A dead compactor on another machine is detected after 2 minutes.
     """
@@ -67,7 +67,13 @@ class TableCoordinator:
 
     def claim(self, table_uri: str, instant_time: str) -> Claim | None:
         """Grant the claim always: the table's lock decides."""
-        return _GRANTED
+        return self
+
+    def ensure_held(self) -> None:
+        """Do nothing: the claim is never lost."""
+
+    def release(self) -> None:
+        """Do nothing: there is nothing to release."""
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
@@ -92,17 +98,6 @@ def coordinator_of(wanted: str | Coordinator | None) -> Coordinator:
         raise InvalidConfigError(f"coordinator={wanted!r}: expected zookeeper://host:port/path, or None")
     hosts, _, path = rest.partition("/")
     return ZooKeeperCoordinator(hosts, path or DEFAULT_PATH)
-
-
-class _Granted:
-    def ensure_held(self) -> None:
-        """Do nothing: this claim is never lost."""
-
-    def release(self) -> None:
-        """Do nothing: there is nothing to release."""
-
-
-_GRANTED = _Granted()
 
 
 DEFAULT_PATH = "hoodie"

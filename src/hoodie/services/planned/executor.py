@@ -140,7 +140,6 @@ class PlanExecution(ABC, Generic[PlanT]):
     """One attempt at a claimed plan; a service defines `run`."""
 
     def __init__(self, call: Call, claimed: ClaimedPlan[PlanT], times: PhaseTimes) -> None:
-        """Store the call and the claim; nothing is read or written."""
         self.call = call
         self.claimed = claimed
         self.times = times
@@ -218,7 +217,6 @@ class Failures:
     """The errors of the plans of one call. Errors of every library are kept, as those of Arrow or Spark."""
 
     def __init__(self) -> None:
-        """Start without errors."""
         self._errors: list[Exception] = []
 
     @contextmanager

@@ -69,15 +69,22 @@ def plan_chain(view: TableView, target: Instant, *, chain: bool) -> tuple[Instan
     return instants
 
 
-def plan_restore(view: TableView, target: Instant) -> tuple[Instant, ...]:
-    """Return the instants to roll back, so that `target` is the newest write: pending clusterings, then the newest.
+def plan_restore(view: TableView, commit: str) -> tuple[Instant, ...]:
+    """Return the instants to roll back, so that `commit` is the newest write: pending clusterings, then the newest.
 
-    As in the JVM, that are the writes that completed after the target, and pending ones. On merge-on-read tables
+    As in the JVM, that are the writes that completed after the commit, and pending ones. On merge-on-read tables
     compactions are compared by their requested times.
 
     Raises: UnsupportedError, CommitConflictError as `plan_chain`; UnsupportedError if later instants are archived, or
-        files are missing, or the table would not end with the files that the savepoint names.
+        files are missing, or the table would not end with the files that the savepoint names; InstantNotFoundError if
+        no completed write has this requested time.
     """
+    target = view.timeline.writes().completed().get(commit)
+    if target is None:
+        raise InstantNotFoundError(
+            f"{view.store.uri('')} has no completed commit {commit} on its active timeline to restore to; the "
+            f"savepoints are: {', '.join(savepointed_instants(view)) or 'none'}"
+        )
     instants = _newest_first(view, (found for found in view.timeline.writes() if _completes_after(view, found, target)))
     if not instants:
         return ()
@@ -111,17 +118,6 @@ def check_index_without(call: Call, view: TableView, gone: Collection[Instant]) 
         f"instead: t.insert_overwrite_table(t.to_arrow(as_of='{newest.requested_time}'))"
     )
     check_past_state(stays.as_completed_by(view.order_time(newest)), call.engine_for, remedy=remedy)
-
-
-def commit_to_restore(view: TableView, instant: str) -> Instant:
-    """Return the completed write of a requested time. Raises: InstantNotFoundError."""
-    found = view.timeline.writes().completed().get(instant)
-    if found is None:
-        raise InstantNotFoundError(
-            f"{view.store.uri('')} has no completed commit {instant} on its active timeline to restore to; the "
-            f"savepoints are: {', '.join(savepointed_instants(view)) or 'none'}"
-        )
-    return found
 
 
 def _is_later(view: TableView, found: Instant, target: Instant) -> bool:
@@ -259,8 +255,6 @@ def _check_files_exist(view: TableView, gone: Collection[Instant], target: str) 
 
     Takes one more request for each changed partition, or for each file of it if these are fewer, all together; none in
     a table without a metadata table, which is listed from the storage.
-
-    Raises: UnsupportedError.
     """
     undone = [found for found in gone if found.is_completed]
     commits = [view.commit_metadata(found) for found in undone]
@@ -326,8 +320,6 @@ def _check_saved_state(
     """Raise unless removing `gone` leaves exactly the slices of the savepoint of `target`.
 
     A file group may have a newer base file, of a compaction that a restore keeps: it has the rows of the named files.
-
-    Raises: UnsupportedError.
     """
     named, stays = named_groups(saved), _without(view, gone)
     after = {found.group: found for found in list_existing_slices(stays, sorted(saved))}

@@ -15,19 +15,14 @@ from hoodie.commit.begin import prepare_table
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import ensure_metadata_table
 from hoodie.commit.pending import Completion, PendingInstant, delete_pending_files, request_last
-from hoodie.commit.rollback import (
-    RolledBack,
-    execute_rollback,
-    metadata_of,
-    roll_back,
-)
+from hoodie.commit.rollback import RolledBack, execute_rollback, metadata_of, roll_back
 from hoodie.commit.writable import restore_plan, restored_to, target_of_restore
 from hoodie.display import command_text
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.instants.service_metadata import InstantInfo, RestoreMetadata, RestorePlan, RollbackPlan
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
-from hoodie.services.recovery.plan import check_index_without, commit_to_restore, plan_restore
+from hoodie.services.recovery.plan import check_index_without, plan_restore
 from hoodie.services.recovery.rollback import notes_of, preview, what_goes
 from hoodie.timeline import Action, Instant, State
 from hoodie.view.pending_plans import stored_rollback_plan
@@ -107,8 +102,6 @@ def _begun(view: TableView, commit: str) -> tuple[Instant, RestorePlan] | None:
     """Return the pending restore and its plan; None if there is none, or if it has no plan and so did nothing.
 
     A damaged plan counts as none: what it took back stays, and a new plan has the rest.
-
-    Raises: UnsupportedError if it restores to another commit.
     """
     for found in _pending(view):
         plan = None
@@ -136,7 +129,7 @@ def _begin(call: Call, view: TableView, commit: str) -> tuple[Instant, RestorePl
     for found in pending:
         delete_pending_files(view, found.requested_time, Action.RESTORE)  # without a plan, see `_begun`
     view, _ = prepare_table(call.state, view.held_lock)
-    instants = _planned(view, commit)
+    instants = plan_restore(view, commit)
     if not instants:
         return None
     plan = RestorePlan(
@@ -150,13 +143,9 @@ def _begin(call: Call, view: TableView, commit: str) -> tuple[Instant, RestorePl
 
 def _checked(call: Call, view: TableView, commit: str) -> tuple[Instant, ...]:
     """Return the planned instants, after a check that the index finds the rows of the table without them."""
-    instants = _planned(view, commit)
+    instants = plan_restore(view, commit)
     check_index_without(call, view, instants)
     return instants
-
-
-def _planned(view: TableView, commit: str) -> tuple[Instant, ...]:
-    return plan_restore(view, commit_to_restore(view, commit))
 
 
 def _still_there(view: TableView, plan: RestorePlan) -> list[Instant]:
@@ -217,7 +206,6 @@ class _Restored(Completion):
     started: float
 
     def content(self, now: TableView) -> bytes:
-        """Return the restore metadata: the instants, and the rollback of each that is known."""
         infos = self.plan.instants_to_rollback
         done = RestoreMetadata(
             start_restore_time=self.restore_time,

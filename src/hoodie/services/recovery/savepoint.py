@@ -131,8 +131,6 @@ def _archive_commit(view: TableView, instant: str) -> None:
 
     Without its savepoint the commit would be the first of the active timeline, and the commits between it and the next
     one would count as not completed.
-
-    Raises: as `archive_instants`.
     """
     start, commit = view.timeline.start, view.timeline.writes().get(instant)
     if start is None or commit is None or start <= instant:
@@ -155,12 +153,10 @@ class _Created(Completion):
         _check_not_cleaned(now, self.commit)
 
     def content(self, now: TableView) -> bytes:
-        """Return the savepoint metadata."""
         return self.saved.to_bytes()
 
 
 def _commit(view: TableView, instant: str | None) -> Instant:
-    """Return the commit to keep."""
     if instant is None:
         found = next(reversed(view.completed_writes()), None)
     else:

@@ -212,10 +212,7 @@ def _refuse(view: TableView, plan: MovePlan) -> None:
 
 
 def _check_place(view: TableView, plan: MovePlan) -> None:
-    """Refuse a copy over instants that this library did not copy: another engine's move stopped half-way.
-
-    Raises: UnsupportedError.
-    """
+    """Refuse a copy over instants that this library did not copy: another engine's move stopped half-way."""
     if not plan.changes_timeline or MOVE in view.config.raw:
         return
     target = target_config(view, plan)
