@@ -268,11 +268,7 @@ def archive(call: Call, *, dry_run: bool = False) -> ServiceResult:
 
     Memory: the contents of instants with files of at most 32 MiB, and a merge of the archive's files.
 
-    Raises:
-        LockTimeoutError: another writer holds the table's lock.
-        CommitConflictError: this process lost the lock.
-        CorruptFileError: the archive, or a commit, is damaged.
-        InvalidConfigError: a wrong option.
+    Raises: as `Table.archive`; InvalidConfigError for a wrong option.
     """
     times = PhaseTimes()
     view = call.checked_view()

@@ -148,9 +148,7 @@ def expire_partitions(call: Call, *, dry_run: bool = False, now: datetime | None
 
     Under the commit's begin the times are looked at once more: a partition that was written to meanwhile stays.
 
-    Raises:
-        InvalidConfigError: a wrong option.
-        CommitConflictError: another writer changed an expired partition while it was deleted; nothing was deleted.
+    Raises: as `Table.expire_partitions`.
     """
     times = PhaseTimes()
     view = call.checked_view()

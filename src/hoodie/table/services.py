@@ -465,7 +465,7 @@ class TableServices:
         Stop the writers of other engines first. A call after a crash goes on. The old timeline is kept until
         `drop_old_timeline` deletes it. The plan reads the log files, which the move compacts: notes name damaged ones.
 
-        Raises: as `hoodie.services.versions.move._move`: UnsupportedError names what is in the way.
+        Raises: as `hoodie.services.versions.move.move`: UnsupportedError names what is in the way.
 
         >>> import hoodie
         >>> t = hoodie.create("memory://doc-upgrade", {"id": ["a"]}, record_key="id", table_version=6)

@@ -102,11 +102,8 @@ def accept_loss(call: Call, files: Sequence[str], *, dry_run: bool) -> ServiceRe
     files. An existing file is read to check that it is damaged. Memory: the keys of the file groups, one file group of
     the record index, and a merged file slice.
 
-    Raises:
-        InvalidConfigError: a file is whole, is not needed by the newest rows, or is outside of the table.
-        UnsupportedError: a table with an HBase index.
-        CommitConflictError: another writer changed one of the file groups, or a pending clustering is to change it.
-        CorruptFileError: another file of the slice of a log file is lost or damaged too.
+    Raises: as `Table.repair` with `accept_loss`; CorruptFileError if another file of the slice of a log file is lost or
+        damaged too.
     """
     times = PhaseTimes()
     view = call.load()
@@ -314,8 +311,11 @@ def _staged_keys(
         return []
     store = write.view.store
     writer = EntryWriter(store, stage, TaskContext(0, 0, 0))
-    for partition_path, keys in _indexed_keys(write.view, {found.group for found in slices}):
-        writer.delete(keys, partition_path)
+    groups = {found.group for found in slices}
+    for keys, codes, places in _indexed(write.view, {path for path, _ in groups}):
+        for code, place in enumerate(places):
+            if place in groups:
+                writer.delete(keys.filter(pa.array(codes == code)), place[0])
     for stat in stats:
         path, partition_path, file_id = str(stat.path), stat.partition_path or "", str(stat.file_id)
         file = BaseFile(partition_path, name_of(path), file_id, write.instant_time, stat.file_size_bytes)
@@ -324,14 +324,6 @@ def _staged_keys(
                 writer.put(batch.column(0).cast(pa.string()), partition_path, file_id)
     staged = writer.close()
     return [] if staged is None else [staged]
-
-
-def _indexed_keys(view: TableView, groups: set[tuple[str, str]]) -> Iterator[tuple[str, pa.StringArray]]:
-    """Yield the keys that the record index has in these file groups, by partition path."""
-    for keys, codes, places in _indexed(view, {path for path, _ in groups}):
-        for code, place in enumerate(places):
-            if place in groups:
-                yield place[0], keys.filter(pa.array(codes == code))
 
 
 _Indexed = tuple[pa.StringArray, npt.NDArray[np.int64], list[tuple[str, str]]]

@@ -147,12 +147,7 @@ def clean(call: Call, *, dry_run: bool = False) -> CleanResult:
     Memory: the listings of the partitions that changed since the last clean; of the whole table if planning is not
     incremental.
 
-    Raises:
-        UnsupportedError: a pending restore.
-        InvalidConfigError: a wrong option.
-        CorruptFileError: a plan, a savepoint or a commit does not parse, or a plan names a file outside of the table.
-        LockTimeoutError: another process held the table's lock too long.
-        StorageError: the disk is so full that the plan cannot be stored; the message names the bytes needed.
+    Raises: as `Table.clean`; CorruptFileError too if a plan names a file outside of the table.
     """
     try:
         return _cleaned(call, dry_run=dry_run)

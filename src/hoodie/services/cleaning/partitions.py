@@ -161,7 +161,8 @@ def partitions_to_examine(
     if not options.is_incremental:
         return Examined(earliest, None)
     since = _commits_to_examine(view, options, last, earliest)
-    if since is None or (last is not None and _savepoints_of(last) - {*savepointed_instants(view)}):
+    saved = set() if last is None else set(filter(None, last.extra.get(SAVEPOINTS, "").split(",")))
+    if since is None or saved - {*savepointed_instants(view)}:
         return Examined(earliest, None)
     found: set[str] = set() if last is None else set(left_partitions(last.extra))
     for instant in since:
@@ -228,7 +229,3 @@ def _changed_partitions(view: TableView, instant: Instant) -> set[str]:
     if is_copy_on_write and metadata.operation_type in _WITHOUT_NEW_SLICES:
         return {stat.partition_path or "" for stat in metadata.write_stats() if not stat.is_new_file_group}
     return set(stats)
-
-
-def _savepoints_of(last: CleanFacts) -> set[str]:
-    return set(filter(None, last.extra.get(SAVEPOINTS, "").split(",")))

@@ -210,7 +210,12 @@ def group_slices(slices: Iterable[FileSlice], limits: PlanLimits, *, is_sorted: 
     small = [found for found in slices if found.base_file is None or found.base_file.size_bytes < limits.small_bytes]
     group: list[FileSlice] = []
     group_bytes = 0
-    for found in sorted(small, key=_sort_key(limits.slice_order)):
+
+    def order(found: FileSlice) -> tuple[str | int, ...]:
+        parts: dict[str, str | int] = {"size": -_data_bytes(found), "instant_time": found.base_instant_time}
+        return (*(parts[name] for name in limits.slice_order), found.file_id)
+
+    for found in sorted(small, key=order):
         size_bytes = _data_bytes(found)
         if group and group_bytes + size_bytes > limits.group_bytes:
             if _is_useful(group, limits, is_sorted=is_sorted):
@@ -233,33 +238,26 @@ def _is_useful(group: Sequence[FileSlice], limits: PlanLimits, *, is_sorted: boo
     return limits.clusters_single and bool(group[0].log_files)
 
 
-def _sort_key(order: tuple[str, ...]) -> Callable[[FileSlice], tuple[str | int, ...]]:
-    def key(found: FileSlice) -> tuple[str | int, ...]:
-        parts: dict[str, str | int] = {"size": -_data_bytes(found), "instant_time": found.base_instant_time}
-        return (*(parts[name] for name in order), found.file_id)
-
-    return key
-
-
 def _data_bytes(found: FileSlice) -> int:
     """Return the bytes of the base file, or those of the log files if there is no base file."""
     return found.base_file.size_bytes if found.base_file is not None else found.size_bytes
 
 
 def _group(members: Sequence[FileSlice], request: PlanRequest) -> ClusteringGroup:
+    uri = request.uri
+    slices = (
+        SliceInfo(
+            data_file_path="" if found.base_file is None else uri(found.base_file.path),
+            delta_file_paths=tuple(uri(log.path) for log in found.log_files),
+            file_id=found.file_id,
+            partition_path=found.partition_path,
+        )
+        for found in members
+    )
     return ClusteringGroup(
-        slices=tuple(_slice_info(found, request.uri) for found in members),
+        slices=tuple(slices),
         metrics=_metrics(members),
         num_output_file_groups=output_files(members, request.limits.target_bytes),
-    )
-
-
-def _slice_info(found: FileSlice, uri: Uri) -> SliceInfo:
-    return SliceInfo(
-        data_file_path="" if found.base_file is None else uri(found.base_file.path),
-        delta_file_paths=tuple(uri(log.path) for log in found.log_files),
-        file_id=found.file_id,
-        partition_path=found.partition_path,
     )
 
 

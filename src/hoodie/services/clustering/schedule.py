@@ -82,11 +82,7 @@ def schedule_clustering(
     `trigger`, a clustering is planned only if it is due, and only partitions that changed since the last plan are
     examined; else all partitions are.
 
-    Raises:
-        UnsupportedError: this release does not cluster tables of this kind.
-        InvalidConfigError: an unknown option, or an option that does not parse; columns that the table does not have;
-            a table property; extra metadata that is not text.
-        LockTimeoutError: another process held the table's lock too long.
+    Raises: as `Table.schedule_clustering`; InvalidConfigError too for a table property among the options.
     """
     wish = wish or Wish()
     given = wish.options()

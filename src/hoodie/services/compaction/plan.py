@@ -262,10 +262,7 @@ def schedule_compaction(
     the options that the table stores. File groups in a pending compaction or clustering are skipped, so that any number
     of plans can be pending. With a `trigger`, a compaction is planned only if it is due.
 
-    Raises:
-        UnsupportedError: the table is not merge-on-read, or this release does not compact tables of its kind.
-        InvalidConfigError: an unknown strategy or option; a table property; extra metadata that is not text.
-        LockTimeoutError: another process held the table's lock too long.
+    Raises: as `Table.schedule_compaction`; InvalidConfigError too for a table property among the options.
     """
     extra = dict(extra_metadata or {})
     check_texts("extra_metadata", extra)

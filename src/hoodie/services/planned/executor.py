@@ -44,12 +44,7 @@ def execute(
     An interrupted plan is executed again, after its files are deleted. If no plan is pending, the result has no
     instant. `coordinator` grants the claim if several machines share the work.
 
-    Raises:
-        UnsupportedError: this release does not execute the service on the table.
-        InvalidConfigError: a table property among the options.
-        InstantNotFoundError: no plan of `instant` is pending.
-        CommitConflictError: another process executes the plan, or claimed it while this call ran; or a writer changed a
-            file group that a clustering rewrites.
+    Raises: as `Table.compact` and `Table.cluster`.
     """
     times = PhaseTimes()
     with times.phase("plan"):

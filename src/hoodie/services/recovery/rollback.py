@@ -108,11 +108,7 @@ def roll_back_instant(call: Call, instant_time: str, *, chain: bool = False, dry
     rollback instant of its own. If the process dies, the next writer completes the rollback that was begun; the
     instants before it stay, and can be rolled back by a second call.
 
-    Raises:
-        InstantNotFoundError: the timeline has no such instant.
-        CommitConflictError: a writer or a service is running.
-        UnsupportedError: the instant cannot be rolled back; the message names the cause.
-        InvalidConfigError: a wrong option.
+    Raises: as `Table.rollback`; InvalidConfigError for a wrong option.
     """
     view = call.checked_view()
     instant = _instant(view, instant_time)

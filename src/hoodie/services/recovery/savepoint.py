@@ -67,10 +67,7 @@ def create_savepoint(
 
     A savepoint whose process died before the last step is completed.
 
-    Raises:
-        InvalidConfigError: `user` or `comment` is no text that UTF-8 can hold.
-        InstantNotFoundError: the active timeline has no such completed commit.
-        UnsupportedError: a clean deleted files that the commit needs; a restore is pending; the table version.
+    Raises: as `Table.savepoint`.
     """
     times = PhaseTimes()
     user, comment = checked_text("user", user), checked_text("comment", comment)
@@ -99,9 +96,7 @@ def delete_savepoint(state: TableState, instant: str) -> ServiceResult:
 
     If commits after it are archived (`hoodie.archive.beyond.savepoint`), its commit is archived first.
 
-    Raises:
-        InstantNotFoundError: there is no such savepoint.
-        UnsupportedError: a restore is pending; the table version.
+    Raises: as `Table.delete_savepoint`.
     """
     times = PhaseTimes()
     with times.phase("delete savepoint"), TableView.locked(state) as view:
