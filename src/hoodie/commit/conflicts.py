@@ -1,7 +1,7 @@
 """Check whether a write can still be committed after other writers committed while it ran.
 
 Implements docs/format/table.md §10.4 and docs/operations/concurrency.md. It is stricter than the JVM, which allows two
-writers to insert the same new key.
+writers to insert the same new key. Each check raises CommitConflictError.
 
 `refuse_marked` detects conflicts before a write writes its files, by the markers of other running writes: a write that
 gives up early has wasted no work on files. Two writes that look before either has written a marker find nothing; the
@@ -74,8 +74,6 @@ def raise_if_deleted_since(view: TableView, error: MissingFileError) -> None:
     """Raise a conflict if an action that deletes files completed since `view`, whose file is missing.
 
     A clean deletes the file slices that newer ones replaced, so other writes changed the same file groups.
-
-    Raises: CommitConflictError instead of `error`.
     """
     since: list[Instant] = []
     with contextlib.suppress(Exception):
@@ -132,8 +130,6 @@ def check_conflicts(baseline: TableView, now: TableView, own: OwnWrite) -> None:
     - if a location that the other write stored in the record index would override a location of this write.
     A write also conflicts with a change of the table's schema, with a switch of its index, with the rollback of a
     completed write, and with a restore.
-
-    Raises: CommitConflictError.
     """
     if known_schema(baseline) != known_schema(now):
         raise CommitConflictError(
@@ -240,7 +236,6 @@ def refuse_hidden_columns(now: TableView, instant_time: str, schema: str) -> Non
 
     There commits are ordered by their requested times: the table would have the schema of the later write, without the
     new columns. Table services and deletions of partitions do not set it; a pending replace commit may be any of them.
-    Raises: CommitConflictError.
     """
     if not now.config.version.has_completion_time_in_name and schema != known_schema(now)[0]:
         for instant in _later_writes(now, instant_time):
@@ -250,10 +245,7 @@ def refuse_hidden_columns(now: TableView, instant_time: str, schema: str) -> Non
 
 
 def refuse_later_writes(now: TableView, instant_time: str) -> None:
-    """Refuse to change the schema if a write began later: readers would read its files by the new schema.
-
-    Raises: CommitConflictError.
-    """
+    """Refuse to change the schema if a write began later: readers would read its files by the new schema."""
     for instant in _later_writes(now, instant_time):
         raise conflict(f"{instant} began while the columns changed")
 
@@ -323,8 +315,7 @@ def _check_against_compaction(pair: _Pair) -> None:
     """Refuse if this write rewrote a compacted file group.
 
     Its new base file was made from the base file before the compaction, and would hide the log records that the
-    compaction merged. In version 6 a write that appended to the slice before the compaction is refused too. Raises:
-    CommitConflictError.
+    compaction merged. In version 6 a write that appended to the slice before the compaction is refused too.
     """
     stats = pair.own.metadata.write_stats()
     rewritten = {stat.group for stat in stats if not (stat.is_log_append or stat.is_new_file_group)}
@@ -410,8 +401,6 @@ def refuse_marked(view: TableView, instant_time: str, groups: AbstractSet[FileGr
     other write's, one read for each marker file of a JVM timeline server, and a look at the heartbeat of each write
     that has markers of the same file groups. Table services are left out, as in the JVM: their plans name the file
     groups.
-
-    Raises: CommitConflictError.
     """
     for folder in view.store.folders(TEMP_FOLDER):
         other = name_of(folder)

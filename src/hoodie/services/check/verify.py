@@ -25,12 +25,12 @@ from hoodie.services.check.data_check import check_data
 from hoodie.services.check.files_check import (
     KnownFiles,
     file_problems,
+    history_problems,
     leftover_problems,
     lock_notes,
     property_problems,
     stage_notes,
 )
-from hoodie.services.check.history_check import history_problems
 from hoodie.services.check.kinds import KINDS
 from hoodie.services.check.metadata_check import check_metadata_table
 from hoodie.services.check.survey import Problem, Survey

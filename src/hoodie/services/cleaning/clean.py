@@ -284,10 +284,7 @@ def clean_under_lock(call: Call, view: TableView) -> tuple[CleanResult, TableVie
 
 
 def finish_cleans(call: Call) -> tuple[str, ...]:
-    """Execute the pending cleans that no process executes, and plan no other one; return notes.
-
-    Raises: as `clean`.
-    """
+    """Execute the pending cleans that no process executes, and plan no other one; return notes. Raises: as `clean`."""
     view = TableView.load(call.state)
     # The caller requested no clean: a clean that a JVM may be executing is left to it.
     done = _finish_pending(replace(call, occasion=Occasion.ROUND), view, PhaseTimes())

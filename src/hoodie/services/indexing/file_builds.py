@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from hoodie.commit.call import Call
 from hoodie.commit.metadata_table import drop_partitions, ensure_metadata_table, without_partitions
-from hoodie.commit.pending import Completion, PendingInstant
+from hoodie.commit.pending import Completion
 from hoodie.config import Option
 from hoodie.errors import HoodieError, InvalidConfigError, LockTimeoutError, UnsupportedError
 from hoodie.files.table_properties import update_table_config
@@ -65,7 +65,9 @@ def build_partition(call: Call, name: str, *, columns: Sequence[str] | None = No
             kinds = (kind, *followers)
             files = kind.build(followers, held, table)
             names = tuple(one.name for one in kinds)
-            pending, notes = _begin(call, IndexBuild.of_files(names))
+            with locked_to_build(call.state) as view:
+                notes = end_dead_builds(view, of_records=False)
+                pending = start_build(ensure_metadata_table(view.refreshed()), IndexBuild.of_files(names))
         building = _FileBuilding(call, kinds, files, IndexBuild.of_files(names, pending.instant_time))
         run_build(call, pending, building, times)
     return ServiceResult(
@@ -196,13 +198,6 @@ class _FileBuilding(Completion):
         if is_defined and now.config.index_definitions_path is None:
             found[keys.INDEX_DEFINITIONS_PATH] = INDEX_DEFINITIONS
         return found
-
-
-def _begin(call: Call, build: IndexBuild) -> tuple[PendingInstant, tuple[str, ...]]:
-    """Create a build on the timeline; a build whose process died is completed or undone first; return notes."""
-    with locked_to_build(call.state) as view:
-        notes = end_dead_builds(view, of_records=False)
-        return start_build(ensure_metadata_table(view.refreshed()), build), notes
 
 
 def drop_partition(state: TableState, name: str) -> ServiceResult:

@@ -82,10 +82,7 @@ def _begin(call: Call, buckets: int | None) -> tuple[_Begun | None, tuple[str, .
 
 
 def check_buildable(view: TableView) -> None:
-    """Refuse tables whose record index this release cannot build.
-
-    Raises: UnsupportedError.
-    """
+    """Refuse tables whose record index this release cannot build. Raises: UnsupportedError."""
     config, where = view.config, view.store.uri("")
     if not config.populates_meta_fields:
         raise UnsupportedError(
