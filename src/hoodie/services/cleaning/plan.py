@@ -166,14 +166,6 @@ class PlannedClean:
         return not self.files and not self.plan.partitions_to_be_deleted
 
 
-@dataclass(frozen=True, slots=True)
-class _Doomed:
-    """What goes in one partition: file names and sizes, and whether nothing is left in it."""
-
-    files: Mapping[str, int]
-    is_emptied: bool
-
-
 def examine(
     view: TableView, options: CleanOptions, last: CleanFacts | None, *, now: datetime | None = None
 ) -> Examined:
@@ -187,7 +179,8 @@ def plan_clean(view: TableView, options: CleanOptions, examined: Examined) -> Pl
     Raises: CorruptFileError if a savepoint, a plan or a commit of the timeline does not parse.
     """
     earliest, newest = examined.earliest, view.timeline.writes().completed().latest()
-    doomed: dict[str, _Doomed] = {}
+    doomed: dict[str, dict[str, int]] = {}
+    emptied: list[str] = []
     retained: ActionInstant | None = None
     if earliest is not None:
         state = State.COMPLETED.name
@@ -196,17 +189,18 @@ def plan_clean(view: TableView, options: CleanOptions, examined: Examined) -> Pl
         needed = _needed(view)
         since = "" if earliest is None else earliest.requested_time
         for listing in _listings(view, options, examined.partitions):
-            doomed |= _doomed(view, listing, options, since, needed)
-    emptied = [path for path, found in doomed.items() if found.is_emptied and path]
+            gone, left_empty = _doomed(view, listing, options, since, needed)
+            doomed |= gone
+            emptied += left_empty
     # A writer that began may be filling the partition: no file of it is listed before it commits.
     is_quiet = not view.timeline.writes().pending().instants
     paths = {
         path: tuple(
             CleanFileInfo(file_path=view.store.uri(join_path(path, name)), is_bootstrap_base_file=False)
-            for name in found.files
+            for name in files
         )
-        for path, found in doomed.items()
-        if found.files or (found.is_emptied and is_quiet)
+        for path, files in doomed.items()
+        if files or is_quiet
     }
     plan = CleanerPlan(
         earliest_instant_to_retain=retained,
@@ -219,8 +213,8 @@ def plan_clean(view: TableView, options: CleanOptions, examined: Examined) -> Pl
     )
     return PlannedClean(
         plan=plan,
-        files=sum(len(found.files) for found in doomed.values()),
-        bytes=sum(sum(found.files.values()) for found in doomed.values()),
+        files=sum(map(len, doomed.values())),
+        bytes=sum(sum(files.values()) for files in doomed.values()),
         commits=examined.commits,
         is_full=examined.partitions is None,
     )
@@ -240,9 +234,11 @@ def _listings(
 
 def _doomed(
     view: TableView, listing: Mapping[str, Mapping[str, int]], options: CleanOptions, earliest: str, needed: Needed
-) -> dict[str, _Doomed]:
+) -> tuple[dict[str, dict[str, int]], list[str]]:
+    """Return the names and sizes of the files that go, by partition path, and the partitions that are left empty."""
     timeline = _with_archived(view, listing.values())
-    found: dict[str, _Doomed] = {}
+    found: dict[str, dict[str, int]] = {}
+    emptied: list[str] = []
     for path, listed in listing.items():
         histories = slice_histories(path, listed, timeline, version=view.config.version)
         slices = obsolete_slices(histories, options, earliest, needed)
@@ -250,8 +246,9 @@ def _doomed(
         is_emptied = len(names) == len(listed)
         # A listing does not show whether a partition without files exists.
         if names or (is_emptied and view.store.head(join_path(path, PARTITION_METADATA_NAME)) is not None):
-            found[path] = _Doomed({name: listed[name] for name in names}, is_emptied)
-    return found
+            found[path] = {name: listed[name] for name in names}
+            emptied += [path] if is_emptied and path else []
+    return found, emptied
 
 
 def _with_archived(view: TableView, listings: Iterable[Mapping[str, int]]) -> Timeline:

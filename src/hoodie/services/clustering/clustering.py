@@ -33,7 +33,7 @@ from hoodie.services.clustering.sorting import SortLimits
 from hoodie.services.clustering.task import Clustered, ClusterGroup, GroupTask
 from hoodie.services.planned.claim import PlannedService, runner_of
 from hoodie.services.planned.executor import Failures, PlanExecution, execute, execute_waiting, has_waiting_plan
-from hoodie.services.planned.pending import PendingPlans, age_seconds
+from hoodie.services.planned.pending import PendingPlan, PendingPlans, age_seconds
 from hoodie.services.service import TableService
 from hoodie.timeline import Action
 from hoodie.view.listing import note_unknown
@@ -321,14 +321,13 @@ _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingClustering:
+class PendingClustering(PendingPlan):
     """One pending plan. `state`: waiting, running or interrupted; `runner` is the process that executes it, or did.
 
     `by` are the columns by which rows are sorted; `layout` is empty if the executor's options decide it, or if rows are
     not sorted. `bytes_to_read` is approximate.
     """
 
-    instant: str
     state: str
     runner: str
     groups: int

@@ -30,7 +30,7 @@ from hoodie.services.compaction.task import CompactSlice
 from hoodie.services.planned.claim import ClaimedPlan, PlannedService, runner_of
 from hoodie.services.planned.coordination import Coordinator
 from hoodie.services.planned.executor import Failures, PlanExecution, execute, execute_waiting, has_waiting_plan
-from hoodie.services.planned.pending import PendingPlans, age_seconds
+from hoodie.services.planned.pending import PendingPlan, PendingPlans, age_seconds
 from hoodie.timeline import Action
 from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import stored_plan
@@ -274,14 +274,13 @@ def _recorded_log_sizes(view: TableView, claimed: ClaimedPlan[CompactionPlan]) -
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingCompaction:
+class PendingCompaction(PendingPlan):
     """One pending plan. `action`: compaction or logcompaction; `state`: waiting, running or interrupted.
 
     `runner` is the process that executes, or executed, the plan. `bytes_to_read` counts base and log files, `log_bytes`
     counts log files only.
     """
 
-    instant: str
     action: str
     state: str
     runner: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hoodie.commit.metadata_table import take_back_metadata
 from hoodie.commit.pending import delete_pending_files
@@ -19,16 +19,14 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 
-class _Listed(Protocol):
-    """A pending plan: a dataclass with the requested time of its instant."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingPlan:
+    """A pending plan; `instant` is its requested time."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def instant(self) -> str: ...
+    instant: str
 
 
-ListedT = TypeVar("ListedT", bound=_Listed)
+ListedT = TypeVar("ListedT", bound=PendingPlan)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
