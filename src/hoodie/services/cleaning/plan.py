@@ -166,11 +166,9 @@ class PlannedClean:
         return not self.files and not self.plan.partitions_to_be_deleted
 
 
-def examine(
-    view: TableView, options: CleanOptions, last: CleanFacts | None, *, now: datetime | None = None
-) -> Examined:
+def examine(view: TableView, options: CleanOptions, last: CleanFacts | None) -> Examined:
     """Return the partitions that a clean looks at; lists no file. `last`: the last clean, if any."""
-    return partitions_to_examine(view, options, last, earliest_to_retain(view, options, last, now or datetime.now(UTC)))
+    return partitions_to_examine(view, options, last, earliest_to_retain(view, options, last, datetime.now(UTC)))
 
 
 def plan_clean(view: TableView, options: CleanOptions, examined: Examined) -> PlannedClean:

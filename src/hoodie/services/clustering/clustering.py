@@ -26,10 +26,9 @@ from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringP
 from hoodie.format.table.call_options import effective_options
 from hoodie.index.index_write import IndexWrite
 from hoodie.results import OnResult, ServiceResult
-from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import RowOrder, Trigger
 from hoodie.services.clustering.schedule import Wish, check_clusterable, schedule_clustering
-from hoodie.services.clustering.sorting import SortLimits
+from hoodie.services.clustering.sorting import SortLimits, check_order
 from hoodie.services.clustering.task import Clustered, ClusterGroup, GroupTask
 from hoodie.services.planned.claim import PlannedService, runner_of
 from hoodie.services.planned.executor import Failures, PlanExecution, execute, execute_waiting, has_waiting_plan

@@ -21,7 +21,6 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.call_options import check_texts, effective_options
-from hoodie.services.clustering.order import check_order
 from hoodie.services.clustering.plan import (
     PlanLimits,
     Planned,
@@ -34,6 +33,7 @@ from hoodie.services.clustering.plan import (
     plan_clustering,
     small_files,
 )
+from hoodie.services.clustering.sorting import check_order
 from hoodie.timeline import Action
 from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import groups_being_clustered, groups_being_compacted

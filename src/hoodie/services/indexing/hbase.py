@@ -145,23 +145,7 @@ def properties_to_remove(raw: Mapping[str, str]) -> dict[str, None]:
     return dict.fromkeys(key for key in raw if key in _STORED)
 
 
-_STORED = frozenset(
-    option.key
-    for option in (
-        indexes.HBASE_TABLE,
-        indexes.HBASE_THRIFT_HOST,
-        indexes.HBASE_THRIFT_PORT,
-        indexes.HBASE_THRIFT_SSL,
-        indexes.HBASE_THRIFT_CA_FILE,
-        indexes.HBASE_TIMEOUT_MS,
-        indexes.HBASE_GET_BATCH,
-        indexes.HBASE_PUT_BATCH,
-        indexes.HBASE_QPS_MAX,
-        indexes.HBASE_UPDATE_PARTITION_PATH,
-        indexes.HBASE_IDENTITY,
-        indexes.HBASE_BUILT,
-    )
-)
+_STORED = frozenset(key for key in options.OPTIONS if "hbase" in key)
 """Properties of the HBase index."""
 
 

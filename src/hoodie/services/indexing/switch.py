@@ -135,9 +135,7 @@ def drop_record_index(state: TableState) -> ServiceResult:
     JVM writers, find records by the index `global_simple`, unless another index type was stored. So keys stay unique in
     the whole table.
 
-    Raises:
-        UnsupportedError: the JVM is building an index.
-        CommitConflictError: a build is running.
+    Raises: UnsupportedError if the JVM is building an index; CommitConflictError if a build is running.
     """
     times = PhaseTimes()
     with locked_to_build(state) as view, times.phase("drop"):

@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from hoodie.commit.call import Call
 from hoodie.commit.idle import JVM_IDLE_MS, idle_ms
@@ -26,6 +26,7 @@ from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.errors import CommitConflictError
 from hoodie.files.markers import delete_markers, files_of_instant, is_file_of, read_markers
 from hoodie.format.filenames import parse_data_file
+from hoodie.format.instants.service_metadata import ClusteringPlan, CompactionPlan
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
 from hoodie.services.planned.coordination import Claim, Coordinator
@@ -40,14 +41,7 @@ _TOKEN_NUMBERS = 1_000_000_000
 _TOKEN_PARTS = 3
 
 
-class _Plan(Protocol):
-    """A stored plan."""
-
-    @property
-    def extra_metadata(self) -> Mapping[str, str] | None: ...
-
-
-PlanT = TypeVar("PlanT", bound=_Plan)
+PlanT = TypeVar("PlanT", bound=ClusteringPlan | CompactionPlan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

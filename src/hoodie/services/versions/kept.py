@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hoodie.commit.call import Call
@@ -39,7 +39,7 @@ def drop_old_timeline(call: Call, *, dry_run: bool) -> ServiceResult:
         result = _old_timeline(view, times)
         if (old := _kept(view)) is not None:
             view.held_lock.ensure_held()
-            forget_timeline(view.store, old.config)
+            forget_timeline(view.store, old[0])
             update_table_config(view.store, {MOVE: None})
     return replace(result, seconds=times.seconds())
 
@@ -49,12 +49,13 @@ def _old_timeline(view: TableView, times: PhaseTimes, *, dry_run: bool = False) 
     old = _kept(view)
     if old is None:
         return ServiceResult(operation=DROP_OLD, dry_run=dry_run, notes=("no old timeline is kept",))
-    files = instant_files(view.store, old.config)
-    later = old.later_among(files)
+    config, moved_at = old
+    files = instant_files(view.store, config)
+    later = _later_among(files, config, moved_at)
     if later:
         raise CommitConflictError(
-            f"{view.store.uri('')}: expected no instant of version {old.config.version.value} after the move at "
-            f"{old.moved_at}, found {later[0].requested_time}: a writer still writes that version, and its rows are "
+            f"{view.store.uri('')}: expected no instant of version {config.version.value} after the move at "
+            f"{moved_at}, found {later[0].requested_time}: a writer still writes that version, and its rows are "
             "not in the table. Stop it, write these rows again, and delete its instant files"
         )
     return ServiceResult(
@@ -65,25 +66,18 @@ def _old_timeline(view: TableView, times: PhaseTimes, *, dry_run: bool = False) 
 def written_after_move(view: TableView) -> list[Instant]:
     """Return the instants of the kept timeline that began after the move, oldest first; one listing if there is one."""
     old = _kept(view)
-    return [] if old is None else old.later_among(instant_files(view.store, old.config))
+    return [] if old is None else _later_among(instant_files(view.store, old[0]), *old)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The form of the timeline that is kept, and the time of the move."""
-
-    config: TableConfig
-    moved_at: str
-
-    def later_among(self, files: Iterable[FileInfo]) -> list[Instant]:
-        """Return the instants of these files that began after the move, oldest first."""
-        parsed = (layout_of(self.config).parse_name(info.name) for info in files)
-        later = {found.requested_time: found for found in parsed if found and found.requested_time > self.moved_at}
-        return [later[time] for time in sorted(later)]
+def _later_among(files: Iterable[FileInfo], config: TableConfig, moved_at: str) -> list[Instant]:
+    """Return the instants of these files of a kept timeline that began after the move, oldest first."""
+    parsed = (layout_of(config).parse_name(info.name) for info in files)
+    later = {found.requested_time: found for found in parsed if found and found.requested_time > moved_at}
+    return [later[time] for time in sorted(later)]
 
 
-def _kept(view: TableView) -> _Kept | None:
-    """Return the timeline that is kept; None if none is."""
+def _kept(view: TableView) -> tuple[TableConfig, str] | None:
+    """Return the form of the timeline that is kept, and the time of the move; None if none is."""
     names, _, rest = view.config.raw.get(MOVE, "").partition(" ")
     state, _, moved_at = rest.partition(" ")
     first, _, second = names.partition("-")
@@ -93,4 +87,4 @@ def _kept(view: TableView) -> _Kept | None:
         return None
     version = TableVersion.of(int(other))
     stored = {keys.VERSION: other, keys.LAYOUT_VERSION: str(version.layout_version)}
-    return _Kept(view.config.with_changes(**stored), moved_at or "9")
+    return view.config.with_changes(**stored), moved_at or "9"

@@ -13,17 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import InvalidConfigError
-from hoodie.services.clustering.order import (
+from hoodie.services.clustering.plan import RowOrder
+from hoodie.services.clustering.sorting import (
     FittedOrder,
+    RowSample,
+    SortLimits,
     bits_of,
     check_order,
     hilbert_order,
     numbers_of,
     quantiles,
+    sorted_rows,
     z_order,
 )
-from hoodie.services.clustering.plan import RowOrder
-from hoodie.services.clustering.sorting import RowSample, SortLimits, sorted_rows
 from tests.support.seeds import examples
 from tests.support.tables import table_of
 
