@@ -21,10 +21,6 @@ from hoodie.view.table_view import TableView
 REBUILT_NOTE: Final = "the metadata table was missing and was built anew from the files in storage"
 
 
-def _no_check(now: TableView) -> None:
-    """Check nothing: no change of another writer conflicts."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCommit(Completion):
     """The steps of a commit of data files under the table's lock.
@@ -38,8 +34,8 @@ class DataCommit(Completion):
     instant_time: str
     metadata: CommitMetadata
     collect: Collect
+    check_conflicts: Callable[[TableView], None]
     index: IndexUpdate | None = None
-    check_conflicts: Callable[[TableView], None] = _no_check
     engine_for: EngineFor = local_engine
     notes: list[str] = field(default_factory=list)
     """What else the commit did, for the caller's result."""

@@ -98,13 +98,6 @@ def is_archiving_due(view: TableView, rules: ArchiveRules) -> bool:
     return len(commits) > rules.limits(commits)[1]
 
 
-def is_held_by_timeline(view: TableView, rules: ArchiveRules) -> bool:
-    """Return whether the instants of the timeline alone keep all commits active; reads no file."""
-    commits = view.timeline.writes().completed().instants
-    bound = min(_timeline_bounds(view, rules), default=None)
-    return bound is not None and bool(commits) and bound.requested_time <= commits[0].requested_time
-
-
 def hold_of(view: TableView, rules: ArchiveRules) -> ArchivingHold:
     """Return what can hold instants back in this view, in which archiving is due; reads no file.
 
@@ -320,7 +313,12 @@ def _is_due(call: Call, view: TableView) -> bool:
     hold = view.state.commits.archiving_hold
     if hold is not None and hold.holds(hold_of(view, rules)):
         return False
-    return call.occasion is Occasion.ROUND or not is_held_by_timeline(view, rules)
+    if call.occasion is Occasion.ROUND:
+        return True
+    # The instants of the timeline alone may keep all commits active.
+    first = view.timeline.writes().completed().instants[0]
+    bound = min(_timeline_bounds(view, rules), default=None)
+    return bound is None or bound.requested_time > first.requested_time
 
 
 def _run(call: Call, report: OnResult) -> None:

@@ -57,7 +57,12 @@ def nothing(pending: PendingInstant) -> DataCommit:
     def collect(_table: DataTable) -> Mapping[str, Any]:
         return {}
 
-    return DataCommit(instant_time=pending.instant_time, metadata=CommitMetadata(), collect=collect)
+    return DataCommit(
+        instant_time=pending.instant_time,
+        metadata=CommitMetadata(),
+        collect=collect,
+        check_conflicts=lambda now: None,
+    )
 
 
 def states(store: MemoryStore, instant_time: str) -> list[State]:

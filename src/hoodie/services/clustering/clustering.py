@@ -22,7 +22,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, SliceInfo
+from hoodie.format.instants.service_metadata import ClusteringPlan, SliceInfo
 from hoodie.format.table.call_options import effective_options
 from hoodie.index.index_write import IndexWrite
 from hoodie.results import OnResult, ServiceResult
@@ -97,7 +97,10 @@ def _work_of(view: TableView, plan: ClusteringPlan) -> _Work:
                 changed.append((piece.partition_path, piece.file_id))
             else:
                 by_partition.setdefault(piece.partition_path, []).append(found)
-        tasks += [GroupTask(tuple(members), _share(group, members)) for members in by_partition.values()]
+        for members in by_partition.values():
+            # Other members of the group may be left out.
+            files = (group.num_output_file_groups or 1) * len(members) / len(group.slices)
+            tasks.append(GroupTask(tuple(members), max(1, round(files))))
     return _Work(tasks=tuple(tasks), changed=tuple(changed))
 
 
@@ -109,12 +112,6 @@ def _unchanged(piece: SliceInfo, slices: Mapping[FileGroup, FileSlice]) -> FileS
     logs = {log.name.name for log in found.log_files}
     planned_logs = {name_of(path) for path in piece.delta_file_paths or ()}
     return found if name_of(piece.data_file_path or "") == base and planned_logs == logs else None
-
-
-def _share(group: ClusteringGroup, members: Sequence[FileSlice]) -> int:
-    """Return how many files the members of a group become, if other members are left out."""
-    files = (group.num_output_file_groups or 1) * len(members) / len(group.slices)
-    return max(1, round(files))
 
 
 class _Clustering(PlanExecution[ClusteringPlan]):

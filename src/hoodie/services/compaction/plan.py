@@ -154,17 +154,27 @@ def strategy_named(name: str) -> Strategy:
 
 def largest_logs_first(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
     """Choose slices with at least `log_bytes_min` bytes of log files, most bytes first, up to the I/O limit."""
-    return _bounded(_most_first(operations, LOG_BYTES, limits.log_bytes_min), limits)
+    return bounded_io(_most_first(operations, LOG_BYTES, limits.log_bytes_min), limits)
 
 
 def most_logs_first(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
     """Choose slices with at least `log_files_min` log files, most files first, up to the I/O limit."""
-    return _bounded(_most_first(operations, LOG_FILES, limits.log_files_min), limits)
+    return bounded_io(_most_first(operations, LOG_FILES, limits.log_files_min), limits)
 
 
 def bounded_io(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
-    """Choose slices in the order of partitions and file ids, up to the I/O limit."""
-    return _bounded(operations, limits)
+    """Choose the first slices, until their reads and writes reach `target_mib`.
+
+    A plan has its slices in the order of partitions and file ids. The slice that reaches the limit is included.
+    """
+    chosen: list[CompactionOperation] = []
+    left = float(limits.target_mib)
+    for operation in operations:
+        chosen.append(operation)
+        left -= _metric(operation, TOTAL_MIB)
+        if left <= 0:
+            break
+    return chosen
 
 
 def newest_days_first(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
@@ -196,21 +206,6 @@ _STRATEGIES: Mapping[str, Strategy] = {
 def _most_first(operations: Sequence[CompactionOperation], metric: str, least: int) -> list[CompactionOperation]:
     enough = [operation for operation in operations if _metric(operation, metric) >= least]
     return sorted(enough, key=lambda operation: -_metric(operation, metric))
-
-
-def _bounded(operations: Iterable[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
-    """Return operations from the start of the list until their reads and writes reach `target_mib`.
-
-    The operation that reaches or exceeds the limit is included.
-    """
-    chosen: list[CompactionOperation] = []
-    left = float(limits.target_mib)
-    for operation in operations:
-        chosen.append(operation)
-        left -= _metric(operation, TOTAL_MIB)
-        if left <= 0:
-            break
-    return chosen
 
 
 def _metric(operation: CompactionOperation, name: str) -> float:

@@ -110,17 +110,13 @@ def build_hbase_index(call: Call, properties: Mapping[str, str]) -> ServiceResul
             with HBaseClient(settings) as client:
                 finish_build(client, now, settings.identity)
             now.held_lock.ensure_held()
-            given_up = _given_up(now)
+            current = index_of_view(now)
+            # A record index stays, and is kept up to date.
+            moves = None if current in (RECORD, HBASE) else current.moves_option
+            given_up = dict.fromkeys(option.key for option in (*current.own_options, *filter(None, (moves,))))
             update_table_config(call.state.store, {**given_up, **wanted, indexes.HBASE_BUILT.key: filling.newest})
     counts = {"entries": filling.entries, "files_read": filling.files}
     return ServiceResult(operation="build hbase index", counts=counts, seconds=times.seconds())
-
-
-def _given_up(view: TableView) -> dict[str, str | None]:
-    """Return the properties to remove of the index that the table had; a record index stays, and is kept up to date."""
-    current = index_of_view(view)
-    moves = None if current in (RECORD, HBASE) else current.moves_option
-    return {option.key: None for option in (*current.own_options, *([] if moves is None else [moves]))}
 
 
 def drop_hbase_index(state: TableState) -> ServiceResult:

@@ -186,7 +186,6 @@ class _RecordBuilding:
 
     @property
     def build(self) -> IndexBuild:
-        """The build on the timeline."""
         return self.files.build
 
     def read(self) -> None:
