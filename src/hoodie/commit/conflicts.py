@@ -409,13 +409,9 @@ def refuse_marked(view: TableView, instant_time: str, groups: AbstractSet[FileGr
         # Folders of other names have the staged rows of writes.
         if not other.isdigit() or other == instant_time or is_service:
             continue
-        marked = {_group_of(marker.path) for marker in read_markers(view.store, other) or []}
+        paths = [marker.path for marker in read_markers(view.store, other) or ()]
+        parsed = ((path.rpartition("/")[0], parse_data_file(path)) for path in paths)
+        marked = {(folder, name.file_id) for folder, name in parsed if name is not None}
         shared = groups & marked
         if shared and is_live(view.store, other):
             raise conflict(f"the write {other} is running and has markers of the same file groups: {_names(shared)}")
-
-
-def _group_of(path: str) -> FileGroup:
-    """Return the file group of a data file; a file with another name is in none."""
-    parsed = parse_data_file(path)
-    return path.rpartition("/")[0], "" if parsed is None else parsed.file_id

@@ -171,8 +171,9 @@ def plan_rollback(view: TableView, instant: Instant) -> RollbackPlan:
     paths = [found.path for found in markers or () if not (names_files and found.io_type is IoType.APPEND)]
     if instant.is_completed:
         paths = sorted({*paths, *committed_files(view, instant)})
-    elif markers is None:
-        paths = _files_of(view, instant)
+    elif markers is None and instant.state is not State.REQUESTED:
+        with_logs = not (names_files and instant.action.is_planned)
+        paths = files_of_instant(view.store, instant.requested_time, with_logs=with_logs)
     for path in (*paths, *(path for path in own_logs if path not in paths)):
         by_partition.setdefault(path.rpartition("/")[0], []).append(view.store.uri(path))
     target = InstantInfo(commit_time=instant.requested_time, action=instant.action.value)
@@ -182,21 +183,9 @@ def plan_rollback(view: TableView, instant: Instant) -> RollbackPlan:
 
 def committed_files(view: TableView, instant: Instant) -> dict[str, int]:
     """Return the files that a completed write created, and their sizes in bytes, by path."""
-    sizes: dict[str, int] = {}
-    for stat in view.commit_metadata(instant).write_stats():
-        # A statistic may name a file of another instant, to which the write appended nothing.
-        sizes |= {
-            path: size for path, size in stat.sizes.items() if instant_of_data_file(path) == instant.requested_time
-        }
-    return sizes
-
-
-def _files_of(view: TableView, instant: Instant) -> list[str]:
-    """List the table's folders, and return the data files whose names contain the instant."""
-    if instant.state is State.REQUESTED:
-        return []
-    is_of_others = view.config.version.log_name_has_base_instant and instant.action.is_planned
-    return files_of_instant(view.store, instant.requested_time, with_logs=not is_of_others)
+    named = (item for stat in view.commit_metadata(instant).write_stats() for item in stat.sizes.items())
+    # A statistic may name a file of another instant, to which the write appended nothing.
+    return {path: size for path, size in named if instant_of_data_file(path) == instant.requested_time}
 
 
 def execute_rollback(

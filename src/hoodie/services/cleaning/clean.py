@@ -32,7 +32,7 @@ from hoodie.format.table.call_options import check_call_options
 from hoodie.progress import PhaseTimes
 from hoodie.results import OnResult, ServiceResult
 from hoodie.services.cleaning.execution import CleanCompletion, delete_files, files_to_delete
-from hoodie.services.cleaning.partitions import CleanOptions
+from hoodie.services.cleaning.partitions import CleanOptions, Policy
 from hoodie.services.cleaning.plan import PlannedClean, commits_since, earliest_to_retain, examine, plan_clean
 from hoodie.services.service import TableService
 from hoodie.timeline import Action, Instant, State, is_live, parse_instant_time
@@ -304,7 +304,7 @@ def _is_clean_due(call: Call, view: TableView) -> bool:
         return False
     earliest = earliest_to_retain(view, options, last, datetime.now(UTC))
     if earliest is None:
-        return options.policy.counts_versions
+        return options.policy is Policy.VERSIONS
     return last is None or last.earliest < earliest.requested_time
 
 

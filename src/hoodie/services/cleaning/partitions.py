@@ -31,12 +31,7 @@ class Policy(Enum):
     HOURS = "KEEP_LATEST_BY_HOURS"
     """Every file that a snapshot of a commit of the last hours needs."""
     VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
-    """The newest file slices of every file group."""
-
-    @property
-    def counts_versions(self) -> bool:
-        """Whether the policy counts file slices, so that it has no earliest commit to retain."""
-        return self is Policy.VERSIONS
+    """The newest file slices of every file group. This policy has no earliest commit to retain."""
 
 
 _RETAINED = {

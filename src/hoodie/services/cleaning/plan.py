@@ -183,7 +183,7 @@ def plan_clean(view: TableView, options: CleanOptions, examined: Examined) -> Pl
     if earliest is not None:
         state = State.COMPLETED.name
         retained = ActionInstant(timestamp=earliest.requested_time, action=earliest.action.value, state=state)
-    if earliest is not None or options.policy.counts_versions:
+    if earliest is not None or options.policy is Policy.VERSIONS:
         needed = _needed(view)
         since = "" if earliest is None else earliest.requested_time
         for listing in _listings(view, options, examined.partitions):

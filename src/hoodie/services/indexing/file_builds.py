@@ -147,7 +147,6 @@ class _FileBuilding(Completion):
         return tuple(sorted(KINDS.with_followers(self.build.names)))
 
     def read(self) -> None:
-        """Read the files of the newest slices."""
         self.catch_up(self.call.load())
 
     def catch_up(self, view: TableView) -> int:
