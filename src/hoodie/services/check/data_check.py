@@ -68,7 +68,8 @@ def check_data(call: Call, survey: Survey, slices: Sequence[FileSlice], *, reads
         read = whole_read(survey.view)
     except HoodieError as error:
         return DataCheck((), notes=(f"no file was read: {error}",))
-    generator, rule = partition_generator(survey.view.config), _bucket_rule(survey.view)
+    generator, index = partition_generator(survey.view.config), stored_index(survey.view.config)
+    rule = rule_of_reads(survey.view) if index is not None and index.places_rows else None
     tasks = [
         _Task(survey.view.store.spec, group, _rows_of(survey, group), read, generator, rule)
         for group in chunks(whole, _TASK_BYTES)
@@ -153,11 +154,6 @@ class _Rows:
             expected = "the bucket of a file id" if bucket is None else f"only keys of bucket {bucket}"
             found = f"{self.strange:,} others, e.g. {self.strange_keys[:EXAMPLES_MAX]}"
             yield Problem(kinds.BUCKET_WRONG, self.file_slice.paths[0], expected, found)
-
-
-def _bucket_rule(view: TableView) -> BucketRule | None:
-    kind = stored_index(view.config)
-    return rule_of_reads(view) if kind is not None and kind.places_rows else None
 
 
 def _misplaced_note(results: Sequence[DataCheck], config: TableConfig) -> tuple[str, ...]:
