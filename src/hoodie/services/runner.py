@@ -51,11 +51,10 @@ class ServiceChoice:
         """Return the services that may run, in the order of a round. Raises: InvalidConfigError for an unknown name."""
         if self.names is None:
             return list(self.services)
-        known = [service.name for service in self.services]
-        unknown = sorted(set(self.names).difference(known))
-        if unknown:
+        known, wanted = [service.name for service in self.services], set(self.names)
+        if unknown := sorted(wanted.difference(known)):
             raise InvalidConfigError(f"no service {unknown[0]!r}; expected some of {', '.join(map(repr, known))}")
-        return [service for service in self.services if service.name in self.names]
+        return [service for service in self.services if service.name in wanted]
 
 
 def run_round(

@@ -187,7 +187,7 @@ def _behind(survey: Survey, folder: MetadataFolder, timeline: Timeline) -> Itera
     it belongs to an instant that was pending, such as a planned compaction.
     """
     fills = [instant for instant in timeline if fills_a_partition(instant.requested_time)]
-    times = [instant.requested_time for instant in fills]
+    times = {instant.requested_time for instant in fills}
     first = min((i.requested_time for i in timeline if i.requested_time not in times), default="")
     if folder.names_base_instants:
         since = max(first, min((time for time in times if not time.startswith("0000")), default=""))
