@@ -411,7 +411,7 @@ def refuse_marked(view: TableView, instant_time: str, groups: AbstractSet[FileGr
             continue
         paths = [marker.path for marker in read_markers(view.store, other) or ()]
         parsed = ((path.rpartition("/")[0], parse_data_file(path)) for path in paths)
-        marked = {(folder, name.file_id) for folder, name in parsed if name is not None}
+        marked = {(partition, name.file_id) for partition, name in parsed if name is not None}
         shared = groups & marked
         if shared and is_live(view.store, other):
             raise conflict(f"the write {other} is running and has markers of the same file groups: {_names(shared)}")

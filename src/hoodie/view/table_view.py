@@ -299,7 +299,7 @@ class TableView:
         return metadata
 
     def requested_content(self, instant: Instant) -> bytes:
-        """Return the content of an instant's requested file; empty if there is none, or if its process died first."""
+        """Return the content of an instant's requested file; empty if there is none, or its writer died."""
         try:
             return read_instant(self.store, self.layout, instant, State.REQUESTED)
         except InstantNotFoundError:

@@ -240,7 +240,7 @@ def damaged_logs(call: Call, view: TableView, slices: Sequence[FileSlice]) -> tu
 
 
 def _read_base(store: Store, file: BaseFile, recorded: int | None, rows: _Rows) -> Problem | None:
-    """Read all pages of a base file, which have checksums, and count its rows; return a problem of another number."""
+    """Read all pages of a base file, which have checksums; return a problem if its rows are more or fewer."""
     if not file.name.endswith(".parquet"):
         raise UnsupportedError(f"{store.uri(file.path)}: this release reads base files in Parquet only")
     with open_base_file(store, file) as (parquet, _):

@@ -1,8 +1,8 @@
 """Check the files of a table without reading them, and find what dead writers left.
 
 Data files are compared, by name and length, with the table's commits and with the listing in the metadata table;
-`data_check` reads them (docs/format/table.md §5.1). Leftovers hold no committed rows: markers, stages, heartbeats,
-locks, temporary files."""
+`data_check` reads them (docs/format/table.md §5.1). So are files of earlier states and of savepoints. Leftovers are
+without committed rows: markers, stages, heartbeats, locks, temporary files."""
 
 from __future__ import annotations
 

@@ -495,7 +495,7 @@ def _preview(view: TableView, options: CleanOptions, planned: PlannedClean, time
 
 
 def _result(view: TableView, times: PhaseTimes, *, notes: tuple[str, ...] = (), bound: str = "") -> CleanResult:
-    """Return a result without files. `bound`: the oldest snapshot that a clean since `view` left whole."""
+    """Return a result without files. `bound`: the oldest snapshot that a clean since `view` leaves whole."""
     bound = max(oldest_readable_instant(view), bound)
     return CleanResult(
         operation=OPERATION,

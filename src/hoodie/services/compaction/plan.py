@@ -165,7 +165,7 @@ def most_logs_first(operations: Sequence[CompactionOperation], limits: StrategyO
 def bounded_io(operations: Sequence[CompactionOperation], limits: StrategyOptions) -> list[CompactionOperation]:
     """Choose the first slices, until their reads and writes reach `target_mib`.
 
-    A plan has its slices in the order of partitions and file ids. The slice that reaches the limit is included.
+    The slice that reaches the limit is included.
     """
     chosen: list[CompactionOperation] = []
     left = float(limits.target_mib)

@@ -1,7 +1,7 @@
 """Check the keys of a table: what its index, or the index to which it is switched, relies on must hold for its rows.
 
 Workers read the key and partition columns of the newest file slices. Memory of a task: one piece of `read_file_slice`;
-of a task that compares partitions: the keys of one of the parts into which the keys of the table are divided by hash.
+of a task that compares keys: the keys of one of the parts into which the keys of the table are divided by hash.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class KeyRule(Enum):
 class BrokenKeys:
     """The number of keys that break a rule, and a few of each part with the file group of one of their rows.
 
-    `rows`: the number of rows of the table.
+    `rows`: the number of rows of the file slices.
     """
 
     count: int

@@ -38,8 +38,8 @@ def restore(call: Call, commit: str, *, dry_run: bool = False) -> ServiceResult:
     All instants after the commit are rolled back, the newest first, and so are pending plans of table services. The
     table's lock is held meanwhile. If the process dies, writers are refused until a second call completes the restore.
 
-    Raises: as `Table.restore`; UnsupportedError too if the commit is from before a switch of the index that would not
-        find all rows; InvalidConfigError for a wrong option.
+    Raises: as `Table.restore`; UnsupportedError too if the index of today, to which the table was switched after
+        the commit, would not find all rows; InvalidConfigError for a wrong option.
     """
     view = call.checked_view()
     if dry_run:

@@ -111,7 +111,7 @@ def move(call: Call, operation: str, to: int, *, dry_run: bool) -> VersionResult
     Memory: the contents of 256 instant files, the file slices of the table, and about 300 bytes an archived instant.
 
     Raises:
-        InvalidConfigError: the version is not later, or not earlier.
+        InvalidConfigError: `to` is earlier than the version of the table (upgrade), or later (downgrade).
         UnsupportedError: something is in the way, which the plan names; or another engine left a move unfinished.
         CommitConflictError: writers are running.
         CorruptFileError: the copy differs from the original; the table stays as it was.
