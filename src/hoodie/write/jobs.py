@@ -159,8 +159,7 @@ def _log_options(setup: WriteSetup, view: TableView) -> LogOptions:
 
     Raises: CorruptFileError if the plan of a pending compaction is damaged.
     """
-    is_partial = setup.changed is not None
-    columns = setup.written_schema.names if is_partial else None
+    columns = None if setup.changed is None else setup.written_schema.names
     names = LogNames()
     if view.config.version.log_name_has_base_instant:
         names = LogNames(has_base_instant=True, compacted=compactions_by_group(view))
@@ -170,7 +169,6 @@ def _log_options(setup: WriteSetup, view: TableView) -> LogOptions:
         block_bytes_max=writes.LOG_BLOCK_BYTES.get(setup.options),
         read=replace(view.slice_read(setup.schema.arrow, setup.merger), stored=_stored(setup)),
         names=names,
-        is_partial=is_partial,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,13 +25,13 @@ from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import join_path
 from hoodie.files.staging.staged import StagedRun, StageReader, StageWriter, split_by_partition
 from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
-from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
-from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.filenames import BaseFileName, IoType, new_file_id
+from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
 from hoodie.storage import Started, Store, explained, open_store, together
-from hoodie.write.files.context import RowCounts, WriteContext, Written
+from hoodie.write.files.context import RowCounts, WriteContext, Written, stat_of
 from hoodie.write.staging import without_deletes
 
 _GATHER_BYTES = 16 * 1024 * 1024
@@ -60,20 +60,10 @@ class BulkWrite:
             EncodingThreads(self.threads) if self.threads > 1 else nullcontext() as threads,
             _BulkFiles(open_store(self.context.store), self.context, attempt, counts, threads=threads) as files,
         ):
-            schema = change_schema(self.context.schema)
-            gathered: list[pa.RecordBatch] = []
-            gathered_bytes = 0
-            for batch in batches:
-                gathered.append(without_deletes(batch.select(schema.names)))
-                counts.ignored += batch.num_rows - gathered[-1].num_rows
-                gathered_bytes += batch.nbytes
-                if gathered_bytes >= _GATHER_BYTES:
-                    with explained(self.context.store.uri):
-                        files.write(pa.Table.from_batches(gathered, schema))
-                    gathered, gathered_bytes = [], 0
+            for rows in _gathered(_kept(batches, self.context, counts)):
+                with explained(self.context.store.uri):
+                    files.write(rows)
             with explained(self.context.store.uri):
-                if gathered:
-                    files.write(pa.Table.from_batches(gathered, schema))
                 return [files.close()]
 
 
@@ -103,7 +93,7 @@ class _BulkFiles:
         self._count = 0
         self._open: dict[str, _OpenFile] = {}
         self._done: list[WriteStat] = []
-        self._entries = EntryWriter(store, context.entries, attempt) if context.entries is not None else None
+        self._entries = EntryWriter(store, context.entries, attempt)
 
     def write(self, rows: pa.Table) -> None:
         """Append rows to the open files of their partition paths."""
@@ -119,8 +109,7 @@ class _BulkFiles:
             self._open[partition_path] = self._start(partition_path)
         current = self._open[partition_path]
         current.write(rows)
-        if self._entries is not None:
-            self._entries.put(rows[RECORD_KEY], partition_path, current.file_id)
+        self._entries.put(rows[RECORD_KEY], partition_path, current.file_id)
         if current.writer.written_bytes >= self._context.sizing.max_file_bytes:
             self._finish(partition_path)
         held = sum(file.writer.held_bytes for file in self._open.values())
@@ -144,13 +133,13 @@ class _BulkFiles:
     def close(self) -> Written:
         """Finish all open files and return what was written."""
         self.finish()
-        return Written.of(self._done, self._entries.close() if self._entries is not None else None, self._counts)
+        return Written.of(self._done, self._entries, self._counts)
 
     def _start(self, partition_path: str) -> _OpenFile:
         file_id = new_file_id(self._unique, self._count)
         self._count += 1
-        attempt, instant_time = self._attempt, self._context.instant_time
-        name = BaseFileName(file_id, write_token(attempt.partition, attempt.stage, attempt.attempt), instant_time).name
+        instant_time = self._context.instant_time
+        name = BaseFileName(file_id, self._attempt.write_token, instant_time).name
         path = join_path(partition_path, name)
         announced = Started(
             self._store,
@@ -201,17 +190,7 @@ class _OpenFile:
     def close(self) -> WriteStat:
         self.announced.finish()
         self.writer.close()
-        return WriteStat(
-            file_id=self.file_id,
-            path=self.writer.path,
-            num_writes=self.writer.rows,
-            num_inserts=self.writer.rows,
-            total_write_bytes=self.writer.size_bytes,
-            file_size_bytes=self.writer.size_bytes,
-            partition_path=self.partition_path,
-            column_ranges=self.writer.ranges,
-            runtime_stats=RuntimeStats(total_create_time_ms=int((time.monotonic() - self.started) * 1000)),
-        )
+        return stat_of(self.writer, self.file_id, self.partition_path, self.started)
 
 
 _SEEN_BYTES = 64 * 1024 * 1024
@@ -259,16 +238,14 @@ class StageOrWrite:
         return [self._stage(batches, attempt)]
 
     def _stage(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> StagedOrWritten:
-        store, schema = open_store(self.context.store), change_schema(self.context.schema)
+        store = open_store(self.context.store)
         path = f"{self.folder}/bulk-{attempt.partition}-{attempt.stage}-{attempt.attempt}.arrow"
         counts = RowCounts()
         writer: StageWriter | None = None
         runs: list[StagedRun] = []
-        for batch in batches:
-            rows = without_deletes(batch.select(schema.names))
-            counts.ignored += batch.num_rows - rows.num_rows
+        for rows in _kept(batches, self.context, counts):
             with explained(store.uri(self.folder)):
-                writer = writer or StageWriter(store, path, schema, by_hash=False, memory=self.memory)
+                writer = writer or StageWriter(store, path, rows.schema, by_hash=False, memory=self.memory)
                 writer.write(rows)
         if writer is not None:
             with explained(store.uri(self.folder)):
@@ -297,10 +274,19 @@ class WritePieces:
             _BulkFiles(store, self.context, attempt, counts, numbers=task) as files,
         ):
             for piece in pieces:
-                for rows in _rows(reader, piece):
+                for rows in _gathered(map(reader.read, piece)):
                     files.append(piece[0].partition_path, rows)
                 files.finish()
             return files.close()
+
+
+def _kept(batches: Iterator[pa.RecordBatch], context: WriteContext, counts: RowCounts) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that are stored; others are counted as ignored."""
+    names = change_schema(context.schema).names
+    for batch in batches:
+        rows = without_deletes(batch.select(names))
+        counts.ignored += batch.num_rows - rows.num_rows
+        yield rows
 
 
 def _first(batches: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], bool]:
@@ -320,13 +306,13 @@ def _has_one_path(batches: Sequence[pa.RecordBatch]) -> bool:
     return bool(pc.count_distinct(paths).as_py() <= 1)
 
 
-def _rows(reader: StageReader, piece: Piece) -> Iterator[pa.Table]:
-    """Yield the rows of a piece in tables of about 16 MiB."""
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the rows in tables of about 16 MiB."""
     held: list[pa.RecordBatch] = []
     held_bytes = 0
-    for run in piece:
-        held.append(reader.read(run))
-        held_bytes += held[-1].nbytes
+    for batch in batches:
+        held.append(batch)
+        held_bytes += batch.nbytes
         if held_bytes >= _GATHER_BYTES:
             yield pa.Table.from_batches(held)
             held, held_bytes = [], 0

@@ -21,14 +21,14 @@ from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import BaseFile, join_path
 from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
 from hoodie.files.stored_groups import StoredGroups
-from hoodie.format.filenames import BaseFileName, IoType, name_of, write_token
+from hoodie.format.filenames import BaseFileName, IoType, name_of
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, PARTITION_PATH, Kind
 from hoodie.storage import Started, Store, open_store
 from hoodie.write.files.cdc_log import CdcLog
-from hoodie.write.files.context import RowCounts, WriteContext, Written
+from hoodie.write.files.context import RowCounts, WriteContext, Written, stat_of
 from hoodie.write.files.file_merge import FileMerge, Locations
 from hoodie.write.files.task_changes import changes_of
 from hoodie.write.files.touched import Piece, TouchedGroups, whole
@@ -52,14 +52,14 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
     changes = next(parts, None)
     if changes is None:
         return Written(counts=counts)
-    entries = None if context.entries is None else EntryWriter(store, context.entries, attempt)
+    entries = EntryWriter(store, context.entries, attempt)
     numbers = SequenceNumbers(context.instant_time, attempt.partition)
     new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries, counts)
     if task.base_file is None or not (context.merge_stored and context.merger.ordering_columns):
         stats = [new_file.write(task.file_id, task.base_file, changes, parts)]
     else:
         stats = new_file.merge(task.file_id, task.base_file, changes, parts)
-    return Written.of(stats, entries.close() if entries is not None else None, counts)
+    return Written.of(stats, entries, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class NewBaseFile:
     attempt: TaskContext
     partition_path: str
     numbers: SequenceNumbers
-    entries: EntryWriter | None
+    entries: EntryWriter
     counts: RowCounts
 
     def write(
@@ -162,7 +162,7 @@ class NewBaseFile:
         )
 
     def _path(self, file_id: str) -> str:
-        name = BaseFileName(file_id, token_of(self.attempt), self.context.instant_time).name
+        name = BaseFileName(file_id, self.attempt.write_token, self.context.instant_time).name
         return join_path(self.partition_path, name)
 
     def _write(
@@ -196,7 +196,7 @@ class NewBaseFile:
                 for part in parts:
                     writer.write(merge.append(part))
         merge.count_ignored(self.counts)
-        stat = merge.stat(base_file, self.partition_path, path, writer, file_id, started)
+        stat = merge.counted(stat_of(writer, file_id, self.partition_path, started, base_file))
         return stat if cdc is None else replace(stat, cdc_stats=cdc.sizes)
 
     def _cdc_log(self, base_file: BaseFile | None) -> AbstractContextManager[CdcLog | None]:
@@ -204,7 +204,7 @@ class NewBaseFile:
         options = self.context.cdc
         if options is None or base_file is None:
             return nullcontext()
-        instant_time, token = self.context.instant_time, token_of(self.attempt)
+        instant_time, token = self.context.instant_time, self.attempt.write_token
         return CdcLog(self.store, options, instant_time, self.partition_path, base_file.file_id, token)
 
     @property
@@ -254,8 +254,3 @@ def _dropped_after_errors(announced: Started) -> Iterator[None]:
     except BaseException:
         announced.drop()
         raise
-
-
-def token_of(attempt: TaskContext) -> str:
-    """Return the write token of the files that an attempt at a task writes."""
-    return write_token(attempt.partition, attempt.stage, attempt.attempt)
