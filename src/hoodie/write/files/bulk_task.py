@@ -55,12 +55,12 @@ class BulkWrite:
 
     def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[Written]:
         """Write all rows; deletes are skipped, because there are no stored rows to delete."""
-        counts = RowCounts()
+        counts, schema = RowCounts(), change_schema(self.context.schema)
         with (
             EncodingThreads(self.threads) if self.threads > 1 else nullcontext() as threads,
             _BulkFiles(open_store(self.context.store), self.context, attempt, counts, threads=threads) as files,
         ):
-            for rows in _gathered(_kept(batches, self.context, counts)):
+            for rows in _gathered(_kept(batches, schema, counts), schema):
                 with explained(self.context.store.uri):
                     files.write(rows)
             with explained(self.context.store.uri):
@@ -238,14 +238,14 @@ class StageOrWrite:
         return [self._stage(batches, attempt)]
 
     def _stage(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> StagedOrWritten:
-        store = open_store(self.context.store)
+        store, schema = open_store(self.context.store), change_schema(self.context.schema)
         path = f"{self.folder}/bulk-{attempt.partition}-{attempt.stage}-{attempt.attempt}.arrow"
         counts = RowCounts()
         writer: StageWriter | None = None
         runs: list[StagedRun] = []
-        for rows in _kept(batches, self.context, counts):
+        for rows in _kept(batches, schema, counts):
             with explained(store.uri(self.folder)):
-                writer = writer or StageWriter(store, path, rows.schema, by_hash=False, memory=self.memory)
+                writer = writer or StageWriter(store, path, schema, by_hash=False, memory=self.memory)
                 writer.write(rows)
         if writer is not None:
             with explained(store.uri(self.folder)):
@@ -280,11 +280,10 @@ class WritePieces:
             return files.close()
 
 
-def _kept(batches: Iterator[pa.RecordBatch], context: WriteContext, counts: RowCounts) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that are stored; others are counted as ignored."""
-    names = change_schema(context.schema).names
+def _kept(batches: Iterator[pa.RecordBatch], schema: pa.Schema, counts: RowCounts) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that are stored, with the columns of the schema; others are counted as ignored."""
     for batch in batches:
-        rows = without_deletes(batch.select(names))
+        rows = without_deletes(batch.select(schema.names))
         counts.ignored += batch.num_rows - rows.num_rows
         yield rows
 
@@ -306,7 +305,7 @@ def _has_one_path(batches: Sequence[pa.RecordBatch]) -> bool:
     return bool(pc.count_distinct(paths).as_py() <= 1)
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema | None = None) -> Iterator[pa.Table]:
     """Yield the rows in tables of about 16 MiB."""
     held: list[pa.RecordBatch] = []
     held_bytes = 0
@@ -314,7 +313,7 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         held.append(batch)
         held_bytes += batch.nbytes
         if held_bytes >= _GATHER_BYTES:
-            yield pa.Table.from_batches(held)
+            yield pa.Table.from_batches(held, schema)
             held, held_bytes = [], 0
     if held:
-        yield pa.Table.from_batches(held)
+        yield pa.Table.from_batches(held, schema)

@@ -30,7 +30,7 @@ from hoodie.storage import Started, Store, open_store
 from hoodie.write.files.cdc_log import CdcLog
 from hoodie.write.files.context import RowCounts, WriteContext, Written, stat_of
 from hoodie.write.files.file_merge import FileMerge, Locations
-from hoodie.write.files.task_changes import changes_of
+from hoodie.write.files.task_changes import TaskChanges
 from hoodie.write.files.touched import Piece, TouchedGroups, whole
 from hoodie.write.files.unchanged import ChangeProbe, ReadAhead, all_lose, is_newer_than_stored
 from hoodie.write.plan import FileTask, TaggedRows
@@ -48,7 +48,7 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
     """
     store = open_store(context.store)
     counts = RowCounts()
-    parts = changes_of(store, context, rows, task, counts)
+    parts = TaskChanges(store, context, rows, task, counts).parts()
     changes = next(parts, None)
     if changes is None:
         return Written(counts=counts)

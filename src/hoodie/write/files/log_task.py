@@ -42,7 +42,7 @@ from hoodie.storage import Store, explained, open_store
 from hoodie.write.files.context import LogOptions, RowCounts, WriteContext, Written
 from hoodie.write.files.file_merge import Locations
 from hoodie.write.files.file_task import NewBaseFile, rewrite
-from hoodie.write.files.task_changes import inserts_of, updates_of
+from hoodie.write.files.task_changes import TaskChanges
 from hoodie.write.files.unchanged import all_lose, is_newer_than_stored, may_all_lose, unordered_rows
 from hoodie.write.plan import FileTask, TaggedRows
 
@@ -102,18 +102,19 @@ def _append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
     numbers = SequenceNumbers(context.instant_time, attempt.partition)
     counts = RowCounts()
     log = _Append(store, context, context.log, task.file_slice, attempt, numbers, entries, counts)
-    updates = updates_of(store, context, rows, task, counts)
+    changes = TaskChanges(store, context, rows, task, counts)
+    updates = changes.updates()
     with log:
         if updates is not None:
             log.update(updates)
-        for inserts in inserts_of(store, context, rows, task, counts):
+        for inserts in changes.inserts():
             log.insert(inserts)
         log.delete()
     stats = log.stats()
     if log.leaves_out:
         # In this file group, the logged delete would win over these inserts, or the merge would restore the deleted
         # record. So the inserts are written to a new file group. They are read again, because there may be many.
-        again = inserts_of(store, context, rows, task, RowCounts())
+        again = replace(changes, counts=RowCounts()).inserts()
         left_out = (found for inserts in again for found in log.left_out(inserts))
         new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries, counts)
         stats.append(new_file.write(new_file_id(uuid.uuid4(), 0), None, next(left_out), left_out))
