@@ -28,12 +28,12 @@ from hoodie.view.slices import list_slices
 from hoodie.write.attempt import begin, not_repeated
 from hoodie.write.distribution import TASKS_PER_CORE, Distribution, PiecePlanner, tasks_of
 from hoodie.write.files.bulk_task import BulkWrite, StageOrWrite, WritePieces
-from hoodie.write.files.context import FileSizing, WriteContext, Written
+from hoodie.write.files.context import WriteContext, Written
 from hoodie.write.files.log_task import WriteFileGroup
 from hoodie.write.indexed import write_rows
 from hoodie.write.jobs import context_of, key_source_of, preparation_of, tag_request_of
 from hoodie.write.outcome import FollowUps, result_of
-from hoodie.write.plan import SizePlacement, TaggedRows, known_record_bytes, plan_files, record_bytes
+from hoodie.write.plan import SizePlacement, TaggedRows, known_record_bytes, plan_files
 from hoodie.write.replace import commit_groups
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteSetup, set_up
@@ -214,9 +214,7 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
         preparation = preparation_of(setup, buckets=engine.parallelism if meets else 0)
         merger = setup.merger if meets else None
         staged = stage(engine, setup.data, preparation, store, folder, merger=merger, key_stage=None)
-    placement: Placement = SizePlacement(
-        FileSizing.of(setup.options), record_bytes(write.view, staged.runs, setup.options)
-    )
+    placement: Placement = SizePlacement.of(write.view, staged.runs, setup.options)
     if setup.places_rows:
         with watch.phase("tag"):
             write.index.tag(tag_request_of(setup, staged, folder, Purpose.REPLACE))

@@ -126,7 +126,8 @@ def plan_files(
     tasks: list[FileTask] = []
     for partition in _partitions(runs, hits):
         own = slices_of.get(partition.path, [])
-        expected = 0 if known_only else partition.inserts_expected()
+        # Above zero if there may be inserts.
+        expected = 0 if known_only or not partition.runs else max(partition.unknown_rows, 1)
         open_to_inserts = [
             found
             for found in own
@@ -166,17 +167,12 @@ class _Partition:
     runs: tuple[StagedRun, ...]
     hits: tuple[StagedHits, ...]
 
-    def inserts_expected(self) -> int:
-        """Estimate the number of inserts; the result is above zero if there may be inserts.
-
-        The result is not exact: a key that the table contains twice has two hits, and with a global index rows hit
-        other partitions.
-        """
-        return max(self.unknown_rows, 1) if self.runs else 0
-
     @property
     def unknown_rows(self) -> int:
-        """Return the number of rows minus the number of hits."""
+        """The number of rows minus the number of hits: an estimate of the number of inserts.
+
+        A key that the table contains twice has two hits, and with a global index rows hit other partitions.
+        """
         return sum(run.rows for run in self.runs) - sum(hit.updates for hit in self.hits)
 
 
@@ -234,6 +230,11 @@ class SizePlacement:
     record_bytes: float
     new_id: Callable[[], uuid.UUID] = uuid.uuid4
 
+    @classmethod
+    def of(cls, view: TableView, runs: Sequence[StagedRun], options: Mapping[str, str]) -> SizePlacement:
+        """Return the placement of the rows of a write."""
+        return cls(FileSizing.of(options), _record_bytes(view, runs, options))
+
     def place(self, partition_path: str, rows: int, slices: Sequence[FileSlice]) -> Iterator[InsertShare]:
         """Choose file groups for the inserts of a partition; see `Placement.place`."""
         placed: list[tuple[FileSlice | None, int]] = []
@@ -264,7 +265,7 @@ _PARQUET_SHARE = 0.5
 _DEFAULT_BYTES = 1024.0
 
 
-def record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str, str]) -> float:
+def _record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str, str]) -> float:
     """Return the expected bytes of one record: the option, else an average of the newest commits, else a default.
 
     Without a suitable commit the result is a share of the Arrow size of the staged rows; without rows it is 1024.
