@@ -129,7 +129,9 @@ def _altered(view: TableView, alterations: Sequence[Alteration]) -> _Altered:
         texts.append(change.apply(record))
     if record == before:
         return _Altered(record=record, ids=has_ids, changes=(), notes=())
-    ids = has_ids or (needs and _has_commits(view))
+    # The table may have files, or another writer is about to write some.
+    has_commits = any(instant.action.writes_data for instant in view.timeline) or view.has_archived_instants()
+    ids = has_ids or (needs and has_commits)
     notes = [note for _, *more in texts for note in more]
     if ids:
         where = view.store.uri("")
@@ -153,11 +155,6 @@ def _placed(change: Alteration, record: Record, config: TableConfig) -> Alterati
         names.pop()
     has_place = 0 < len(names) < len(record["fields"]) and names[-1] not in META_FIELDS
     return replace(change, place=Place(after=names[-1])) if has_place else change
-
-
-def _has_commits(view: TableView) -> bool:
-    """Return whether the table may have files, or another writer is about to write some."""
-    return any(instant.action.writes_data for instant in view.timeline) or view.has_archived_instants()
 
 
 def _refuse_key(view: TableView, path: str) -> None:

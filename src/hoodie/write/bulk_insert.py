@@ -28,7 +28,7 @@ from hoodie.view.slices import list_slices
 from hoodie.write.attempt import begin, not_repeated
 from hoodie.write.distribution import TASKS_PER_CORE, Distribution, PiecePlanner, tasks_of
 from hoodie.write.files.bulk_task import BulkWrite, StageOrWrite, WritePieces
-from hoodie.write.files.context import WriteContext, Written
+from hoodie.write.files.context import Written
 from hoodie.write.files.log_task import WriteFileGroup
 from hoodie.write.indexed import write_rows
 from hoodie.write.jobs import context_of, key_source_of, preparation_of, tag_request_of
@@ -105,19 +105,20 @@ def _write_anew(
     watch = PhaseTimes(*WRITE_PHASES)
     spread = _spread(setup, sort, distribution)
     source = key_source_of(setup, operation)
+    adds = operation is WriteOperation.BULK_INSERT
     with (
         not_repeated(operation.value.lower()),
         stage_folder(setup.view.store, in_process=setup.call.is_in_process) as folder,
-        begin(
-            setup, operation, LOGGED if operation is WriteOperation.BULK_INSERT else (), partitions=partitions
-        ) as write,
+        begin(setup, operation, LOGGED if adds else (), partitions=partitions) as write,
     ):
         if setup.places_rows or _combines(setup, operation):
             written = _write_in_place(setup, write, folder, watch)
+        elif spread.exchange is None and spread.distribution is not Distribution.NONE:
+            written = _write_together(setup, write, folder, spread.distribution, source, watch)
         else:
             written = _write(setup, write, folder, spread, source, watch)
         setup = setup.settled(written.nulls)
-        replaced = None if operation is WriteOperation.BULK_INSERT else _to_replace(write, written, partitions)
+        replaced = None if adds else _to_replace(write, written, partitions)
         follow_ups = FollowUps(setup, watch)
         index, count = commit_groups(setup, write, written, replaced, folder, watch, follow_ups.under_lock)
     after = follow_ups.run(write.completed_view, stats=written.stats)
@@ -148,12 +149,9 @@ class _Spread:
 def _write(
     setup: WriteSetup, write: WriteInstant, folder: str, spread: _Spread, source: KeySource, watch: PhaseTimes
 ) -> Written:
+    """Write the rows as the tasks of the data, or of a sort, have them."""
     context = context_of(setup, write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
     exchange, buckets = spread.exchange, 0
-    if exchange is None and spread.distribution is not Distribution.NONE:
-        known_bytes = None if setup.data is None else known_bytes_of(setup.data)
-        with rows_folder(folder, in_process=setup.call.is_in_process, known_bytes=known_bytes) as memory:
-            return _write_together(setup, write, folder, memory, context, spread.distribution, source, watch)
     if exchange is not None and source is KeySource.AUTOMATIC:
         # A sort without ties: a repeated task numbers the rows as the first one did.
         exchange, buckets = replace(exchange, sort_by=(*(exchange.sort_by or exchange.range_by), ROW_NUMBER)), 1
@@ -169,29 +167,28 @@ def _write_together(
     setup: WriteSetup,
     write: WriteInstant,
     folder: str,
-    memory: str | None,
-    context: WriteContext,
     distribution: Distribution,
     source: KeySource,
     watch: PhaseTimes,
 ) -> Written:
     """Stage the rows, and write the staged rows of each partition path to files of the wanted size."""
-    stages_all = distribution is Distribution.PARTITION
-    with watch.phase("stage"):
-        consume = StageOrWrite(
-            context, folder, stages_all=stages_all, stages_few=not setup.call.is_in_process, memory=memory
-        )
-        preparation = preparation_of(setup, key_source=source)
-        first, nulls = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
-    runs = [run for found in first for run in found.runs]
-    engine = setup.call.engine_for(sum(run.size_bytes for run in runs))
-    with watch.phase("write"):
-        record_size = known_record_bytes(write.view, setup.options)
-        at_once = 0 if stages_all or not runs else engine.parallelism
-        pieces = PiecePlanner(context, setup.view.store, record_size, at_once).pieces(runs)
-        work = WritePieces(context, max((found.task for found in first), default=-1) + 1)
-        tasks = tasks_of(pieces, TASKS_PER_CORE * engine.parallelism) if pieces else []
-        parts = engine.run(work, tasks)
+    context = context_of(setup, write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
+    stages_all, in_process = distribution is Distribution.PARTITION, setup.call.is_in_process
+    known_bytes = None if setup.data is None else known_bytes_of(setup.data)
+    with rows_folder(folder, in_process=in_process, known_bytes=known_bytes) as memory:
+        with watch.phase("stage"):
+            consume = StageOrWrite(context, folder, stages_all=stages_all, stages_few=not in_process, memory=memory)
+            preparation = preparation_of(setup, key_source=source)
+            first, nulls = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
+        runs = [run for found in first for run in found.runs]
+        engine = setup.call.engine_for(sum(run.size_bytes for run in runs))
+        with watch.phase("write"):
+            record_size = known_record_bytes(write.view, setup.options)
+            at_once = 0 if stages_all or not runs else engine.parallelism
+            pieces = PiecePlanner(context, setup.view.store, record_size, at_once).pieces(runs)
+            work = WritePieces(context, max((found.task for found in first), default=-1) + 1)
+            tasks = tasks_of(pieces, TASKS_PER_CORE * engine.parallelism) if pieces else []
+            parts = engine.run(work, tasks)
     reached(Step.WRITTEN)
     return replace(Written.together([*(found.written for found in first), *parts]), nulls=nulls)
 
@@ -238,10 +235,7 @@ def _combines(setup: WriteSetup, operation: WriteOperation) -> bool:
 
 
 def _obeyed(setup: WriteSetup, operation: WriteOperation) -> WriteSetup:
-    """Refuse options of the call that the operation does not obey; note those that the table stores.
-
-    Raises: InvalidConfigError.
-    """
+    """Refuse options of the call that the operation does not obey; note those that the table stores."""
     ignored: dict[str, str] = {}
     combine, policy, name = writes.COMBINE_BEFORE_INSERT, writes.INSERT_DUP_POLICY, operation.value.lower()
     if policy.get(setup.options) != "none":
