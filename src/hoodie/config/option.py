@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from hoodie.errors import InvalidConfigError
 
@@ -17,13 +17,16 @@ NO_NAMES: Final[tuple[str, ...]] = ()
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
-    """One typed option. `since` is the Hudi release that introduced it; `hoodie` if only hoodie has the option."""
+    """One typed option. `since` is the Hudi release that introduced it; `hoodie` if only hoodie has the option.
+
+    `parse`: None for the parser of the default's type: `flag`, `names`, or texts as they are.
+    """
 
     key: str
     default: T
-    parse: Callable[[str], T]
     since: str
     doc: str
+    parse: Callable[[str], T] | None = None
 
     def get(self, *properties: Mapping[str, str]) -> T:
         """Return the value from the first mapping that contains the option, else the default.
@@ -33,7 +36,7 @@ class Option(Generic[T]):
         for found in properties:
             if self.key in found:
                 try:
-                    return self.parse(found[self.key])
+                    return (self.parse or _BY_TYPE[type(self.default)])(found[self.key])
                 except ValueError as error:
                     raise InvalidConfigError(f"{self.key}={found[self.key]!r}: {error}. {self.doc}") from error
         return self.default
@@ -150,11 +153,6 @@ def checked_text(name: str, given: object) -> str:
     return given
 
 
-def text(text: str) -> str:
-    """Take the text as it is."""
-    return text
-
-
 def layout(text: str) -> str:
     """Parse the layout of a clustering; hyphens and underscores are ignored."""
     return one_of("linear", "zorder", "hilbert")(text.replace("-", "").replace("_", ""))
@@ -184,3 +182,7 @@ def update_strategy(text: str) -> str:
     names = {"sparkrejectupdatestrategy": "reject", "sparkallowupdatestrategy": "allow"}
     name = text.strip().rpartition(".")[2].lower()
     return one_of("reject", "allow")(names.get(name, name))
+
+
+_BY_TYPE: Final[Mapping[type, Callable[[str], Any]]] = {bool: flag, str: str, tuple: names}
+"""The parsers of options that name none."""

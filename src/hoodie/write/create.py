@@ -45,19 +45,19 @@ _TYPES = {
 _MERGER_NAMESPACE = uuid.UUID("6e0c7a3e-4a5f-5f0b-9d0a-6f1c2f9b7d10")
 """Namespace of the merge strategy ids of Python mergers. On disk: do not change."""
 _DELETE_KEYS = frozenset({keys.DELETE_FIELD, keys.DELETE_MARKER})
-_HIVE_STYLE = Option(keys.HIVE_STYLE, True, options.flag, "0.4", "Partition folders are named column=value.")
-_URL_ENCODE = Option(keys.URL_ENCODE, False, options.flag, "0.4", "Partition values are encoded as in a URL.")
-_SLASHES = Option(keys.SLASH_SEPARATED_DATES, False, options.flag, "1.1", "Dates are folders yyyy/MM/dd.")
-_META_FIELDS = Option(keys.POPULATE_META_FIELDS, True, options.flag, "0.9", "Rows have values of the meta columns.")
-_DROPS = Option(keys.DROP_PARTITION_COLUMNS, False, options.flag, "0.10", "Data files lack the partition columns.")
-_TIMEZONE = Option(keys.TIMEZONE, "utc", options.one_of("utc", "local"), "0.9", "Zone of instant times.")
-_CDC = Option(keys.CDC_ENABLED, False, options.flag, "0.13", "Writes log change data.")
+_HIVE_STYLE = Option(keys.HIVE_STYLE, True, "0.4", "Partition folders are named column=value.")
+_URL_ENCODE = Option(keys.URL_ENCODE, False, "0.4", "Partition values are encoded as in a URL.")
+_SLASHES = Option(keys.SLASH_SEPARATED_DATES, False, "1.1", "Dates are folders yyyy/MM/dd.")
+_META_FIELDS = Option(keys.POPULATE_META_FIELDS, True, "0.9", "Rows have values of the meta columns.")
+_DROPS = Option(keys.DROP_PARTITION_COLUMNS, False, "0.10", "Data files lack the partition columns.")
+_TIMEZONE = Option(keys.TIMEZONE, "utc", "0.9", "Zone of instant times.", parse=options.one_of("utc", "local"))
+_CDC = Option(keys.CDC_ENABLED, False, "0.13", "Writes log change data.")
 _CDC_MODE = Option(
     keys.CDC_LOGGING_MODE,
     "data_before_after",
-    options.one_of(*(mode.lower() for mode in CdcMode)),
     "0.13",
     "What is logged of each change.",
+    parse=options.one_of(*(mode.lower() for mode in CdcMode)),
 )
 _SET_BY_ARGUMENTS = {
     indexes.INDEX_TYPE_KEY,
