@@ -151,16 +151,14 @@ def _none(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    return value if isinstance(value, str) and is_utf8(value) else _UNREAD
-
-
-def is_utf8(value: str) -> bool:
-    """Return whether UTF-8 can hold the text, which files and messages need: it has no lone surrogates."""
+    """Return a text that UTF-8 can hold, which files and messages need: it has no lone surrogates."""
+    if not isinstance(value, str):
+        return _UNREAD
     try:
         value.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return _UNREAD
+    return value
 
 
 def _flag(value: Any) -> Any:
@@ -184,19 +182,15 @@ def _number(value: Any) -> Any:
     found = _integer(value)
     if found is _UNREAD and isinstance(value, float | Decimal):
         found = float(value)
-    return found if found is _UNREAD or _is_finite(found) else _UNREAD
+    try:
+        return found if found is _UNREAD or math.isfinite(found) else _UNREAD
+    except OverflowError:  # an integer above all floats
+        return _UNREAD
 
 
 def _seconds(value: Any) -> Any:
     found = _number(value)
     return found if found is _UNREAD or found >= 0 else _UNREAD
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer above all floats
-        return False
 
 
 def _time(value: Any) -> Any:
@@ -296,10 +290,6 @@ def _session(value: Any) -> Any:
     return value if any(base.__name__ == "SparkSession" for base in type(value).__mro__) else _UNREAD
 
 
-def _session_or_none(value: Any) -> Any:
-    return value if value is None or value is False else _session(value)
-
-
 def _unchecked(value: Any) -> Any:
     return value
 
@@ -326,7 +316,11 @@ _KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], str, str]]] = {
     "Partitions": (_partitions, "a list of partition paths, or of dicts of partition columns", '["city=sf"]'),
     "Callable": (_callable, "a function", "print"),
     "MergeFunction": (_callable, "a function of two Arrow tables", "merge_rows"),
-    "Session": (_session_or_none, "a Spark session, None, or False to use none", "None"),
+    "Session": (
+        lambda value: value if value is None or value is False else _session(value),
+        "a Spark session, None, or False to use none",
+        "None",
+    ),
     "Spark": (_session, "a Spark session", "SparkSession.builder.getOrCreate()"),
     "Action": (_unchecked, "an action", "None"),
     "Coordinator": (_unchecked, "a coordinator", "None"),

@@ -173,23 +173,13 @@ class LocalEngine:
             raise TypeError(f"the in-process engine accepts only Arrow data, got {type(data).__name__}")
         parts = data.parts(self.threads)
         if exchange is None:
-
-            def work(part: Iterator[pa.RecordBatch], context: TaskContext) -> list[Result]:
-                return list(consume(prepare(part, context), context))
-
-            return [result for results in self.run(work, parts) for result in results]
-
-        def collect(part: Iterator[pa.RecordBatch], context: TaskContext) -> list[pa.RecordBatch]:
-            return list(prepare(part, context))
-
-        batches = [batch for batches in self.run(collect, parts) for batch in batches]
-        prepared = pa.Table.from_batches(batches, prepared_schema)
-
-        def work_on_table(part: pa.Table, context: TaskContext) -> list[Result]:
-            return list(consume(iter(part.to_batches()), context))
-
-        exchanged = _exchange(prepared, exchange, self.threads)
-        return [result for results in self.run(work_on_table, exchanged) for result in results]
+            found = self.run(lambda part, context: list(consume(prepare(part, context), context)), parts)
+        else:
+            prepared = self.run(lambda part, context: list(prepare(part, context)), parts)
+            table = pa.Table.from_batches(itertools.chain.from_iterable(prepared), prepared_schema)
+            exchanged = _exchange(table, exchange, self.threads)
+            found = self.run(lambda part, context: list(consume(iter(part.to_batches()), context)), exchanged)
+        return [result for results in found for result in results]
 
 
 _WAITING_THREADS: Final = 16
