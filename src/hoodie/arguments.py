@@ -70,10 +70,7 @@ def check_arguments(function: _F) -> _F:
 
 
 def _translated(properties: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return options with names of JVM Hudi in our names, and notes.
-
-    Raises: InvalidConfigError, also for unknown options and values that do not parse.
-    """
+    """Return options with names of JVM Hudi in our names, and notes."""
     from hoodie.config.translation import translated
     from hoodie.format.table.call_options import check_call_options
 

@@ -277,10 +277,7 @@ class TableContext:
 
 
 def _refuse_condition(text: str, view: TableView) -> None:
-    """Refuse a text alone that compares columns of the table: as a key it would be unknown, and change nothing.
-
-    Raises: InvalidConfigError.
-    """
+    """Refuse a text alone that compares columns of the table: as a key it would be unknown, and change nothing."""
     if not any(mark in text for mark in "=<> "):
         return
     from hoodie.errors import HoodieError, InvalidConfigError

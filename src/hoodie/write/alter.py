@@ -228,10 +228,7 @@ def _renamed(view: TableView, before: Record, after: Record) -> list[str]:
 
 
 def _refuse_empty_structs(view: TableView, before: Record, after: Record) -> None:
-    """Refuse a struct if older files have none of its fields: the JVM's Parquet reader fails on it.
-
-    Raises: SchemaMismatchError.
-    """
+    """Refuse a struct if older files have none of its fields: the JVM's Parquet reader fails on it."""
     first = {
         f"{path}.{name}" for _, fields, path in _structs(record_of(view.schema(as_of="0").arrow)) for name in fields
     }

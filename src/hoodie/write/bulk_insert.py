@@ -261,10 +261,7 @@ def _check_placed(setup: WriteSetup, sort: str | Sequence[str] | None, distribut
 
 
 def _spread(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: str) -> _Spread:
-    """Return how rows come to tasks: by the arguments, else by the JVM's option, else `auto`.
-
-    Raises: InvalidConfigError for a sort with a distribution, or an argument with the option in one call.
-    """
+    """Return how rows come to tasks: by the arguments, else by the JVM's option, else `auto`."""
     asked, option = Distribution.of(distribution), writes.BULK_SORT_MODE
     mode = option.get(setup.options)
     if sort is not None or asked is not _AUTO:

@@ -143,8 +143,6 @@ def _check_open(shares: Sequence[InsertShare], own: Sequence[FileSlice], open_to
     """Refuse a placement of inserts in file groups that accept none in this write.
 
     Such inserts are neither appended nor merged, so their base file would hide the logged records of the file group.
-
-    Raises: UnsupportedError.
     """
     closed = {found.file_id for found in own} - {found.file_id for found in open_to_inserts}
     wrong = [share.file_id for share in shares if share.file_id in closed]

@@ -130,10 +130,7 @@ class Preparation:
         return pa.RecordBatch.from_arrays([kinds, keys, paths, *empty], schema=schema)
 
     def _paths_unknown(self, batch: pa.RecordBatch, missing: list[str]) -> pa.Array:
-        """Return empty partition paths if the index searches every partition; the batch lacks the `missing` fields.
-
-        Raises: SchemaMismatchError if the index requires the partition columns.
-        """
+        """Return empty partition paths if the index searches every partition; the batch lacks the `missing` fields."""
         if self.any_partition:
             return pa.array(np.full(batch.num_rows, ""), pa.string())
         expected = list(self.key_generator.partition_fields)

@@ -173,10 +173,7 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
 
 
 def _parts(files: tuple[SourceFile, ...], options: AdoptOptions) -> dict[str, tuple[SourceFile, ...]]:
-    """Return the files of each mode that has files; those that stay first, as in the JVM's bootstrap.
-
-    Raises: InvalidConfigError for a partition that no file is in.
-    """
+    """Return the files of each mode that has files; those that stay first, as in the JVM's bootstrap."""
     folders = {posixpath.dirname(file.path) for file in files}
     if not isinstance(options.mode, str) and (unknown := sorted(options.mode.keys() - folders - {_OTHERS})):
         raise InvalidConfigError(
@@ -222,10 +219,7 @@ def _write(
 
 
 def _adopted(target: Store, config: TableConfig, wanted: CreateOptions, texts: Set[str]) -> dict[str, str]:
-    """Return the texts of sources whose rows the target has, and the instants of their commits.
-
-    Raises: TableExistsError if it has other rows; InvalidConfigError if it is a table of other options.
-    """
+    """Return the texts of sources whose rows the target has, and the instants of their commits."""
     if not table_exists(target):
         return {}
     existing = read_table_config(target)
