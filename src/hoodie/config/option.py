@@ -65,28 +65,20 @@ def real(text: str) -> float:
         raise ValueError("expected a number") from error
 
 
-def positive(text: str) -> int:
-    """Parse a whole number above 0."""
-    value = whole(text)
-    if value <= 0:
-        raise ValueError("a number above 0 expected")
-    return value
+def at_least(least: int, expected: str) -> Callable[[str], int]:
+    """Return a parser of whole numbers from `least` up."""
+
+    def parse(text: str) -> int:
+        value = whole(text)
+        if value < least:
+            raise ValueError(f"a number {expected} expected")
+        return value
+
+    return parse
 
 
-def several(text: str) -> int:
-    """Parse a whole number from 2 up."""
-    value = whole(text)
-    if value < 2:
-        raise ValueError("a number from 2 up expected")
-    return value
-
-
-def count(text: str) -> int:
-    """Parse a whole number from 0 up."""
-    value = whole(text)
-    if value < 0:
-        raise ValueError("a number from 0 up expected")
-    return value
+count: Final = at_least(0, "from 0 up")
+positive: Final = at_least(1, "above 0")
 
 
 def hours_or_never(text: str) -> int:

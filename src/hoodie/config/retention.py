@@ -8,11 +8,11 @@ from typing import Final
 from hoodie.config.option import (
     NO_NAMES,
     Option,
+    at_least,
     hours_or_never,
     off,
     one_of,
     positive,
-    several,
     whole,
 )
 from hoodie.config.patterns import check_pattern
@@ -186,7 +186,7 @@ ARCHIVE_LAYER_FILES: Final = Option(
     10,
     "1.0",
     "Files of one layer of the archived timeline that are merged into one file of the next layer.",
-    parse=several,
+    parse=at_least(2, "from 2 up"),
 )
 ARCHIVE_FILE_BYTES: Final = Option(
     "hoodie.timeline.compaction.target.file.max.bytes",

@@ -194,7 +194,7 @@ def _still_required(before: pa.Schema, after: pa.Schema, data: Dataset, *, is_st
 
 
 def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed: str) -> None:
-    """Refuse changes of the schema that the option does not allow; a misspelt column would stay in the table for ever."""
+    """Refuse changes of the schema that the option does not allow; a misspelt column would stay for ever."""
     option = writes.SCHEMA_EVOLUTION.key
     if allowed == "never":
         changes = "; ".join(schema_changes(before, after))
