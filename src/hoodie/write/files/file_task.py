@@ -55,10 +55,7 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
     entries = EntryWriter(store, context.entries, attempt)
     numbers = SequenceNumbers(context.instant_time, attempt.partition)
     new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries, counts)
-    if task.base_file is None or not (context.merge_stored and context.merger.ordering_columns):
-        stats = [new_file.write(task.file_id, task.base_file, changes, parts)]
-    else:
-        stats = new_file.merge(task.file_id, task.base_file, changes, parts)
+    stats = new_file.write(task.file_id, task.base_file, changes, parts)
     return Written.of(stats, entries, counts)
 
 
@@ -90,37 +87,36 @@ class NewBaseFile:
 
     def write(
         self, file_id: str, base_file: BaseFile | None, changes: pa.Table, parts: Iterable[pa.Table] = ()
-    ) -> WriteStat:
-        """Add the changes to the existing base file, or create the file group; `parts` are further inserts."""
-        announced = self._announced(file_id, base_file)
-        if base_file is None:
-            return self._write(file_id, None, changes, (), parts, announced, None)
-        with _dropped_after_errors(announced), open_base_file(self.store, base_file) as opened:
-            old = self._old_file(*opened, base_file, changes)
-            return self._write(file_id, base_file, changes, old.pieces(), parts, announced, old)
-
-    def merge(
-        self, file_id: str, base_file: BaseFile, changes: pa.Table, parts: Iterable[pa.Table] = ()
     ) -> list[WriteStat]:
-        """Merge the changes into the existing base file; without a change in it no file is written.
+        """Add the changes to the existing base file, or create the file group; without a change no file is written.
 
         `parts` are further inserts, which follow only if `changes` has inserts.
         """
         announced = self._announced(file_id, base_file)
+        if base_file is None:
+            return [self._write(file_id, None, changes, (), parts, announced, None)]
         with _dropped_after_errors(announced), open_base_file(self.store, base_file) as (parquet, source):
             old = self._old_file(parquet, source, base_file, changes)
-            if is_newer_than_stored(parquet, self.context, base_file, changes):
-                return [self._write(file_id, base_file, changes, old.pieces(), parts, announced, old)]
-            lost = all_lose(self.store, parquet, self.context, base_file, changes)
-            if lost is None:
-                ahead, probe = ReadAhead(old.pieces, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
-                if ahead.finds_change(probe):
-                    return [self._write(file_id, base_file, changes, ahead.pieces(), parts, announced, old)]
-                probe.count(self.counts)
-            else:
-                lost.count(self.counts)
+            pieces = self._pieces_to_change(parquet, base_file, old, changes)
+            if pieces is not None:
+                return [self._write(file_id, base_file, changes, pieces, parts, announced, old)]
         announced.drop()  # the commit deletes the marker
         return []
+
+    def _pieces_to_change(
+        self, parquet: pq.ParquetFile, base_file: BaseFile, old: _OldFile, changes: pa.Table
+    ) -> Iterator[Piece] | None:
+        """Return the stored rows; None, with all changes counted, if none of them changes and no row is added."""
+        is_decided = self.context.merge_stored and self.context.merger.ordering_columns
+        if not is_decided or is_newer_than_stored(parquet, self.context, base_file, changes):
+            return old.pieces()
+        probe = all_lose(self.store, parquet, self.context, base_file, changes)
+        if probe is None:
+            ahead, probe = ReadAhead(old.pieces, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
+            if ahead.finds_change(probe):
+                return ahead.pieces()
+        probe.count(self.counts)
+        return None
 
     def _old_file(
         self, parquet: pq.ParquetFile, source: pa.NativeFile, base_file: BaseFile, changes: pa.Table

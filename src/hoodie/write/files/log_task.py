@@ -117,7 +117,7 @@ def _append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
         again = replace(changes, counts=RowCounts()).inserts()
         left_out = (found for inserts in again for found in log.left_out(inserts))
         new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries, counts)
-        stats.append(new_file.write(new_file_id(uuid.uuid4(), 0), None, next(left_out), left_out))
+        stats += new_file.write(new_file_id(uuid.uuid4(), 0), None, next(left_out), left_out)
     return Written.of(stats, entries, counts)
 
 
