@@ -143,10 +143,6 @@ def shown(value: object) -> str:
     return f"{text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + '…'} ({type(value).__qualname__})"
 
 
-def _none(value: Any) -> Any:
-    return None if value is None else _UNREAD
-
-
 def _text(value: Any) -> Any:
     """Return a text that UTF-8 can hold, which files and messages need: it has no lone surrogates."""
     if not isinstance(value, str):
@@ -246,21 +242,8 @@ def _texts_or_set(value: Any) -> Any:
     return _texts(list(value) if isinstance(value, Set) else value)
 
 
-def _options(value: Any) -> Any:
-    """Return texts by name; numbers and truth values are written as text."""
-    return _mapping(value, lambda item: _literal(item, is_option=True))
-
-
-def _assignments(value: Any) -> Any:
-    """Return expressions by column; numbers, truth values and None are written as literals."""
-    return _mapping(value, lambda item: "NULL" if item is None else _literal(item))
-
-
-def _any_by_name(value: Any) -> Any:
-    return _mapping(value, lambda item: item)
-
-
-def _mapping(value: Any, read: Callable[[Any], Any]) -> Any:
+def _mapping(read: Callable[[Any], Any], value: Any) -> Any:
+    """Return a mapping whose keys are texts, and whose values `read` reads."""
     if not isinstance(value, Mapping):
         return _UNREAD
     found = {name: read(item) for name, item in value.items()}
@@ -269,6 +252,9 @@ def _mapping(value: Any, read: Callable[[Any], Any]) -> Any:
 
 
 def _literal(value: Any, *, is_option: bool = False) -> Any:
+    """Return a text as it is; numbers, truth values and, in expressions, None are written as text."""
+    if value is None and not is_option:
+        return "NULL"
     if isinstance(value, str):
         return _text(value)
     flag, number = _flag(value), _number(value)
@@ -291,11 +277,14 @@ def _unchecked(value: Any) -> Any:
     return value
 
 
+_options: Final = functools.partial(_mapping, functools.partial(_literal, is_option=True))
+_assignments: Final = functools.partial(_mapping, _literal)
+_any_by_name: Final = functools.partial(_mapping, _unchecked)
 _BY_NAME: Final = (_options, "a dict of texts by name", '{"hoodie.clean.commits.retained": "3"}')
 _LISTED: Final = "a list of texts"
 _KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], str, str]]] = {
     "str": (_text, "text that UTF-8 can hold", '"text"'),
-    "None": (_none, "None", "None"),
+    "None": (lambda value: None if value is None else _UNREAD, "None", "None"),
     "bool": (_flag, "True or False", "True"),
     "int": (_count, "a whole number from 0 of at most 63 bits", "10"),
     "float": (_seconds, "a finite number of seconds from 0", "60"),

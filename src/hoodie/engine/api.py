@@ -65,11 +65,6 @@ class Engine(Protocol):
     """Runs the work of an operation: on threads of this process, or on Spark executors."""
 
     @property
-    def name(self) -> str:
-        """`local` or `spark`."""
-        ...
-
-    @property
     def parallelism(self) -> int:
         """Number of tasks that run at once."""
         ...

@@ -35,13 +35,8 @@ _stages = itertools.count()
 
 
 @runtime_checkable
-class PartedDataset(Protocol):
+class PartedDataset(Dataset, Protocol):
     """Rows that threads of this process read, once."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the batches."""
-        ...
 
     def parts(self, count: int) -> list[Iterator[pa.RecordBatch]]:
         """Return up to `count` streams that together contain every row."""
@@ -125,11 +120,6 @@ class LocalEngine:
     threads: int = os.cpu_count() or 1
     waiting: int = 0
     """How many tasks run at once at least: more than `threads` if they mostly wait for a storage."""
-
-    @property
-    def name(self) -> str:
-        """`local`."""
-        return "local"
 
     @property
     def parallelism(self) -> int:

@@ -31,7 +31,7 @@ from hoodie.write.files.cdc_log import CdcLog
 from hoodie.write.files.context import RowCounts, WriteContext, Written, stat_of
 from hoodie.write.files.file_merge import FileMerge, Locations
 from hoodie.write.files.task_changes import TaskChanges
-from hoodie.write.files.touched import Piece, TouchedGroups, whole
+from hoodie.write.files.touched import Piece, TouchedGroups
 from hoodie.write.files.unchanged import ChangeProbe, ReadAhead, all_lose, is_newer_than_stored
 from hoodie.write.plan import FileTask, TaggedRows
 
@@ -133,7 +133,7 @@ class NewBaseFile:
             return columns.base_rows(self.store, parquet, kept, base_file, row_groups=groups, with_keys=True)
 
         if stored is None:
-            return _OldFile(lambda: whole(read(context.file_schema, None)), context.file_schema)
+            return _OldFile(lambda: map(Piece, read(context.file_schema, None)), context.file_schema)
         only_rows = pc.all(pc.equal(changes[KIND], int(Kind.ROW))).as_py()
         in_part = context.is_partial and only_rows and not stored.has_large
         schema = context.schema if in_part else context.file_schema

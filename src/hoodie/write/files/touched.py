@@ -36,11 +36,6 @@ class Piece:
         return 0 if self.rows is None else int(self.rows.nbytes)
 
 
-def whole(rows: Iterator[pa.Table]) -> Iterator[Piece]:
-    """Yield all rows of a base file as pieces."""
-    return map(Piece, rows)
-
-
 @dataclass(frozen=True, slots=True)
 class TouchedGroups:
     """The row groups of a base file beside the changes of its file group.
@@ -68,7 +63,9 @@ class TouchedGroups:
         for group, count in enumerate(counts):
             pieces = self._with_changes(group, keys, met, count / total) if self.looks_up else None
             if group == len(counts) - 1 and last_is_small and self._has_inserts(met):
-                pieces = whole(self.read(group)) if pieces is None else (replace(one, group=None) for one in pieces)
+                pieces = (
+                    map(Piece, self.read(group)) if pieces is None else (replace(one, group=None) for one in pieces)
+                )
             yield from [Piece(None, group)] if pieces is None else pieces
 
     def _with_changes(
