@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset, Exchange, PartedDataset, known_bytes_of
-from hoodie.engine.api import Consume
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import rows_folder, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.format.schema.required import Paths
 from hoodie.index import Purpose
 from hoodie.index.api import Placement
 from hoodie.progress import PhaseTimes
@@ -37,7 +34,7 @@ from hoodie.write.plan import SizePlacement, TaggedRows, known_record_bytes, pla
 from hoodie.write.replace import commit_groups
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteSetup, set_up
-from hoodie.write.staging import ROW_NUMBER, Preparation, process, stage
+from hoodie.write.staging import ROW_NUMBER, process, stage
 
 SORTS = ("none", "partition", "global")
 _SORT_MODES: dict[str, tuple[str, Distribution]] = {
@@ -48,7 +45,6 @@ _SORT_MODES: dict[str, tuple[str, Distribution]] = {
 }
 """The arguments that mean the same as the values of the JVM's option."""
 _AUTO = Distribution.AUTO
-Result = TypeVar("Result")
 
 
 @asking_ahead()
@@ -158,7 +154,7 @@ def _write(
     preparation = preparation_of(setup, key_source=source, buckets=buckets)
     with watch.phase("write"):
         consume = consumer_of(source, BulkWrite(context, spread.threads), write.instant_time)
-        parts, nulls = _process(setup, preparation, consume, exchange)
+        parts, nulls = process(setup.call.engine, setup.rows, preparation, consume, exchange)
     reached(Step.WRITTEN)
     return replace(Written.together(parts), nulls=nulls)
 
@@ -174,12 +170,13 @@ def _write_together(
     """Stage the rows, and write the staged rows of each partition path to files of the wanted size."""
     context = context_of(setup, write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
     stages_all, in_process = distribution is Distribution.PARTITION, setup.call.is_in_process
-    known_bytes = None if setup.data is None else known_bytes_of(setup.data)
+    known_bytes = known_bytes_of(setup.rows)
     with rows_folder(folder, in_process=in_process, known_bytes=known_bytes) as memory:
         with watch.phase("stage"):
             consume = StageOrWrite(context, folder, stages_all=stages_all, stages_few=not in_process, memory=memory)
             preparation = preparation_of(setup, key_source=source)
-            first, nulls = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
+            consumer = consumer_of(source, consume, write.instant_time)
+            first, nulls = process(setup.call.engine, setup.rows, preparation, consumer)
         runs = [run for found in first for run in found.runs]
         engine = setup.call.engine_for(sum(run.size_bytes for run in runs))
         with watch.phase("write"):
@@ -193,16 +190,8 @@ def _write_together(
     return replace(Written.together([*(found.written for found in first), *parts]), nulls=nulls)
 
 
-def _process(
-    setup: WriteSetup, preparation: Preparation, consume: Consume[Result], exchange: Exchange | None = None
-) -> tuple[list[Result], Paths]:
-    assert setup.data is not None
-    return process(setup.call.engine, setup.data, preparation, consume, exchange)
-
-
 def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: PhaseTimes) -> Written:
     """Write all rows to new file groups that the index chooses, or that keep the rows of a key together."""
-    assert setup.data is not None
     combines = _combines(setup, write.operation)
     # Rows of a key can be of several partitions; one of them stays if keys are unique in the whole table.
     meets = combines and setup.index.is_global
@@ -210,7 +199,7 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
         engine, store = setup.call.engine, setup.view.store.spec
         preparation = preparation_of(setup, buckets=engine.parallelism if meets else 0)
         merger = setup.merger if meets else None
-        staged = stage(engine, setup.data, preparation, store, folder, merger=merger, key_stage=None)
+        staged = stage(engine, setup.rows, preparation, store, folder, merger=merger, key_stage=None)
     placement: Placement = SizePlacement.of(write.view, staged.runs, setup.options)
     if setup.places_rows:
         with watch.phase("tag"):

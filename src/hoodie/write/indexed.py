@@ -108,8 +108,7 @@ def write_rows(
     `rows`: partial rows, keys, or computed rows; None for the data of the setup. `key_source`: where the record keys
     come from; None if the operation decides.
     """
-    data = setup.data if rows is None else rows
-    assert data is not None
+    data = setup.rows if rows is None else rows
     watch = PhaseTimes(*WRITE_PHASES)
     looks_up = looks_up_keys(setup, operation)
     source = key_source or key_source_of(setup, operation)

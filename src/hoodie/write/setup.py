@@ -78,6 +78,12 @@ class WriteSetup:
         return replace(self, schema=schema, loose=frozenset())
 
     @property
+    def rows(self) -> Dataset:
+        """The data of a call with whole rows."""
+        assert self.data is not None
+        return self.data
+
+    @property
     def written_schema(self) -> pa.Schema:
         """Return the columns that are written to files."""
         if self.changed is None:

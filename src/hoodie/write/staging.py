@@ -305,10 +305,10 @@ class _Stage:
         duplicates = 0
         if self.merger is not None:
             gathered = list(batches)
-            batches = iter(self._reduced(gathered, self.merger))
-            duplicates = sum(batch.num_rows for batch in gathered)
+            reduced = self._reduced(gathered, self.merger)
+            duplicates = sum(batch.num_rows for batch in gathered) - sum(batch.num_rows for batch in reduced)
+            batches = iter(reduced)
         for batch in batches:
-            duplicates -= 0 if self.merger is None else batch.num_rows
             with explained(store.uri(self.folder)):
                 writer.write(batch)
         with explained(store.uri(self.folder)):

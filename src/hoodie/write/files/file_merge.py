@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from hoodie.files.stamping import Stamper
 from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.log.cdc_block import CdcOperation
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
 from hoodie.records.differences import differing_columns
@@ -20,37 +21,24 @@ from hoodie.write.files.touched import Piece
 from hoodie.write.files.unchanged import unordered_rows
 
 
-@dataclass(frozen=True, slots=True)
-class Locations:
-    """Note locations: record the keys that are added to or removed from the file group."""
-
-    entries: EntryWriter
-    partition_path: str
-    file_id: str
-
-    def put(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Record that these keys are in the file group now."""
-        self.entries.put(keys, self.partition_path, self.file_id)
-
-    def delete(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Record that these keys are not in the file group any more."""
-        self.entries.delete(keys, self.partition_path)
-
-
 class FileMerge:
-    """The merge of one base file: marks the changes whose key has a stored row, and counts the outcomes."""
+    """The merge of one base file: marks the changes whose key has a stored row, and counts the outcomes.
+
+    `entries` gets the keys that are added to or removed from the file group `group` (partition path and file id).
+    """
 
     def __init__(
         self,
         context: WriteContext,
         changes: pa.Table,
         stamper: Stamper,
-        locations: Locations,
+        entries: EntryWriter,
+        group: tuple[str, str],
         cdc: CdcLog | None = None,
     ) -> None:
         self._context = context
         self._cdc = cdc
-        self._locations = locations
+        self._entries, self._group = entries, group
         # The rows of an update have the columns that name the record too.
         self._changes = changes.select([*LEADING, *context.schema.names])
         self._keys = changes[RECORD_KEY].combine_chunks()
@@ -90,8 +78,8 @@ class FileMerge:
         if self._cdc is not None:
             keys = self._keys.take(pa.array(incoming))
             replaces, deletes = pa.array(merged.replaced), pa.array(merged.deleted)
-            self._cdc.updated(keys.filter(replaces), older.filter(replaces), merged.rows)
-            self._cdc.deleted(keys.filter(deletes), older.filter(deletes))
+            self._cdc.add(CdcOperation.UPDATE, keys.filter(replaces), older.filter(replaces), merged.rows)
+            self._cdc.add(CdcOperation.DELETE, keys.filter(deletes), older.filter(deletes), None)
         replaced = stored.take(pa.array(here[merged.replaced]))
         rows = self._stamper.new_rows(self._filled(merged.rows, replaced))
         if self._differing is not None:
@@ -99,7 +87,7 @@ class FileMerge:
         source = np.arange(stored.num_rows)
         source[here[merged.replaced]] = stored.num_rows + np.arange(rows.num_rows)
         if merged.deleted.any():
-            self._locations.delete(self._keys.take(pa.array(incoming[merged.deleted])))
+            self._entries.delete(self._keys.take(pa.array(incoming[merged.deleted])), self._group[0])
             source = np.delete(source, here[merged.deleted])
         return pa.concat_tables([stored, rows]).take(pa.array(source))
 
@@ -134,9 +122,9 @@ class FileMerge:
 
     def _new(self, rows: pa.Table) -> pa.Table:
         """Return inserts as rows of the file, and note their locations and the change."""
-        self._locations.put(rows[RECORD_KEY])
+        self._entries.put(rows[RECORD_KEY], *self._group)
         if self._cdc is not None:
-            self._cdc.inserted(rows[RECORD_KEY].combine_chunks(), rows)
+            self._cdc.add(CdcOperation.INSERT, rows[RECORD_KEY].combine_chunks(), None, rows)
         return self._stamper.new_rows(rows)
 
     def count_ignored(self, counts: RowCounts) -> None:

@@ -29,7 +29,7 @@ from hoodie.records.change import KIND, PARTITION_PATH, Kind
 from hoodie.storage import Started, Store, open_store
 from hoodie.write.files.cdc_log import CdcLog
 from hoodie.write.files.context import RowCounts, WriteContext, Written, stat_of
-from hoodie.write.files.file_merge import FileMerge, Locations
+from hoodie.write.files.file_merge import FileMerge
 from hoodie.write.files.task_changes import TaskChanges
 from hoodie.write.files.touched import Piece, TouchedGroups
 from hoodie.write.files.unchanged import ChangeProbe, ReadAhead, all_lose, is_newer_than_stored
@@ -181,9 +181,8 @@ class NewBaseFile:
         stamper = Stamper(old.schema if old else self.context.schema, self.numbers, values if base_file else {})
         same = {FILE_NAME: name} if base_file else {**values, FILE_NAME: name}
         announced.finish()
-        locations = Locations(self.entries, self.partition_path, file_id)
         with self._cdc_log(base_file) as cdc:
-            merge = FileMerge(self.context, changes, stamper, locations, cdc)
+            merge = FileMerge(self.context, changes, stamper, self.entries, (self.partition_path, file_id), cdc)
             with BaseFileWriter(store, path, self._schema, self.context.parquet, same) as writer:
                 if old is not None:
                     _write_pieces(writer, merge, pieces, old, 2 * self.context.parquet.row_group_bytes)

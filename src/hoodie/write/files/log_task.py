@@ -40,7 +40,6 @@ from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kin
 from hoodie.records.merging.merge import delete_ordering, not_outranked
 from hoodie.storage import Store, explained, open_store
 from hoodie.write.files.context import LogOptions, RowCounts, WriteContext, Written
-from hoodie.write.files.file_merge import Locations
 from hoodie.write.files.file_task import NewBaseFile, rewrite
 from hoodie.write.files.task_changes import TaskChanges
 from hoodie.write.files.unchanged import all_lose, is_newer_than_stored, may_all_lose, unordered_rows
@@ -164,7 +163,7 @@ class _Append:
         gone = changes.filter(pa.array(kinds != Kind.ROW))
         if gone.num_rows:
             self._deletes.append(gone)
-            self._locations.delete(gone[RECORD_KEY])
+            self.entries.delete(gone[RECORD_KEY], self.file_slice.partition_path)
 
     def _all_lose(self, changes: pa.Table) -> bool:
         """Return whether no row wins against the base file, by a look that costs little; then all are counted.
@@ -196,7 +195,7 @@ class _Append:
             rows = rows.filter(pa.array(~returning))
         self.inserted += rows.num_rows
         self._write_rows(rows)
-        self._locations.put(rows[RECORD_KEY])
+        self.entries.put(rows[RECORD_KEY], self.file_slice.partition_path, self.file_slice.file_id)
 
     def left_out(self, rows: pa.Table) -> list[pa.Table]:
         """Return the rows that `insert` skipped, because they cannot be appended to this log file."""
@@ -239,24 +238,19 @@ class _Append:
             names = (*earlier, *(stat.log_files or ()))
             base_file = "" if base is None else base.name
             stat = replace(stat, prev_commit=found.base_instant_time, base_file=base_file, log_files=names)
+        ranges = None if self.ranges is None else tuple(self.ranges.values())
+        columns = self.context.parquet.range_columns
+        if ranges is None and columns is not None:
+            ranges = empty_ranges(typed_columns(columns, self.options.read.schema))
         counted = replace(
             stat,
             num_writes=self.updated + self.inserted,
             num_deletes=self.deleted,
             num_update_writes=self.updated,
             num_inserts=self.inserted,
-            column_ranges=self._column_ranges(),
+            column_ranges=ranges,
         )
         return [counted]
-
-    def _column_ranges(self) -> tuple[ColumnRange, ...] | None:
-        """Return the ranges of the log file's columns; None if the table has no column statistics."""
-        columns = self.context.parquet.range_columns
-        if columns is None:
-            return None
-        if self.ranges is None:
-            return empty_ranges(typed_columns(columns, self.options.read.schema))
-        return tuple(self.ranges.values())
 
     def __enter__(self) -> _Append:
         return self
@@ -264,10 +258,6 @@ class _Append:
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         if self._writer is not None:
             self._writer.__exit__(kind, *details)
-
-    @property
-    def _locations(self) -> Locations:
-        return Locations(self.entries, self.file_slice.partition_path, self.file_slice.file_id)
 
     def _open(self) -> LogFileWriter:
         """Return the writer of the log file; the first call writes the marker and creates the file."""
