@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeVar
 
 from hoodie.config import writes
 from hoodie.errors import UnsupportedError
@@ -56,18 +55,11 @@ class TaggedRows:
 
     def runs_for(self, partition_path: str) -> tuple[StagedRun, ...]:
         """Return the runs that may contain rows for the files of a partition."""
-        return self.runs if self.is_global else _of_partition(self.runs, partition_path)
+        return tuple(run for run in self.runs if self.is_global or run.partition_path == partition_path)
 
     def hits_for(self, partition_path: str) -> tuple[StagedHits, ...]:
         """Return the hits that may contain rows with this partition path."""
-        return self.hits if self.is_global else _of_partition(self.hits, partition_path)
-
-
-_Part = TypeVar("_Part", StagedRun, StagedHits)
-
-
-def _of_partition(found: Sequence[_Part], partition_path: str) -> tuple[_Part, ...]:
-    return tuple(part for part in found if part.partition_path == partition_path)
+        return tuple(hit for hit in self.hits if self.is_global or hit.partition_path == partition_path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,16 +90,18 @@ class _Once:
 
     def refuse_written(self, view: TableView) -> None:
         """Raises: BatchWrittenError if a commit has the batch; StreamCheckpointError."""
-        newest = newest_entry(view, self._parse, after=self._checked_until)
-        if newest is None or newest[1].batch < self.batch.batch:
+        own = self.batch
+        newest = newest_entry(
+            view, lambda extra, path: SinkCheckpoint.of(extra, own.identifier, path=path), after=self._checked_until
+        )
+        if newest is None or newest[1].batch < own.batch:
             if self.gap is None and not self._checked_until:
-                self.gap = _gap(view, self.batch, newest)
+                self.gap = _gap(view, own, newest)
             if view.config.version.has_completion_time_in_name:
                 # Else requested times order the commits: an earlier one can complete later.
                 self._checked_until = max((view.order_time(done) for done in view.completed_writes()), default="")
             return
         instant, found = newest
-        own = self.batch
         said = (
             f"batch {own.batch} of the stream {own.identifier!r}: commit {instant.requested_time} has batch "
             f"{found.batch}"
@@ -118,9 +120,6 @@ class _Once:
             "from the checkpoint of that query. Nothing was written. Start the stream with that checkpoint, or give it "
             "a name of its own (identifier=): it then writes all its batches, also rows that the earlier query wrote"
         )
-
-    def _parse(self, extra: Mapping[str, str], path: str) -> SinkCheckpoint | None:
-        return SinkCheckpoint.of(extra, self.batch.identifier, path=path)
 
 
 def _gap(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -95,11 +95,15 @@ class NewBaseFile:
         announced = self._announced(file_id, base_file)
         if base_file is None:
             return [self._write(file_id, None, changes, (), parts, announced, None)]
-        with _dropped_after_errors(announced), open_base_file(self.store, base_file) as (parquet, source):
-            old = self._old_file(parquet, source, base_file, changes)
-            pieces = self._pieces_to_change(parquet, base_file, old, changes)
-            if pieces is not None:
-                return [self._write(file_id, base_file, changes, pieces, parts, announced, old)]
+        try:
+            with open_base_file(self.store, base_file) as (parquet, source):
+                old = self._old_file(parquet, source, base_file, changes)
+                pieces = self._pieces_to_change(parquet, base_file, old, changes)
+                if pieces is not None:
+                    return [self._write(file_id, base_file, changes, pieces, parts, announced, old)]
+        except BaseException:
+            announced.drop()  # waits for what was begun: the undo of the write must find all markers
+            raise
         announced.drop()  # the commit deletes the marker
         return []
 
@@ -239,13 +243,3 @@ def _completed(parts: Sequence[pa.Table], stored: Iterator[pa.Table]) -> Iterato
         start += rows.num_rows
         mixed = [(part if name in names else rows)[name] for name in rows.column_names]
         yield pa.Table.from_arrays(mixed, schema=rows.schema)
-
-
-@contextmanager
-def _dropped_after_errors(announced: Started) -> Iterator[None]:
-    """Wait for what was begun before an error is raised: the undo of the write must find all markers."""
-    try:
-        yield
-    except BaseException:
-        announced.drop()
-        raise

@@ -64,12 +64,12 @@ class TaskChanges:
         parts = _parts(task, runs)
         with StageReader(self.store) as reader:
             if isinstance(task.inserts, PlacedRows):
-                chosen = _Chosen(_taken(reader, task.inserts.hits, runs), is_listed=True)
+                are_inserts, hits = True, task.inserts.hits
             else:
-                hits = self.rows.hits_for(task.partition_path) if parts else ()
-                chosen = _Chosen(_taken(reader, hits, runs), is_listed=False)
+                are_inserts, hits = False, self.rows.hits_for(task.partition_path) if parts else ()
+            listed = _taken(reader, hits, runs)
             for hashes in parts:
-                found = list(_inserts(reader, runs, hashes, chosen))
+                found = list(_inserts(reader, runs, hashes, listed, are_inserts=are_inserts))
                 if not found:
                     continue
                 combined = self._combined(found)
@@ -160,25 +160,17 @@ def _updates(reader: StageReader, task: FileTask, runs: Sequence[StagedRun]) -> 
         yield rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Which rows are inserts: those with the `ordinals` (ascending) if `is_listed`, otherwise all others."""
+def _inserts(
+    reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, listed: Rows, *, are_inserts: bool
+) -> Iterator[pa.Table]:
+    """Yield the inserts of a range of key hashes from the partition's runs.
 
-    ordinals: Rows
-    is_listed: bool
-
-    def of(self, run: StagedRun) -> npt.NDArray[np.bool_]:
-        """Return a mask of the inserts among the rows of a run."""
-        first, last = np.searchsorted(self.ordinals, [run.start, run.start + run.rows])
-        mask = np.full(run.rows, not self.is_listed)
-        mask[self.ordinals[first:last] - run.start] = self.is_listed
-        return mask
-
-
-def _inserts(reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, chosen: _Chosen) -> Iterator[pa.Table]:
-    """Yield the inserts of a range of key hashes from the partition's runs."""
+    `listed`: ascending ordinals of the rows that are inserts, or (not `are_inserts`) of those that are none.
+    """
     for run in runs:
-        mine = chosen.of(run)
+        first, last = np.searchsorted(listed, [run.start, run.start + run.rows])
+        mine = np.full(run.rows, not are_inserts)
+        mine[listed[first:last] - run.start] = are_inserts
         if run.hash_end <= hashes.start or run.hash_start >= hashes.end or not mine.any():
             continue
         batch = reader.read(run)
