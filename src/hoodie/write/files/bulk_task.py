@@ -56,9 +56,10 @@ class BulkWrite:
     def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[Written]:
         """Write all rows; deletes are skipped, because there are no stored rows to delete."""
         counts, schema = RowCounts(), change_schema(self.context.schema)
+        store = open_store(self.context.store)
         with (
             EncodingThreads(self.threads) if self.threads > 1 else nullcontext() as threads,
-            _BulkFiles(open_store(self.context.store), self.context, attempt, counts, threads=threads) as files,
+            _BulkFiles(store, self.context, attempt, attempt.partition, counts, threads) as files,
         ):
             for rows in _gathered(_kept(batches, schema, counts), schema):
                 with explained(self.context.store.uri):
@@ -67,33 +68,27 @@ class BulkWrite:
                 return [files.close()]
 
 
+@dataclass
 class _BulkFiles:
     """The open files of one task, by partition path. A context manager: files that are still open are abandoned.
 
-    `numbers`: the number of the task in the sequence numbers of its rows; default is the attempt's number.
+    `number`: of the task, in the sequence numbers of its rows.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        context: WriteContext,
-        attempt: TaskContext,
-        counts: RowCounts,
-        *,
-        numbers: int | None = None,
-        threads: EncodingThreads | None = None,
-    ) -> None:
-        self._store = store
-        self._threads = threads
-        self._counts = counts
-        self._context = context
-        self._attempt = attempt
-        self._numbers = SequenceNumbers(context.instant_time, attempt.partition if numbers is None else numbers)
+    store: Store
+    context: WriteContext
+    attempt: TaskContext
+    number: int
+    counts: RowCounts
+    threads: EncodingThreads | None = None
+
+    def __post_init__(self) -> None:
+        self._numbers = SequenceNumbers(self.context.instant_time, self.number)
+        self._entries = EntryWriter(self.store, self.context.entries, self.attempt)
         self._unique = uuid.uuid4()
-        self._count = 0
         self._open: dict[str, _OpenFile] = {}
+        self._started = 0
         self._done: list[WriteStat] = []
-        self._entries = EntryWriter(store, context.entries, attempt)
 
     def write(self, rows: pa.Table) -> None:
         """Append rows to the open files of their partition paths."""
@@ -108,9 +103,9 @@ class _BulkFiles:
                 self._finish(max(self._open, key=lambda path: self._open[path].writer.rows))
             self._open[partition_path] = self._start(partition_path)
         current = self._open[partition_path]
-        current.write(rows)
+        current.writer.write(current.stamper.new_rows(rows))
         self._entries.put(rows[RECORD_KEY], partition_path, current.file_id)
-        if current.writer.written_bytes >= self._context.sizing.max_file_bytes:
+        if current.writer.written_bytes >= self.context.sizing.max_file_bytes:
             self._finish(partition_path)
         held = sum(file.writer.held_bytes for file in self._open.values())
         while held > _HELD_BYTES_MAX:
@@ -125,7 +120,7 @@ class _BulkFiles:
             file.writer.flush()
         files, self._open = self._open, {}
         try:
-            self._done += together(self._store, *(file.close for file in files.values()))
+            self._done += together(self.store, *(file.close for file in files.values()))
         except BaseException:
             self._open = files
             raise
@@ -133,29 +128,29 @@ class _BulkFiles:
     def close(self) -> Written:
         """Finish all open files and return what was written."""
         self.finish()
-        return Written.of(self._done, self._entries, self._counts)
+        return Written.of(self._done, self._entries, self.counts)
 
     def _start(self, partition_path: str) -> _OpenFile:
-        file_id = new_file_id(self._unique, self._count)
-        self._count += 1
-        instant_time = self._context.instant_time
-        name = BaseFileName(file_id, self._attempt.write_token, instant_time).name
+        file_id = new_file_id(self._unique, self._started)
+        self._started += 1
+        instant_time = self.context.instant_time
+        name = BaseFileName(file_id, self.attempt.write_token, instant_time).name
         path = join_path(partition_path, name)
         announced = Started(
-            self._store,
-            partial(ensure_partition_metadata, self._store, partition_path, instant_time, is_likely_new=True),
-            partial(write_marker, self._store, instant_time, path, IoType.CREATE),
+            self.store,
+            partial(ensure_partition_metadata, self.store, partition_path, instant_time, is_likely_new=True),
+            partial(write_marker, self.store, instant_time, path, IoType.CREATE),
         )
-        if not self._store.spec.is_remote:
+        if not self.store.spec.is_remote:
             announced.finish()  # an object appears when its file is closed, a file on a disk when it is opened
-        schema = with_meta_fields(self._context.schema)
+        schema = with_meta_fields(self.context.schema)
         same = {COMMIT_TIME: instant_time, PARTITION_PATH: partition_path, FILE_NAME: name}
         try:
-            writer = BaseFileWriter(self._store, path, schema, self._context.parquet, same, self._threads)
+            writer = BaseFileWriter(self.store, path, schema, self.context.parquet, same, self.threads)
         except BaseException:
             announced.drop()
             raise
-        stamper = Stamper(self._context.schema, self._numbers, {})
+        stamper = Stamper(self.context.schema, self._numbers, {})
         return _OpenFile(partition_path, file_id, writer, stamper, time.monotonic(), announced)
 
     def _finish(self, partition_path: str) -> None:
@@ -171,7 +166,7 @@ class _BulkFiles:
             file.writer.abandon()
             if not is_marked:
                 with suppress(Exception):
-                    self._store.delete(file.writer.path)  # no rollback would find it
+                    self.store.delete(file.writer.path)  # no rollback would find it
 
 
 @dataclass(slots=True)
@@ -183,9 +178,6 @@ class _OpenFile:
     started: float
     announced: Started
     """The partition's metadata and the marker."""
-
-    def write(self, rows: pa.Table) -> None:
-        self.writer.write(self.stamper.new_rows(rows))
 
     def close(self) -> WriteStat:
         self.announced.finish()
@@ -267,11 +259,11 @@ class WritePieces:
     def __call__(self, pieces: Sequence[Piece], attempt: TaskContext) -> Written:
         """Write the pieces one after another."""
         store, counts = open_store(self.context.store), RowCounts()
-        task = self.first_task + attempt.partition
+        number = self.first_task + attempt.partition
         with (
             explained(self.context.store.uri),
             StageReader(store) as reader,
-            _BulkFiles(store, self.context, attempt, counts, numbers=task) as files,
+            _BulkFiles(store, self.context, attempt, number, counts) as files,
         ):
             for piece in pieces:
                 for rows in _gathered(map(reader.read, piece)):
