@@ -1,6 +1,5 @@
 """Apache Hudi for Python on PySpark, without the Hudi JAR."""
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from hoodie.errors import (
@@ -96,22 +95,32 @@ def _spark_room() -> sessions.SparkRoom:
 sessions.use(_spark_room)
 
 
-_LATER = {
-    **dict.fromkeys(("Batch", "Decoded", "Request", "Source"), "hoodie.ingest.source"),
-    "IngestResult": "hoodie.ingest.result",
-    "WriteResult": "hoodie.write.result",
-    "ship": "hoodie.spark.ship",
-    "sql": "hoodie.statements.run",
-}
-"""Names whose modules load many others; they are loaded when the name is first used."""
-
-
 def __getattr__(name: str) -> Any:
-    """Load a name that is first used now. `ingest` is a module that can be called."""
+    """Load a name whose module loads many others when it is first used. `ingest` is a module that can be called."""
     if name == "ingest":
-        return importlib.import_module("hoodie.ingest")
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
+        import hoodie.ingest as module
+
+        return module
+    if name in {"Batch", "Decoded", "Request", "Source"}:
+        from hoodie.ingest import source
+
+        return getattr(source, name)
+    if name == "IngestResult":
+        from hoodie.ingest.result import IngestResult
+
+        return IngestResult
+    if name == "WriteResult":
+        from hoodie.write.result import WriteResult
+
+        return WriteResult
+    if name == "ship":
+        from hoodie.spark.ship import ship
+
+        return ship
+    if name == "sql":
+        from hoodie.statements.run import sql
+
+        return sql
     raise AttributeError(f"module 'hoodie' has no attribute {name!r}")
 
 
