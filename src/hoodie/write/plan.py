@@ -12,6 +12,7 @@ from earlier commits, else from the data of the write.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -115,19 +116,27 @@ def plan_files(
     for found in slices:
         if found.base_file is not None or storage is not Storage.REWRITE:
             slices_of.setdefault(found.partition_path, []).append(found)
+    rows_of: Counter[str] = Counter()
+    for run in runs:
+        rows_of[run.partition_path] += run.rows
+    hits_of: dict[str, list[StagedHits]] = {}
+    for hit in hits:
+        hits_of.setdefault(hit.partition_path, []).append(hit)
     tasks: list[FileTask] = []
-    for partition in _partitions(runs, hits):
-        own = slices_of.get(partition.path, [])
-        # Above zero if there may be inserts.
-        expected = 0 if known_only or not partition.runs else max(partition.unknown_rows, 1)
+    for path in sorted({*rows_of, *hits_of}):
+        own, own_hits = slices_of.get(path, []), hits_of.get(path, [])
+        # An estimate: a key that the table contains twice has two hits, and with a global index rows hit other
+        # partitions. Above zero rows are expected if there may be inserts.
+        unknown = rows_of[path] - sum(hit.updates for hit in own_hits)
+        expected = 0 if known_only or path not in rows_of else max(unknown, 1)
         open_to_inserts = [
             found
             for found in own
-            if (found.partition_path, found.file_id) not in closed and _takes_inserts(found, storage, partition)
+            if (path, found.file_id) not in closed and _takes_inserts(found, storage, unknown_rows=unknown)
         ]
-        shares = list(placement.place(partition.path, expected, open_to_inserts)) if expected > 0 else []
+        shares = list(placement.place(path, expected, open_to_inserts)) if expected > 0 else []
         _check_open(shares, own, open_to_inserts)
-        tasks += _tasks(partition, own, shares, storage)
+        tasks += _tasks(path, own_hits, own, shares, storage)
     return tasks
 
 
@@ -142,55 +151,29 @@ def _check_open(shares: Sequence[InsertShare], own: Sequence[FileSlice], open_to
         raise UnsupportedError(f"inserts were placed in the file groups {wrong}, which accept no inserts in this write")
 
 
-def _takes_inserts(found: FileSlice, storage: Storage, partition: _Partition) -> bool:
+def _takes_inserts(found: FileSlice, storage: Storage, *, unknown_rows: int) -> bool:
     """Return whether inserts may be placed in the file group.
 
     With `Storage.APPEND_UPDATES`, inserts require a rewrite of the base file, whereas updates alone are appended. So a
     file group accepts inserts only if it has no log files and the number of rows shows that there are inserts.
     """
-    return storage is not Storage.APPEND_UPDATES or (not found.log_files and partition.unknown_rows > 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Partition:
-    path: str
-    runs: tuple[StagedRun, ...]
-    hits: tuple[StagedHits, ...]
-
-    @property
-    def unknown_rows(self) -> int:
-        """The number of rows minus the number of hits: an estimate of the number of inserts.
-
-        A key that the table contains twice has two hits, and with a global index rows hit other partitions.
-        """
-        return sum(run.rows for run in self.runs) - sum(hit.updates for hit in self.hits)
-
-
-def _partitions(runs: Sequence[StagedRun], hits: Sequence[StagedHits]) -> Iterator[_Partition]:
-    runs_of: dict[str, list[StagedRun]] = {}
-    hits_of: dict[str, list[StagedHits]] = {}
-    for run in runs:
-        runs_of.setdefault(run.partition_path, []).append(run)
-    for hit in hits:
-        hits_of.setdefault(hit.partition_path, []).append(hit)
-    for path in sorted({*runs_of, *hits_of}):
-        yield _Partition(path, tuple(runs_of.get(path, ())), tuple(hits_of.get(path, ())))
+    return storage is not Storage.APPEND_UPDATES or (not found.log_files and unknown_rows > 0)
 
 
 def _tasks(
-    partition: _Partition, slices: list[FileSlice], shares: list[InsertShare], storage: Storage
+    path: str, own_hits: list[StagedHits], slices: list[FileSlice], shares: list[InsertShare], storage: Storage
 ) -> Iterator[FileTask]:
-    """Join updates and insert shares by file group."""
+    """Join updates and insert shares of a partition by file group."""
     share_of = {share.file_id: share for share in shares}
     hits_of: dict[str, list[StagedHits]] = {}
-    for hit in partition.hits:
+    for hit in own_hits:
         hits_of.setdefault(hit.file_id, []).append(hit)
     for found in slices:
         share, hits = share_of.pop(found.file_id, None), tuple(hits_of.get(found.file_id, ()))
         if share is None and not hits:
             continue
         yield FileTask(
-            partition_path=partition.path,
+            partition_path=path,
             file_id=found.file_id,
             file_slice=found,
             hits=hits,
@@ -200,7 +183,7 @@ def _tasks(
         )
     for share in share_of.values():
         yield FileTask(
-            partition_path=partition.path,
+            partition_path=path,
             file_id=share.file_id,
             file_slice=None,
             hits=(),
