@@ -113,6 +113,7 @@ def _write_anew(
             written = _write_together(setup, write, folder, spread.distribution, source, watch)
         else:
             written = _write(setup, write, folder, spread, source, watch)
+        reached(Step.WRITTEN)
         setup = setup.settled(written.nulls)
         replaced = None if adds else _to_replace(write, written, partitions)
         follow_ups = FollowUps(setup, watch)
@@ -146,7 +147,7 @@ def _write(
     setup: WriteSetup, write: WriteInstant, folder: str, spread: _Spread, source: KeySource, watch: PhaseTimes
 ) -> Written:
     """Write the rows as the tasks of the data, or of a sort, have them."""
-    context = context_of(setup, write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
+    context = context_of(setup, write, folder, combine=False, merge_stored=False)
     exchange, buckets = spread.exchange, 0
     if exchange is not None and source is KeySource.AUTOMATIC:
         # A sort without ties: a repeated task numbers the rows as the first one did.
@@ -155,7 +156,6 @@ def _write(
     with watch.phase("write"):
         consume = consumer_of(source, BulkWrite(context, spread.threads), write.instant_time)
         parts, nulls = process(setup.call.engine, setup.rows, preparation, consume, exchange)
-    reached(Step.WRITTEN)
     return replace(Written.together(parts), nulls=nulls)
 
 
@@ -168,7 +168,7 @@ def _write_together(
     watch: PhaseTimes,
 ) -> Written:
     """Stage the rows, and write the staged rows of each partition path to files of the wanted size."""
-    context = context_of(setup, write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
+    context = context_of(setup, write, folder, combine=False, merge_stored=False)
     stages_all, in_process = distribution is Distribution.PARTITION, setup.call.is_in_process
     known_bytes = known_bytes_of(setup.rows)
     with rows_folder(folder, in_process=in_process, known_bytes=known_bytes) as memory:
@@ -186,7 +186,6 @@ def _write_together(
             work = WritePieces(context, max((found.task for found in first), default=-1) + 1)
             tasks = tasks_of(pieces, TASKS_PER_CORE * engine.parallelism) if pieces else []
             parts = engine.run(work, tasks)
-    reached(Step.WRITTEN)
     return replace(Written.together([*(found.written for found in first), *parts]), nulls=nulls)
 
 
@@ -206,11 +205,10 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
             write.index.tag(tag_request_of(setup, staged, folder, Purpose.REPLACE))
         placement = write.index.placement(placement)
     tasks = plan_files(staged.runs, (), (), placement=placement)
-    context = context_of(setup, write, combine=combines, merge_stored=False, entries=write.index.entry_stage(folder))
+    context = context_of(setup, write, folder, combine=combines, merge_stored=False)
     with watch.phase("write"):
         engine = setup.call.engine_for(sum(run.size_bytes for run in staged.runs))
         parts = engine.run(WriteFileGroup(context, TaggedRows(staged.runs, ())), tasks)
-    reached(Step.WRITTEN)
     written = Written.together(parts)
     written.counts.duplicates += staged.duplicates
     return replace(written, nulls=staged.nulls)

@@ -309,8 +309,7 @@ def _write_files(
 ) -> Written:
     is_insert = write.operation is WriteOperation.INSERT
     combine = is_indexed or (is_insert and writes.COMBINE_BEFORE_INSERT.get(setup.options))
-    entries = write.index.entry_stage(folder)
-    context = context_of(setup, write, combine=combine, merge_stored=is_indexed, entries=entries)
+    context = context_of(setup, write, folder, combine=combine, merge_stored=is_indexed)
     row_bytes = sum(run.size_bytes for run in rows.runs)
     engine = setup.call.engine_for(row_bytes + sum(task.size_bytes for task in tasks))
     each = row_bytes // max(sum(run.rows for run in rows.runs), 1)

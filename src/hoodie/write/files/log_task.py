@@ -213,10 +213,7 @@ class _Append:
             np.asarray(gone[KIND].combine_chunks()) == Kind.DELETE_IN_ORDER,
             partition_path=self.file_slice.partition_path,
             ordering_columns=self._delete_ordering,
-            headers={
-                HeaderKey.INSTANT_TIME: self.context.instant_time,
-                HeaderKey.SCHEMA: self.options.avro_schema,
-            },
+            headers={HeaderKey.INSTANT_TIME: self.context.instant_time, HeaderKey.SCHEMA: self.options.avro_schema},
         ):
             self._open().write(block)
 
