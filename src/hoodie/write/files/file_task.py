@@ -141,14 +141,7 @@ class NewBaseFile:
         only_rows = pc.all(pc.equal(changes[KIND], int(Kind.ROW))).as_py()
         in_part = context.is_partial and only_rows and not stored.has_large
         schema = context.schema if in_part else context.file_schema
-        touched = TouchedGroups(
-            stored,
-            changes,
-            lambda group: read(schema, [group]),
-            looks_up=context.merge_stored,
-            known_only=context.is_partial,
-            row_group_bytes=context.parquet.row_group_bytes,
-        )
+        touched = TouchedGroups(context, stored, changes, lambda group: read(schema, [group]))
         whole_group = (lambda group: read(context.file_schema, [group])) if in_part else None
         return _OldFile(touched.pieces, schema, stored, whole_group)
 
