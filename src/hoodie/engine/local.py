@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, runtime_checkable
@@ -144,7 +144,10 @@ class LocalEngine:
         with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
             futures = [pool.submit(function, task, context) for task, context in zip(tasks, contexts, strict=True)]
             try:
-                return _finished(futures)
+                for done, future in enumerate(as_completed(futures), 1):
+                    future.result()
+                    progress.report(done, len(futures))
+                return [future.result() for future in futures]
             except BaseException:
                 for future in futures:
                     future.cancel()
@@ -207,14 +210,6 @@ def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
             raise _input_failed(error, f" from row {rows:,} on") from error
         yield batch
         rows += batch.num_rows
-
-
-def _finished(futures: list[Future[Result]]) -> list[Result]:
-    """Return the results in order. Progress is notified for each finished task; the first error is raised at once."""
-    for done, future in enumerate(as_completed(futures), 1):
-        future.result()
-        progress.report(done, len(futures))
-    return [future.result() for future in futures]
 
 
 def _exchange(table: pa.Table, exchange: Exchange, threads: int) -> list[pa.Table]:

@@ -222,7 +222,8 @@ class StageOrWrite:
         if not self.stages_all:
             first, is_all = _first(batches)
             batches = itertools.chain(first, batches)
-            if not (is_all and self.stages_few) and _has_one_path(first):
+            paths = pa.chunked_array([batch.column(PARTITION_PATH) for batch in first], pa.string())
+            if not (is_all and self.stages_few) and pc.count_distinct(paths).as_py() <= 1:
                 return [
                     StagedOrWritten(attempt.partition, written=found)
                     for found in BulkWrite(self.context)(batches, attempt)
@@ -290,11 +291,6 @@ def _first(batches: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], boo
         if size_bytes >= _SEEN_BYTES:
             return found, False
     return found, True
-
-
-def _has_one_path(batches: Sequence[pa.RecordBatch]) -> bool:
-    paths = pa.chunked_array([batch.column(PARTITION_PATH) for batch in batches], pa.string())
-    return bool(pc.count_distinct(paths).as_py() <= 1)
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema | None = None) -> Iterator[pa.Table]:

@@ -53,13 +53,8 @@ def _hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.
     """
     ordering = read.merger.ordering_columns
     base = file_slice.base_file
-    if (
-        not ordering
-        or read.merger.function is not None
-        or base is None
-        or not file_slice.log_files
-        or not rows.num_rows
-    ):
+    may_hide = ordering and read.merger.function is None and file_slice.log_files and rows.num_rows
+    if base is None or not may_hide:
         return 0
     deleted = deleted_keys(store, file_slice, read, in_order=read.merger.pre_combines)
     returning = rows.filter(pc.is_in(rows[RECORD_KEY], value_set=deleted))
