@@ -305,13 +305,9 @@ class TableReads:
         from hoodie.read.lookup import filter_exists
         from hoodie.table.sessions import is_spark, spark_room
 
-        if is_spark(data):
-            spark = spark_room()
-            return self._context.planned(
-                lambda view: spark.filter_exists(view, data, is_global=index_of_view(view).is_global)
-            )
-        rows = table_in_memory(data)
-        return self._context.planned(lambda view: filter_exists(view, rows, is_global=index_of_view(view).is_global))
+        find = spark_room().filter_exists if is_spark(data) else filter_exists
+        rows = data if is_spark(data) else table_in_memory(data)
+        return self._context.planned(lambda view: find(view, rows, is_global=index_of_view(view).is_global))
 
     @overload
     def record_locations(self, keys: DataFrame, as_of: When | None = None) -> DataFrame: ...
@@ -341,8 +337,6 @@ class TableReads:
 
         view = self._context.view()
         found = self._context.keys(keys, view)
-        if is_spark(found):
-            spark = spark_room()
-            return self._context.planned(lambda view: spark.record_locations(view, found, as_of=as_of), view)
-        rows = table_in_memory(found)
-        return self._context.planned(lambda view: record_locations(view, rows, as_of=as_of), view)
+        find = spark_room().record_locations if is_spark(found) else record_locations
+        rows = found if is_spark(found) else table_in_memory(found)
+        return self._context.planned(lambda view: find(view, rows, as_of=as_of), view)
