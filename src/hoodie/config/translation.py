@@ -45,7 +45,7 @@ _PAYLOADS: Final[Mapping[str, tuple[str, ...]]] = {
         "PostgresDebeziumAvroPayload",
     ),
 }
-"""Java classes, by simple names, with which the option stays what it is, as `hoodie.compaction.payload.class`."""
+"""Java classes, by simple names, that stay values of `hoodie.compaction.payload.class`."""
 
 
 @dataclass(frozen=True, slots=True)

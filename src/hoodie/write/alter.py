@@ -1,9 +1,8 @@
-"""Change the columns of a table: one commit without files, which has the new columns, and their ids if they need ids.
+"""Change the columns of a table, or the options that it stores: every call takes these, unless it has its own.
 
-And change the options that a table stores: every call takes them, unless it has its own.
-
-On-disk format: docs/format/table.md §3.8. Files are read by the names of columns as long as that is right. The first
-change after which it is not gives all columns ids; later changes keep them.
+A change of columns is one commit without files, which has the new columns, and their ids if they need ids. Files are
+read by the names of columns as long as that is right. The first change after which it is not gives all columns ids;
+later changes keep them. On-disk format: docs/format/table.md §3.8.
 """
 
 from __future__ import annotations
@@ -129,7 +128,6 @@ def _altered(view: TableView, alterations: Sequence[Alteration]) -> _Altered:
         texts.append(change.apply(record))
     if record == before:
         return _Altered(record=record, ids=has_ids, changes=(), notes=())
-    # The table may have files, or another writer is about to write some.
     has_commits = any(instant.action.writes_data for instant in view.timeline) or view.has_archived_instants()
     ids = has_ids or (needs and has_commits)
     notes = [note for _, *more in texts for note in more]

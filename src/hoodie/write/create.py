@@ -205,11 +205,9 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
     Raises: InvalidConfigError, naming the option.
     """
     partition_by, types = _split_types(_names(wanted.partition_by))
+    asked: dict[str, tuple[object, object]] = {"type": (_type(wanted), config.table_type)}
     index = _index(wanted, has_record_key=bool(config.record_key_fields))
-    asked: dict[str, tuple[object, object]] = {
-        "type": (_type(wanted), config.table_type),
-        "index": (index.name, table_index(config).name),
-    }
+    asked["index"] = (index.name, table_index(config).name)
     if wanted.name is not None:
         asked["name"] = (wanted.name, config.name)
     if wanted.record_key is not None:

@@ -129,7 +129,7 @@ def skeletons_of(setup: WriteSetup, slices: Sequence[FileSlice]) -> set[tuple[st
 def context_of(
     setup: WriteSetup, write: WriteInstant, folder: str, *, combine: bool, merge_stored: bool
 ) -> WriteContext:
-    """Return the facts that the workers of a write share; they stage entries of the record index in `folder`."""
+    """Return the facts that the workers of a write share; they stage entries of the index in `folder`."""
     return WriteContext(
         store=setup.view.store.spec,
         schema=setup.written_schema,

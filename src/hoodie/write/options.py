@@ -214,8 +214,8 @@ def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed
 def check_logs_allow(view: TableView, before: pa.Schema, after: pa.Schema) -> None:
     """Refuse a wider type at any depth while the newest slices have log files that Hudi 0.15 could not read then.
 
-    It neither reads nor compacts a slice with a Parquet block whose column has a narrower type than the table, nor one
-    with a decimal of fewer digits in any log file. Reads the headers of the blocks, if a type changes in a
+    Hudi 0.15 neither reads nor compacts a slice with a Parquet block whose column has a narrower type than the table,
+    nor one with a decimal of fewer digits in any log file. Reads the headers of the blocks, if a type changes in a
     merge-on-read table of version 6.
 
     Raises: UnsupportedError.

@@ -70,7 +70,7 @@ class StagedEntries:
 class EntryWriter:
     """Stages the entries of one task. Memory: twice 8 MiB of keys. Without entries, no file is written.
 
-    `stage`: None if the table has no record index; then nothing is staged.
+    `stage`: None if the index of the table records no locations; then nothing is staged.
     """
 
     def __init__(self, store: Store, stage: EntryStage | None, context: TaskContext) -> None:

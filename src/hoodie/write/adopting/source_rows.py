@@ -110,7 +110,7 @@ class SourceRows:
         groups = [(file, number) for file in self.files for number in range(len(file.row_groups))]
         parts: list[list[tuple[SourceFile, list[int]]]] = []
         for start, end in cuts([file.row_groups[number][1] for file, number in groups], count):
-            by_file = [list(own) for _, own in groupby(groups[start:end], key=lambda group: group[0].path)]
+            by_file = [list(own) for _, own in groupby(groups[start:end], key=lambda group: id(group[0]))]
             parts.append([(own[0][0], [number for _, number in own]) for own in by_file])
         return parts or [[]]
 

@@ -160,7 +160,7 @@ class Written:
 
     @classmethod
     def of(cls, stats: Iterable[WriteStat], entries: EntryWriter, counts: RowCounts) -> Written:
-        """Return the result of one task; `entries` are finished."""
+        """Close `entries`, and return the result of one task."""
         staged = entries.close()
         return cls(tuple(stats), () if staged is None else (staged,), counts)
 

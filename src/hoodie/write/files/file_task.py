@@ -88,9 +88,10 @@ class NewBaseFile:
     def write(
         self, file_id: str, base_file: BaseFile | None, changes: pa.Table, parts: Iterable[pa.Table] = ()
     ) -> list[WriteStat]:
-        """Add the changes to the existing base file, or create the file group; without a change no file is written.
+        """Add the changes to the existing base file, or create the file group.
 
-        `parts` are further inserts, which follow only if `changes` has inserts.
+        `parts` are further inserts, which follow only if `changes` has inserts. No file is written if no change wins
+        over the stored rows.
         """
         announced = self._announced(file_id, base_file)
         if base_file is None:
