@@ -70,10 +70,7 @@ def check_arguments(function: _F) -> _F:
 
 
 def _translated(properties: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return options with names of JVM Hudi in our names, and notes.
-
-    Raises: InvalidConfigError, also for unknown options and values that do not parse.
-    """
+    """Return options with names of JVM Hudi in our names, and notes."""
     from hoodie.config.translation import translated
     from hoodie.format.table.call_options import check_call_options
 
@@ -146,21 +143,15 @@ def shown(value: object) -> str:
     return f"{text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + '…'} ({type(value).__qualname__})"
 
 
-def _none(value: Any) -> Any:
-    return None if value is None else _UNREAD
-
-
 def _text(value: Any) -> Any:
-    return value if isinstance(value, str) and is_utf8(value) else _UNREAD
-
-
-def is_utf8(value: str) -> bool:
-    """Return whether UTF-8 can hold the text, which files and messages need: it has no lone surrogates."""
+    """Return a text that UTF-8 can hold, which files and messages need: it has no lone surrogates."""
+    if not isinstance(value, str):
+        return _UNREAD
     try:
         value.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return _UNREAD
+    return value
 
 
 def _flag(value: Any) -> Any:
@@ -184,19 +175,15 @@ def _number(value: Any) -> Any:
     found = _integer(value)
     if found is _UNREAD and isinstance(value, float | Decimal):
         found = float(value)
-    return found if found is _UNREAD or _is_finite(found) else _UNREAD
+    try:
+        return found if found is _UNREAD or math.isfinite(found) else _UNREAD
+    except OverflowError:  # an integer above all floats
+        return _UNREAD
 
 
 def _seconds(value: Any) -> Any:
     found = _number(value)
     return found if found is _UNREAD or found >= 0 else _UNREAD
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer above all floats
-        return False
 
 
 def _time(value: Any) -> Any:
@@ -255,21 +242,8 @@ def _texts_or_set(value: Any) -> Any:
     return _texts(list(value) if isinstance(value, Set) else value)
 
 
-def _options(value: Any) -> Any:
-    """Return texts by name; numbers and truth values are written as text."""
-    return _mapping(value, lambda item: _literal(item, is_option=True))
-
-
-def _assignments(value: Any) -> Any:
-    """Return expressions by column; numbers, truth values and None are written as literals."""
-    return _mapping(value, lambda item: "NULL" if item is None else _literal(item))
-
-
-def _any_by_name(value: Any) -> Any:
-    return _mapping(value, lambda item: item)
-
-
-def _mapping(value: Any, read: Callable[[Any], Any]) -> Any:
+def _mapping(read: Callable[[Any], Any], value: Any) -> Any:
+    """Return a mapping whose keys are texts, and whose values `read` reads."""
     if not isinstance(value, Mapping):
         return _UNREAD
     found = {name: read(item) for name, item in value.items()}
@@ -278,6 +252,9 @@ def _mapping(value: Any, read: Callable[[Any], Any]) -> Any:
 
 
 def _literal(value: Any, *, is_option: bool = False) -> Any:
+    """Return a text as it is; numbers, truth values and, in expressions, None are written as text."""
+    if value is None and not is_option:
+        return "NULL"
     if isinstance(value, str):
         return _text(value)
     flag, number = _flag(value), _number(value)
@@ -296,19 +273,18 @@ def _session(value: Any) -> Any:
     return value if any(base.__name__ == "SparkSession" for base in type(value).__mro__) else _UNREAD
 
 
-def _session_or_none(value: Any) -> Any:
-    return value if value is None or value is False else _session(value)
-
-
 def _unchecked(value: Any) -> Any:
     return value
 
 
+_options: Final = functools.partial(_mapping, functools.partial(_literal, is_option=True))
+_assignments: Final = functools.partial(_mapping, _literal)
+_any_by_name: Final = functools.partial(_mapping, _unchecked)
 _BY_NAME: Final = (_options, "a dict of texts by name", '{"hoodie.clean.commits.retained": "3"}')
 _LISTED: Final = "a list of texts"
 _KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], str, str]]] = {
     "str": (_text, "text that UTF-8 can hold", '"text"'),
-    "None": (_none, "None", "None"),
+    "None": (lambda value: None if value is None else _UNREAD, "None", "None"),
     "bool": (_flag, "True or False", "True"),
     "int": (_count, "a whole number from 0 of at most 63 bits", "10"),
     "float": (_seconds, "a finite number of seconds from 0", "60"),
@@ -326,7 +302,11 @@ _KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], str, str]]] = {
     "Partitions": (_partitions, "a list of partition paths, or of dicts of partition columns", '["city=sf"]'),
     "Callable": (_callable, "a function", "print"),
     "MergeFunction": (_callable, "a function of two Arrow tables", "merge_rows"),
-    "Session": (_session_or_none, "a Spark session, None, or False to use none", "None"),
+    "Session": (
+        lambda value: value if value is None or value is False else _session(value),
+        "a Spark session, None, or False to use none",
+        "None",
+    ),
     "Spark": (_session, "a Spark session", "SparkSession.builder.getOrCreate()"),
     "Action": (_unchecked, "an action", "None"),
     "Coordinator": (_unchecked, "a coordinator", "None"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 _MESSAGE_MAX = 2000
 """Errors quote what a file contains, which may be any number of bytes."""
 
@@ -168,13 +170,11 @@ class HistoryLostError(UnsupportedError):
     """
 
     def __init__(self, message: str, *, oldest_instant: str) -> None:
-        """Create the error with its message."""
         super().__init__(message)
         self.oldest_instant = oldest_instant
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the message and the instant."""
-        return _history_lost, (type(self), str(self), self.oldest_instant)
+        return partial(type(self), oldest_instant=self.oldest_instant), (str(self),)
 
 
 class ViewOvertakenError(HistoryLostError):
@@ -182,10 +182,6 @@ class ViewOvertakenError(HistoryLostError):
 
     Reads of a table are planned again by themselves; the error remains if that happened to several views in a row.
     """
-
-
-def _history_lost(kind: type[HistoryLostError], message: str, oldest_instant: str) -> HistoryLostError:
-    return kind(message, oldest_instant=oldest_instant)
 
 
 class StorageError(HoodieError, OSError):

@@ -177,14 +177,19 @@ class Report(Result):
 
     def __str__(self) -> str:
         checked = ", ".join(counted(count, name) for name, count in _named(self.checked))
-        lines = [f"{self.subject}: {self._verdict()}", f"  {checked} in {self.seconds:.2f} s"]
-        for severity in Severity:
-            for kind, findings in self._by_kind(severity).items():
-                remedy = f" -> {findings[0].remedy}" if findings[0].remedy else ""
+        wrong = ", ".join(f"{count:,} {kind}" for kind, count in self.problems.items() if count) or "OK"
+        warned = sum(self.warnings.values())
+        warnings = f" ({warned:,} warning{'s' if warned > 1 else ''})" if warned else ""
+        lines = [f"{self.subject}: {wrong}{warnings}", f"  {checked} in {self.seconds:.2f} s"]
+        by_kind: dict[tuple[Severity, str], list[Finding]] = {}
+        for finding in sorted(self.findings, key=lambda finding: finding.severity is Severity.WARNING):
+            by_kind.setdefault((finding.severity, finding.kind), []).append(finding)
+        for (severity, kind), findings in by_kind.items():
+            if remedy := findings[0].remedy:
                 numbers = self.problems if severity is Severity.ERROR else self.warnings
-                lines.append(f"  {severity} {kind}: {numbers.get(kind, len(findings)):,}{remedy}" if remedy else "")
-                lines += [f"  {'  ' if remedy else ''}{finding}" for finding in findings]
-        return "\n".join([line for line in lines if line] + [f"  note: {note}" for note in self.notes])
+                lines.append(f"  {severity} {kind}: {numbers.get(kind, len(findings)):,} -> {remedy}")
+            lines += [f"  {'  ' if remedy else ''}{finding}" for finding in findings]
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def facts(self) -> Mapping[str, object]:
         return {
@@ -198,19 +203,6 @@ class Report(Result):
             "notes": "\n".join(self.notes),
             "took": f"{self.seconds:.2f} s",
         }
-
-    def _verdict(self) -> str:
-        wrong = ", ".join(f"{count:,} {kind}" for kind, count in self.problems.items() if count)
-        warned = sum(self.warnings.values())
-        warnings = f" ({warned:,} warning{'s' if warned > 1 else ''})" if warned else ""
-        return f"{wrong or 'OK'}{warnings}"
-
-    def _by_kind(self, severity: Severity) -> dict[str, list[Finding]]:
-        found: dict[str, list[Finding]] = {}
-        for finding in self.findings:
-            if finding.severity is severity:
-                found.setdefault(finding.kind, []).append(finding)
-        return found
 
 
 def few_of_each_kind(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from hoodie.errors import InvalidConfigError
 
@@ -17,13 +17,16 @@ NO_NAMES: Final[tuple[str, ...]] = ()
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
-    """One typed option. `since` is the Hudi release that introduced it; `hoodie` if only hoodie has the option."""
+    """One typed option. `since` is the Hudi release that introduced it; `hoodie` if only hoodie has the option.
+
+    `parse`: None for the parser of the default's type: `flag`, `names`, or texts as they are.
+    """
 
     key: str
     default: T
-    parse: Callable[[str], T]
     since: str
     doc: str
+    parse: Callable[[str], T] | None = None
 
     def get(self, *properties: Mapping[str, str]) -> T:
         """Return the value from the first mapping that contains the option, else the default.
@@ -33,7 +36,7 @@ class Option(Generic[T]):
         for found in properties:
             if self.key in found:
                 try:
-                    return self.parse(found[self.key])
+                    return (self.parse or _BY_TYPE[type(self.default)])(found[self.key])
                 except ValueError as error:
                     raise InvalidConfigError(f"{self.key}={found[self.key]!r}: {error}. {self.doc}") from error
         return self.default
@@ -62,28 +65,20 @@ def real(text: str) -> float:
         raise ValueError("expected a number") from error
 
 
-def positive(text: str) -> int:
-    """Parse a whole number above 0."""
-    value = whole(text)
-    if value <= 0:
-        raise ValueError("a number above 0 expected")
-    return value
+def at_least(least: int, expected: str) -> Callable[[str], int]:
+    """Return a parser of whole numbers from `least` up."""
+
+    def parse(text: str) -> int:
+        value = whole(text)
+        if value < least:
+            raise ValueError(f"a number {expected} expected")
+        return value
+
+    return parse
 
 
-def several(text: str) -> int:
-    """Parse a whole number from 2 up."""
-    value = whole(text)
-    if value < 2:
-        raise ValueError("a number from 2 up expected")
-    return value
-
-
-def count(text: str) -> int:
-    """Parse a whole number from 0 up."""
-    value = whole(text)
-    if value < 0:
-        raise ValueError("a number from 0 up expected")
-    return value
+count: Final = at_least(0, "from 0 up")
+positive: Final = at_least(1, "above 0")
 
 
 def hours_or_never(text: str) -> int:
@@ -150,11 +145,6 @@ def checked_text(name: str, given: object) -> str:
     return given
 
 
-def text(text: str) -> str:
-    """Take the text as it is."""
-    return text
-
-
 def layout(text: str) -> str:
     """Parse the layout of a clustering; hyphens and underscores are ignored."""
     return one_of("linear", "zorder", "hilbert")(text.replace("-", "").replace("_", ""))
@@ -184,3 +174,7 @@ def update_strategy(text: str) -> str:
     names = {"sparkrejectupdatestrategy": "reject", "sparkallowupdatestrategy": "allow"}
     name = text.strip().rpartition(".")[2].lower()
     return one_of("reject", "allow")(names.get(name, name))
+
+
+_BY_TYPE: Final[Mapping[type, Callable[[str], Any]]] = {bool: flag, str: str, tuple: names}
+"""The parsers of options that name none."""

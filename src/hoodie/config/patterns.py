@@ -32,7 +32,8 @@ def check_pattern(pattern: str) -> str:
         is_found(pattern, "")
         match_whole(pattern, [""])
     except pa.ArrowInvalid as error:
-        raise ValueError(f"a regular expression expected, {_reason(error)}") from error
+        reason = str(error).removeprefix("Invalid regular expression: ")
+        raise ValueError(f"a regular expression expected, {reason}") from error
     return pattern
 
 
@@ -85,7 +86,3 @@ def _lacking(pattern: str) -> str | None:
         elif part[0] != "(" and part[1:] == "+":
             return f"the possessive quantifier {part}"
     return None
-
-
-def _reason(error: pa.ArrowInvalid) -> str:
-    return str(error).removeprefix("Invalid regular expression: ")

@@ -35,22 +35,17 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
     "hoodie.datasource.write.insert.drop.duplicates": {"true": "drop", "false": "none"},
 }
 """Values of options by the simple names of Java classes, or by values of JVM Hudi; an empty one is the default."""
-_KEPT: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
+_PAYLOADS: Final[Mapping[str, tuple[str, ...]]] = {
     "hoodie.datasource.write.payload.class": (
-        "hoodie.compaction.payload.class",
-        frozenset(
-            {
-                "AWSDmsAvroPayload",
-                "EventTimeAvroPayload",
-                "MySqlDebeziumAvroPayload",
-                "OverwriteNonDefaultsWithLatestAvroPayload",
-                "PartialUpdateAvroPayload",
-                "PostgresDebeziumAvroPayload",
-            }
-        ),
+        "AWSDmsAvroPayload",
+        "EventTimeAvroPayload",
+        "MySqlDebeziumAvroPayload",
+        "OverwriteNonDefaultsWithLatestAvroPayload",
+        "PartialUpdateAvroPayload",
+        "PostgresDebeziumAvroPayload",
     ),
 }
-"""Options with the key that has the same value here, if the value is one of these Java classes, by simple names."""
+"""Java classes, by simple names, that stay values of `hoodie.compaction.payload.class`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +100,20 @@ def _meaning(option: HudiOption, value: str) -> tuple[str | None, str]:
             target = hudi_options().get(option.text)
             return (option.text, value) if target is None else _meaning(target, value)
         case Fate.CLASS:
-            name, kept = _KEPT.get(option.key, ("", ()))
-            if value.strip().rpartition(".")[2] in kept:
-                return name, value.strip()
-            meaning = _value_of_class(option, value)
-            return (option.text, meaning) if meaning else (None, value)
+            known, payloads, name = (
+                _CLASSES[option.key],
+                _PAYLOADS.get(option.key, ()),
+                value.strip().rpartition(".")[2],
+            )
+            if name in payloads:
+                return "hoodie.compaction.payload.class", value.strip()
+            if name not in known:
+                names = ", ".join([*known, *payloads])
+                raise InvalidConfigError(f"{option.key}={value!r} has no counterpart here; expected one of {names}")
+            return (option.text, known[name]) if known[name] else (None, value)
         case Fate.CALL | Fate.REFUSED if not option.asks_for_nothing(value):
             raise InvalidConfigError(f"{option.key}={value!r} is not supported: {option.text}")
         case Fate.IDLE | Fate.CALL | Fate.REFUSED:
             return None, value
         case _:
             return option.key, value
-
-
-def _value_of_class(option: HudiOption, value: str) -> str:
-    known = _CLASSES[option.key]
-    name = value.strip().rpartition(".")[2]
-    if name not in known:
-        names = ", ".join([*known, *sorted(_KEPT.get(option.key, ("", ()))[1])])
-        raise InvalidConfigError(f"{option.key}={value!r} has no counterpart here; expected one of {names}")
-    return known[name]

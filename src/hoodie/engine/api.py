@@ -13,6 +13,8 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from hoodie.format.filenames import write_token
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -24,6 +26,11 @@ class TaskContext:
     partition: int
     stage: int
     attempt: int
+
+    @property
+    def write_token(self) -> str:
+        """The write token of the files that the attempt writes."""
+        return write_token(self.partition, self.stage, self.attempt)
 
 
 Prepare = Callable[[Iterator[pa.RecordBatch], TaskContext], Iterator[pa.RecordBatch]]
@@ -56,11 +63,6 @@ class Dataset(Protocol):
 
 class Engine(Protocol):
     """Runs the work of an operation: on threads of this process, or on Spark executors."""
-
-    @property
-    def name(self) -> str:
-        """`local` or `spark`."""
-        ...
 
     @property
     def parallelism(self) -> int:

@@ -97,7 +97,12 @@ def untyped_dataset(data: object) -> UntypedDataset | None:
     for a name that is no text.
     """
     if isinstance(data, list) and all(isinstance(row, Mapping) for row in data):
-        return _of_rows(data)
+        names = dict.fromkeys(name for row in data for name in row)
+        if data and not names:
+            raise SchemaMismatchError(
+                f"{len(data)} rows: expected dicts with the columns of the table, found empty dicts"
+            )
+        return UntypedDataset(tuple((_name(name), [row.get(name) for row in data]) for name in names))
     if isinstance(data, Mapping) and data and all(map(_is_column, data.values())):
         return _of_columns([(_name(name), values) for name, values in data.items()])
     if is_pandas(data, "DataFrame"):
@@ -142,14 +147,6 @@ def is_pandas(value: object, name: str) -> bool:
     return type(value).__module__.partition(".")[0] == "pandas" and type(value).__name__ == name
 
 
-def _of_rows(rows: Sequence[Mapping[Any, Any]]) -> UntypedDataset:
-    names = dict.fromkeys(name for row in rows for name in row)
-    if rows and not names:
-        raise SchemaMismatchError(f"{len(rows)} rows: expected dicts with the columns of the table, found empty dicts")
-    columns = tuple((_name(name), [row.get(name) for row in rows]) for name in names)
-    return UntypedDataset(columns)
-
-
 def _is_column(values: object) -> bool:
     if isinstance(values, list | tuple | pa.Array | pa.ChunkedArray) or is_pandas(values, "Series"):
         return True
@@ -174,10 +171,7 @@ def _has_own_type(values: Any) -> bool:
 
 
 def _column(name: str, values: Any) -> _Column:
-    """Return the values as Arrow data of a plain type if they have one type, otherwise as a list; missing values null.
-
-    Raises: as `arrow_column`.
-    """
+    """Return the values as Arrow data of a plain type if they have one type, otherwise as a list; missing are null."""
     return values if isinstance(values, list | tuple) else _objects(values) or arrow_column(name, values)
 
 
@@ -274,7 +268,7 @@ def with_types(data: Dataset) -> Dataset:
     return data.inferred() if isinstance(data, UntypedDataset) else data
 
 
-def _arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
+def _arrow_source(data: Any) -> pa.RecordBatchReader | pa.Table:
     """Return the caller's typed data as an Arrow table or reader. Raises: as `dataset_of`."""
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
@@ -282,34 +276,22 @@ def _arrow_source(data: object) -> pa.RecordBatchReader | pa.Table:
         return pa.Table.from_batches([data])
     if hasattr(data, "__arrow_c_stream__"):
         return arrow_stream(data)
-    if hasattr(data, "to_reader"):  # a pyarrow Scanner
-        return _reader(data.to_reader(), data)
-    if hasattr(data, "scanner"):  # a pyarrow Dataset
-        return _reader(data.scanner().to_reader(), data)
-    collect = getattr(data, "collect", None)  # of a Polars LazyFrame
-    if callable(collect):
+    if hasattr(data, "to_reader") or hasattr(data, "scanner"):  # a pyarrow Scanner, or a Dataset
+        found = (data if hasattr(data, "to_reader") else data.scanner()).to_reader()
+        if isinstance(found, pa.RecordBatchReader):
+            return found
+    elif callable(collect := getattr(data, "collect", None)):  # of a Polars LazyFrame
         frame = collect()
         if hasattr(frame, "__arrow_c_stream__"):
             return arrow_stream(frame)
-    raise _unsupported(data)
-
-
-def _reader(found: object, data: object) -> pa.RecordBatchReader:
-    if isinstance(found, pa.RecordBatchReader):
-        return found
-    raise _unsupported(data)
-
-
-def _unsupported(data: object) -> UnsupportedError:
+    kind = f"data of type {type(data).__module__}.{type(data).__qualname__}"
     if isinstance(data, (str, os.PathLike)):
-        return UnsupportedError(
-            f"data of type {type(data).__module__}.{type(data).__qualname__}: expected rows; read the file first, for "
-            f"example with pyarrow.parquet.read_table({str(data)!r})"
-        )
-    return UnsupportedError(
-        f"data of type {type(data).__module__}.{type(data).__qualname__}: expected a Spark DataFrame, a pyarrow Table, "
-        "RecordBatch, RecordBatchReader, Dataset or Scanner, a pandas or Polars DataFrame, a Polars LazyFrame, a list "
-        "of dicts, a dict of lists, or an object with __arrow_c_stream__"
+        advice = f"read the file first, for example with pyarrow.parquet.read_table({str(data)!r})"
+        raise UnsupportedError(f"{kind}: expected rows; {advice}")
+    raise UnsupportedError(
+        f"{kind}: expected a Spark DataFrame, a pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, a "
+        "pandas or Polars DataFrame, a Polars LazyFrame, a list of dicts, a dict of lists, or an object with "
+        "__arrow_c_stream__"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, runtime_checkable
@@ -35,13 +35,8 @@ _stages = itertools.count()
 
 
 @runtime_checkable
-class PartedDataset(Protocol):
+class PartedDataset(Dataset, Protocol):
     """Rows that threads of this process read, once."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the batches."""
-        ...
 
     def parts(self, count: int) -> list[Iterator[pa.RecordBatch]]:
         """Return up to `count` streams that together contain every row."""
@@ -127,11 +122,6 @@ class LocalEngine:
     """How many tasks run at once at least: more than `threads` if they mostly wait for a storage."""
 
     @property
-    def name(self) -> str:
-        """`local`."""
-        return "local"
-
-    @property
     def parallelism(self) -> int:
         """Number of threads."""
         return self.threads
@@ -154,7 +144,10 @@ class LocalEngine:
         with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
             futures = [pool.submit(function, task, context) for task, context in zip(tasks, contexts, strict=True)]
             try:
-                return _finished(futures)
+                for done, future in enumerate(as_completed(futures), 1):
+                    future.result()
+                    progress.report(done, len(futures))
+                return [future.result() for future in futures]
             except BaseException:
                 for future in futures:
                     future.cancel()
@@ -173,23 +166,13 @@ class LocalEngine:
             raise TypeError(f"the in-process engine accepts only Arrow data, got {type(data).__name__}")
         parts = data.parts(self.threads)
         if exchange is None:
-
-            def work(part: Iterator[pa.RecordBatch], context: TaskContext) -> list[Result]:
-                return list(consume(prepare(part, context), context))
-
-            return [result for results in self.run(work, parts) for result in results]
-
-        def collect(part: Iterator[pa.RecordBatch], context: TaskContext) -> list[pa.RecordBatch]:
-            return list(prepare(part, context))
-
-        batches = [batch for batches in self.run(collect, parts) for batch in batches]
-        prepared = pa.Table.from_batches(batches, prepared_schema)
-
-        def work_on_table(part: pa.Table, context: TaskContext) -> list[Result]:
-            return list(consume(iter(part.to_batches()), context))
-
-        exchanged = _exchange(prepared, exchange, self.threads)
-        return [result for results in self.run(work_on_table, exchanged) for result in results]
+            found = self.run(lambda part, context: list(consume(prepare(part, context), context)), parts)
+        else:
+            prepared = self.run(lambda part, context: list(prepare(part, context)), parts)
+            table = pa.Table.from_batches(itertools.chain.from_iterable(prepared), prepared_schema)
+            exchanged = _exchange(table, exchange, self.threads)
+            found = self.run(lambda part, context: list(consume(iter(part.to_batches()), context)), exchanged)
+        return [result for results in found for result in results]
 
 
 _WAITING_THREADS: Final = 16
@@ -227,14 +210,6 @@ def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
             raise _input_failed(error, f" from row {rows:,} on") from error
         yield batch
         rows += batch.num_rows
-
-
-def _finished(futures: list[Future[Result]]) -> list[Result]:
-    """Return the results in order. Progress is notified for each finished task; the first error is raised at once."""
-    for done, future in enumerate(as_completed(futures), 1):
-        future.result()
-        progress.report(done, len(futures))
-    return [future.result() for future in futures]
 
 
 def _exchange(table: pa.Table, exchange: Exchange, threads: int) -> list[pa.Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
@@ -40,6 +41,23 @@ def balanced_groups(sizes: Sequence[int], count: int) -> list[tuple[int, ...]]:
         groups[number].append(position)
         heapq.heapreplace(filled, (size + sizes[position], members + 1, number))
     return [tuple(sorted(group)) for group in groups]
+
+
+def cuts(sizes: Sequence[int], count: int) -> list[tuple[int, int]]:
+    """Divide a sequence into at most `count` parts of about the same size, each with a start and an exclusive end.
+
+    >>> cuts([4, 1, 1, 1, 1], 2)
+    [(0, 1), (1, 5)]
+    >>> cuts([1, 1], 5)
+    [(0, 1), (1, 2)]
+    """
+    total, before = max(sum(sizes), 1), 0
+    parts = []
+    for size in sizes:
+        parts.append(min((2 * before + size) * count // (2 * total), count - 1))  # of the middle of the item
+        before += size
+    starts = [place for place in range(len(parts)) if place == 0 or parts[place] != parts[place - 1]]
+    return list(itertools.pairwise((*starts, len(parts))))
 
 
 def chunks(items: Iterable[Item], limit_bytes: int) -> Iterator[tuple[Item, ...]]:

@@ -61,11 +61,6 @@ class SparkEngine:
     session: Any
 
     @property
-    def name(self) -> str:
-        """Name of the engine: `spark`."""
-        return "spark"
-
-    @property
     def parallelism(self) -> int:
         """Number of tasks that Spark creates for a shuffle, at most the number that it creates for a range.
 

@@ -36,9 +36,9 @@ from hoodie.table.context import Text
 from hoodie.table.save import Save
 from hoodie.table.sessions import arrow_schema
 from hoodie.view.table_state import TableState
+from hoodie.write.alter import OF_INDEXES
 from hoodie.write.create_by_options import TableOptions
 from hoodie.write.drop_table import remove_unused_table
-from hoodie.write.stored_options import OF_INDEXES
 
 _OPTIONS: Final = {
     "primarykey": "record_key",

@@ -22,9 +22,8 @@ from hoodie.format.schema.alterations import (
 )
 from hoodie.format.schema.table_schema import normalise
 from hoodie.table.context import TableContext, Text
-from hoodie.write.alter import alter
+from hoodie.write.alter import alter, store_options
 from hoodie.write.result import AlterResult
-from hoodie.write.stored_options import store_options
 
 
 @check_methods

@@ -10,7 +10,6 @@ from hoodie.errors import HoodieError
 from hoodie.files.slices import FileSlice
 from hoodie.read.inspect import RowCounts
 from hoodie.services.check.timeline_check import pending_problems
-from hoodie.timeline import Instant
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
@@ -33,8 +32,10 @@ def card_of(view: TableView) -> dict[str, str]:
         "partitioned by": ", ".join(config.partition_fields),
         "ordering": ", ".join(config.ordering_fields),
         "index": ", ".join(config.metadata_partitions),
-        "newest commit": _newest(completed.writes().instants),
+        "newest commit": "none: the table has no rows yet",
     }
+    if commits := completed.writes().instants:
+        facts["newest commit"] = f"{commits[-1]}, the newest of {len(commits):,} on the active timeline"
     findings = []
     try:
         if view.lists_by_partition and completed.instants:
@@ -86,12 +87,6 @@ def card_text(title: str, facts: Mapping[str, str]) -> str:
         for place, line in enumerate(fact.splitlines())
     ]
     return "\n".join([title, *lines])
-
-
-def _newest(instants: Sequence[Instant]) -> str:
-    if not instants:
-        return "none: the table has no rows yet"
-    return f"{instants[-1]}, the newest of {len(instants):,} on the active timeline"
 
 
 def _rows(view: TableView, slices: Sequence[FileSlice]) -> str:

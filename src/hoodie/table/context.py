@@ -43,7 +43,11 @@ class TableContext:
         """
         from hoodie.view.table_state import TableState
 
-        self.state = TableState(store) if not lock else TableState(store, lock_options=_checked(lock))
+        if lock:
+            from hoodie.timeline.locks.provider import check_lock_options
+
+            check_lock_options(lock)
+        self.state = TableState(store, lock_options=dict(lock or {}))
         self._spark = spark
 
     def place(self) -> tuple[StoreSpec, bool | None, Text]:
@@ -277,10 +281,7 @@ class TableContext:
 
 
 def _refuse_condition(text: str, view: TableView) -> None:
-    """Refuse a text alone that compares columns of the table: as a key it would be unknown, and change nothing.
-
-    Raises: InvalidConfigError.
-    """
+    """Refuse a text alone that compares columns of the table: as a key it would be unknown, and change nothing."""
     if not any(mark in text for mark in "=<> "):
         return
     from hoodie.errors import HoodieError, InvalidConfigError
@@ -295,13 +296,6 @@ def _refuse_condition(text: str, view: TableView) -> None:
             f"keys: expected record keys, found the condition {text[:300]!r}; pass it to delete_where, or as where= to "
             "a read; a record key of this text is passed in a list"
         )
-
-
-def _checked(lock: Text) -> Text:
-    from hoodie.timeline.locks.provider import check_lock_options
-
-    check_lock_options(lock)
-    return dict(lock)
 
 
 def with_schema(properties: Text, schema: str | None) -> Text:

@@ -219,10 +219,7 @@ class TableIndex:
 
 
 def _built_index(name: str) -> IndexKind | None:
-    """Return the index that a build makes: record or HBase; None for a metadata partition that is built from files.
-
-    Raises: InvalidConfigError for an unknown name; UnsupportedError for an index that reads the data files.
-    """
+    """Return the index that a build makes: record or HBase; None for a metadata partition that is built from files."""
     if KINDS.builder(name) is not None:
         return None
     known = (RECORD.name, HBASE.name, *sorted(KINDS.with_followers([kind.name for kind in KINDS.built])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from hoodie.arguments import check_methods
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from hoodie.read.changes import ChangedRows
     from hoodie.read.plan import ReadExplained
     from hoodie.read.times import When
-    from hoodie.records.condition import Condition
-    from hoodie.view.table_view import TableView
 
 
 @check_methods
@@ -200,37 +198,24 @@ class TableReads:
         [{'op': 'u', 'before': {'id': 'b', 'x': 2}, 'after': {'id': 'b', 'x': 3}}]
         """
         from hoodie.errors import InvalidConfigError
+        from hoodie.table.sessions import spark_room
 
-        session = self._context.session()
-        condition = self._context.condition_of(where, session)
-        if mode == "cdc":
-            return self._change_data(since, until, flat=flat, columns=columns, condition=condition)
-        if mode != "latest" or flat:
+        context, session = self._context, self._context.session()
+        condition = context.condition_of(where, session)
+        if mode == "latest" and not flat:
+            from hoodie.read.changes import plan_changes
+
+            return context.result(
+                context.planned(lambda view: plan_changes(view, since, until, columns=columns, where=condition(view)))
+            )
+        if mode != "cdc":
             raise InvalidConfigError(
                 f"mode={mode!r}, flat={flat}: expected mode 'latest', or 'cdc' with or without flat"
             )
-        from hoodie.read.changes import plan_changes
-
-        plan = self._context.planned(
-            lambda view: plan_changes(view, since, until, columns=columns, where=condition(view))
-        )
-        return self._context.result(plan)
-
-    def _change_data(
-        self,
-        since: When | None,
-        until: When | None,
-        *,
-        flat: bool,
-        columns: str | Sequence[str] | None,
-        condition: Callable[[TableView], Condition | None],
-    ) -> Any:
         from hoodie.read.cdc import read_cdc
         from hoodie.read.cdc_plan import plan_cdc
-        from hoodie.table.sessions import spark_room
 
-        plan = self._context.planned(lambda view: plan_cdc(view, since, until, columns=columns, where=condition(view)))
-        session = self._context.session()
+        plan = context.planned(lambda view: plan_cdc(view, since, until, columns=columns, where=condition(view)))
         return read_cdc(plan, flat=flat) if session is None else spark_room().read_cdc(session, plan, flat=flat)
 
     def changes_since(
@@ -320,13 +305,9 @@ class TableReads:
         from hoodie.read.lookup import filter_exists
         from hoodie.table.sessions import is_spark, spark_room
 
-        if is_spark(data):
-            spark = spark_room()
-            return self._context.planned(
-                lambda view: spark.filter_exists(view, data, is_global=index_of_view(view).is_global)
-            )
-        rows = table_in_memory(data)
-        return self._context.planned(lambda view: filter_exists(view, rows, is_global=index_of_view(view).is_global))
+        find = spark_room().filter_exists if is_spark(data) else filter_exists
+        rows = data if is_spark(data) else table_in_memory(data)
+        return self._context.planned(lambda view: find(view, rows, is_global=index_of_view(view).is_global))
 
     @overload
     def record_locations(self, keys: DataFrame, as_of: When | None = None) -> DataFrame: ...
@@ -356,8 +337,6 @@ class TableReads:
 
         view = self._context.view()
         found = self._context.keys(keys, view)
-        if is_spark(found):
-            spark = spark_room()
-            return self._context.planned(lambda view: spark.record_locations(view, found, as_of=as_of), view)
-        rows = table_in_memory(found)
-        return self._context.planned(lambda view: record_locations(view, rows, as_of=as_of), view)
+        find = spark_room().record_locations if is_spark(found) else record_locations
+        rows = found if is_spark(found) else table_in_memory(found)
+        return self._context.planned(lambda view: find(view, rows, as_of=as_of), view)

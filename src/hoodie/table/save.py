@@ -163,16 +163,13 @@ class Save:
         if self.operation == "delete_partition":
             return self._delete_partitions(table, rows)
         if self.is_new:
-            self._replace_table(table, rows, staged)
+            state = table._context.state
+            self._check_rows(rows)
+            drop_table(state, kept=staged, properties=self.properties)
+            self.table.ensure(state.store, rows.schema, self.properties, may_create=True)
         named = {} if self.partitions is None else {"partitions": self.partitions}
         result: WriteResult = getattr(table, self.operation)(rows, properties=self.all_properties, **named)
         return replace(result, notes=(_REPLACED, *result.notes)) if self.is_new else result
-
-    def _replace_table(self, table: Table, rows: Any, staged: str | None) -> None:
-        state = table._context.state
-        self._check_rows(rows)
-        drop_table(state, kept=staged, properties=self.properties)
-        self.table.ensure(state.store, rows.schema, self.properties, may_create=True)
 
     def _check_rows(self, rows: Dataset) -> None:
         """Raise the errors of wrong rows, which a write finds when it stages them: keys, partition paths, values."""

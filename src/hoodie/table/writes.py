@@ -235,11 +235,10 @@ class TableWrites:
         1
         """
         from hoodie.commit.call import Call
-        from hoodie.engine import LocalEngine
         from hoodie.write.delete_partitions import delete_partitions
 
         state = self._context.state.for_call(properties)
-        call = Call(state=state, engine=LocalEngine(), extra_metadata=extra_metadata or {}, properties=properties or {})
+        call = Call(state=state, extra_metadata=extra_metadata or {}, properties=properties or {})
         return delete_partitions(call, self._context.partition_paths(partitions, properties))
 
     def insert_overwrite(

@@ -1,13 +1,14 @@
-"""Change the columns of a table: one commit without files, which has the new columns, and their ids if they need ids.
+"""Change the columns of a table, or the options that it stores: every call takes these, unless it has its own.
 
-On-disk format: docs/format/table.md §3.8. Files are read by the names of columns as long as that is right. The first
-change after which it is not gives all columns ids; later changes keep them.
+A change of columns is one commit without files, which has the new columns, and their ids if they need ids. Files are
+read by the names of columns as long as that is right. The first change after which it is not gives all columns ids;
+later changes keep them. On-disk format: docs/format/table.md §3.8.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,23 +17,36 @@ from hoodie.commit.column_ids import changed_columns, check_columns_have_ids, co
 from hoodie.commit.conflicts import conflict, known_schema, refuse_later_writes
 from hoodie.commit.writable import check_writable
 from hoodie.commit.write_instant import write_instant
-from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.config import indexes
+from hoodie.config.writes import DURABLE_KEY, PYTHON_MERGER_KEY
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.files.table_properties import update_table_config
 from hoodie.format.avro.schema import META_FIELDS, arrow_to_avro
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.format.schema.alterations import AddColumn, Alteration, Place, stored_path
 from hoodie.format.schema.id_record import Kind, Record, record_of, refuse_types_without_ids, schema_of
 from hoodie.format.schema.table_schema import new_table_avro, without_meta_fields
+from hoodie.format.table.call_options import is_table_property
 from hoodie.format.table.table_config import TableConfig, TableType
+from hoodie.index import INDEXES
 from hoodie.metadata.kinds.registry import KINDS
 from hoodie.metadata.kinds.statistics import StatisticsKind
 from hoodie.progress import PhaseTimes
 from hoodie.timeline import Action
+from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.attempt import Retries
+from hoodie.write.options import check_logs_allow, check_no_duplicates, check_storable, checked_options
 from hoodie.write.result import AlterResult
-from hoodie.write.wider_columns import check_logs_allow
 
 SCHEMA_ON_READ: Final = "hoodie.schema.on.read.enable"
+OF_INDEXES: Final = frozenset(
+    {indexes.INDEX_TYPE_KEY, indexes.BUCKETS_SINCE.key, indexes.COLUMNS_SINCE.key}
+    | {option.key for kind in INDEXES for option in kind.own_options}
+    | {kind.moves_option.key for kind in INDEXES if kind.moves_option is not None}
+    | {kind.switch.key for kind in KINDS.named if kind.switch is not None}
+)
+_OF_LOCKS: Final = "hoodie.write.lock."
 _NESTED_NOTE: Final = (
     "a field of a struct changed: JVM Hudi on Spark reads such tables with spark.sql.parquet.enableVectorizedReader="
     "false too"
@@ -114,7 +128,8 @@ def _altered(view: TableView, alterations: Sequence[Alteration]) -> _Altered:
         texts.append(change.apply(record))
     if record == before:
         return _Altered(record=record, ids=has_ids, changes=(), notes=())
-    ids = has_ids or (needs and _has_commits(view))
+    has_commits = any(instant.action.writes_data for instant in view.timeline) or view.has_archived_instants()
+    ids = has_ids or (needs and has_commits)
     notes = [note for _, *more in texts for note in more]
     if ids:
         where = view.store.uri("")
@@ -138,11 +153,6 @@ def _placed(change: Alteration, record: Record, config: TableConfig) -> Alterati
         names.pop()
     has_place = 0 < len(names) < len(record["fields"]) and names[-1] not in META_FIELDS
     return replace(change, place=Place(after=names[-1])) if has_place else change
-
-
-def _has_commits(view: TableView) -> bool:
-    """Return whether the table may have files, or another writer is about to write some."""
-    return any(instant.action.writes_data for instant in view.timeline) or view.has_archived_instants()
 
 
 def _refuse_key(view: TableView, path: str) -> None:
@@ -216,10 +226,7 @@ def _renamed(view: TableView, before: Record, after: Record) -> list[str]:
 
 
 def _refuse_empty_structs(view: TableView, before: Record, after: Record) -> None:
-    """Refuse a struct if older files have none of its fields: the JVM's Parquet reader fails on it.
-
-    Raises: SchemaMismatchError.
-    """
+    """Refuse a struct if older files have none of its fields: the JVM's Parquet reader fails on it."""
     first = {
         f"{path}.{name}" for _, fields, path in _structs(record_of(view.schema(as_of="0").arrow)) for name in fields
     }
@@ -260,3 +267,49 @@ def _paths(fields: Sequence[Record], parent: str = "") -> Iterator[tuple[str, in
         yield f"{parent}{found['name']}", found["id"]
         if isinstance(found["type"], dict) and found["type"]["type"] == "record":
             yield from _paths(found["type"]["fields"], f"{parent}{found['name']}.")
+
+
+def store_options(state: TableState, changes: Mapping[str, str | None]) -> AlterResult:
+    """Store options in hoodie.properties, or remove them (None), under the table's lock.
+
+    Calls that run keep the options of before.
+
+    Raises: InvalidConfigError for unknown options and values that do not parse, and for what is fixed when a table is
+        created or belongs to an index or the lock; UnsupportedError for a table that this release does not write.
+    """
+    watch = PhaseTimes("commit")
+    for key in changes:
+        _refuse_fixed(key)
+    with watch.phase("commit"), TableView.locked(state, finishes_update=True) as view:
+        check_writable(view)
+        stored = view.config.raw
+        given = {key: text for key, text in changes.items() if text is not None}
+        checked_options(view.config, given)
+        if not view.config.record_key_fields:
+            check_no_duplicates(given)
+        check_storable(given, {key: text for key, text in stored.items() if key not in changes})
+        changed = tuple(
+            f"{key}: {stored.get(key, 'not set')} -> {'not set' if text is None else text}"
+            for key, text in changes.items()
+            if stored.get(key) != text
+        )
+        update_table_config(state.store, dict(changes))
+    notes = tuple(f"{key} is not stored" for key, text in changes.items() if text is None and key not in stored)
+    return AlterResult(operation="set properties", changes=changed, seconds=watch.seconds(), notes=notes)
+
+
+def _refuse_fixed(key: str) -> None:
+    """Refuse what a change of an option would break. Raises: InvalidConfigError."""
+    if is_table_property(key) or key in (PYTHON_MERGER_KEY, DURABLE_KEY):
+        raise InvalidConfigError(f"{key} is fixed when the table is created: write the rows to a new table")
+    if key in OF_INDEXES:
+        raise InvalidConfigError(f"{key} belongs to an index: call t.index.switch, t.index.build or t.index.drop")
+    if key.startswith(_OF_LOCKS):
+        raise InvalidConfigError(
+            f"{key}: writers that run would keep another lock; stop them, and pass lock= to hoodie.open or the option "
+            "to each call"
+        )
+    if not key.startswith("hoodie."):
+        raise InvalidConfigError(
+            f"{key}: expected an option hoodie.<name> (docs/options.md); other texts are not stored"
+        )

@@ -32,10 +32,7 @@ T = TypeVar("T")
 _FIRST_WAIT_MS_MIN: Final = 50
 _FIRST_WAIT_MS_MAX: Final = 1_000
 _WAIT_MS_MAX: Final = 10_000
-_REPLACING: Final = frozenset(
-    {WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION}
-)
-
+_OVERWRITES: Final = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
 _FIXED: Final = (
     "version",
     "table_type",
@@ -133,8 +130,11 @@ def begin(
     Raises: CommitConflictError if the schema, the version or another rule changed, or the index was switched.
     """
     call, action, plan = setup.call, Action.COMMIT, b""
-    if operation in _REPLACING:
-        action, plan = Action.REPLACE_COMMIT, _plan_of(operation, partitions)
+    if operation is WriteOperation.DELETE_PARTITION:
+        # Which partitions a deletion chooses is not known yet.
+        action, plan = Action.REPLACE_COMMIT, RequestedReplaceMetadata().to_bytes()
+    elif operation in _OVERWRITES:
+        action, plan = Action.REPLACE_COMMIT, PlannedReplacement(partitions=tuple(sorted(partitions))).to_plan()
     elif setup.is_merge_on_read:
         action = Action.DELTA_COMMIT
     with write_instant(
@@ -163,18 +163,8 @@ def begin(
             write.notes.append(f"the indexes were not built again after this write, which is committed: {error}")
 
 
-def _plan_of(operation: WriteOperation, partitions: Collection[str]) -> bytes:
-    """Return the plan of a write that replaces file groups; which partitions a deletion chooses is not known yet."""
-    if operation is WriteOperation.DELETE_PARTITION:
-        return RequestedReplaceMetadata().to_bytes()
-    return PlannedReplacement(partitions=tuple(sorted(partitions))).to_plan()
-
-
 def _check_same(before: TableView, now: TableView) -> None:
-    """Refuse a table that got other columns, another index, or other rules by which rows are written.
-
-    Raises: CommitConflictError.
-    """
+    """Refuse a table that got other columns, another index, or other rules by which rows are written."""
     changed = [name for name in _FIXED if getattr(now.config, name) != getattr(before.config, name)]
     if changed:
         change = f"the properties of {now.store.uri('')} were changed ({', '.join(changed)})"

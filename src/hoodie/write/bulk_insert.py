@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from hoodie.commit.call import Call
 from hoodie.commit.steps import Step, reached
 from hoodie.commit.write_instant import WriteInstant
 from hoodie.config import writes
 from hoodie.engine import ArrowDataset, Dataset, Exchange, PartedDataset, known_bytes_of
-from hoodie.engine.api import Consume
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import rows_folder, stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.format.schema.required import Paths
 from hoodie.index import Purpose
 from hoodie.index.api import Placement
 from hoodie.progress import PhaseTimes
@@ -28,16 +25,16 @@ from hoodie.view.slices import list_slices
 from hoodie.write.attempt import begin, not_repeated
 from hoodie.write.distribution import TASKS_PER_CORE, Distribution, PiecePlanner, tasks_of
 from hoodie.write.files.bulk_task import BulkWrite, StageOrWrite, WritePieces
-from hoodie.write.files.context import FileSizing, WriteContext, Written
+from hoodie.write.files.context import Written
 from hoodie.write.files.log_task import WriteFileGroup
 from hoodie.write.indexed import write_rows
 from hoodie.write.jobs import context_of, key_source_of, preparation_of, tag_request_of
 from hoodie.write.outcome import FollowUps, result_of
-from hoodie.write.plan import SizePlacement, TaggedRows, known_record_bytes, plan_files, record_bytes
+from hoodie.write.plan import SizePlacement, TaggedRows, known_record_bytes, plan_files
 from hoodie.write.replace import commit_groups
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteSetup, set_up
-from hoodie.write.staging import ROW_NUMBER, Preparation, process, stage
+from hoodie.write.staging import ROW_NUMBER, process, stage
 
 SORTS = ("none", "partition", "global")
 _SORT_MODES: dict[str, tuple[str, Distribution]] = {
@@ -48,7 +45,6 @@ _SORT_MODES: dict[str, tuple[str, Distribution]] = {
 }
 """The arguments that mean the same as the values of the JVM's option."""
 _AUTO = Distribution.AUTO
-Result = TypeVar("Result")
 
 
 @asking_ahead()
@@ -105,19 +101,21 @@ def _write_anew(
     watch = PhaseTimes(*WRITE_PHASES)
     spread = _spread(setup, sort, distribution)
     source = key_source_of(setup, operation)
+    adds = operation is WriteOperation.BULK_INSERT
     with (
         not_repeated(operation.value.lower()),
         stage_folder(setup.view.store, in_process=setup.call.is_in_process) as folder,
-        begin(
-            setup, operation, LOGGED if operation is WriteOperation.BULK_INSERT else (), partitions=partitions
-        ) as write,
+        begin(setup, operation, LOGGED if adds else (), partitions=partitions) as write,
     ):
         if setup.places_rows or _combines(setup, operation):
             written = _write_in_place(setup, write, folder, watch)
+        elif spread.exchange is None and spread.distribution is not Distribution.NONE:
+            written = _write_together(setup, write, folder, spread.distribution, source, watch)
         else:
             written = _write(setup, write, folder, spread, source, watch)
+        reached(Step.WRITTEN)
         setup = setup.settled(written.nulls)
-        replaced = None if operation is WriteOperation.BULK_INSERT else _to_replace(write, written, partitions)
+        replaced = None if adds else _to_replace(write, written, partitions)
         follow_ups = FollowUps(setup, watch)
         index, count = commit_groups(setup, write, written, replaced, folder, watch, follow_ups.under_lock)
     after = follow_ups.run(write.completed_view, stats=written.stats)
@@ -148,20 +146,16 @@ class _Spread:
 def _write(
     setup: WriteSetup, write: WriteInstant, folder: str, spread: _Spread, source: KeySource, watch: PhaseTimes
 ) -> Written:
-    context = context_of(setup, write, combine=False, merge_stored=False, entries=write.index.entry_stage(folder))
+    """Write the rows as the tasks of the data, or of a sort, have them."""
+    context = context_of(setup, write, folder, combine=False, merge_stored=False)
     exchange, buckets = spread.exchange, 0
-    if exchange is None and spread.distribution is not Distribution.NONE:
-        known_bytes = None if setup.data is None else known_bytes_of(setup.data)
-        with rows_folder(folder, in_process=setup.call.is_in_process, known_bytes=known_bytes) as memory:
-            return _write_together(setup, write, folder, memory, context, spread.distribution, source, watch)
     if exchange is not None and source is KeySource.AUTOMATIC:
         # A sort without ties: a repeated task numbers the rows as the first one did.
         exchange, buckets = replace(exchange, sort_by=(*(exchange.sort_by or exchange.range_by), ROW_NUMBER)), 1
     preparation = preparation_of(setup, key_source=source, buckets=buckets)
     with watch.phase("write"):
         consume = consumer_of(source, BulkWrite(context, spread.threads), write.instant_time)
-        parts, nulls = _process(setup, preparation, consume, exchange)
-    reached(Step.WRITTEN)
+        parts, nulls = process(setup.call.engine, setup.rows, preparation, consume, exchange)
     return replace(Written.together(parts), nulls=nulls)
 
 
@@ -169,43 +163,34 @@ def _write_together(
     setup: WriteSetup,
     write: WriteInstant,
     folder: str,
-    memory: str | None,
-    context: WriteContext,
     distribution: Distribution,
     source: KeySource,
     watch: PhaseTimes,
 ) -> Written:
     """Stage the rows, and write the staged rows of each partition path to files of the wanted size."""
-    stages_all = distribution is Distribution.PARTITION
-    with watch.phase("stage"):
-        consume = StageOrWrite(
-            context, folder, stages_all=stages_all, stages_few=not setup.call.is_in_process, memory=memory
-        )
-        preparation = preparation_of(setup, key_source=source)
-        first, nulls = _process(setup, preparation, consumer_of(source, consume, write.instant_time))
-    runs = [run for found in first for run in found.runs]
-    engine = setup.call.engine_for(sum(run.size_bytes for run in runs))
-    with watch.phase("write"):
-        record_size = known_record_bytes(write.view, setup.options)
-        at_once = 0 if stages_all or not runs else engine.parallelism
-        pieces = PiecePlanner(context, setup.view.store, record_size, at_once).pieces(runs)
-        work = WritePieces(context, max((found.task for found in first), default=-1) + 1)
-        tasks = tasks_of(pieces, TASKS_PER_CORE * engine.parallelism) if pieces else []
-        parts = engine.run(work, tasks)
-    reached(Step.WRITTEN)
+    context = context_of(setup, write, folder, combine=False, merge_stored=False)
+    stages_all, in_process = distribution is Distribution.PARTITION, setup.call.is_in_process
+    known_bytes = known_bytes_of(setup.rows)
+    with rows_folder(folder, in_process=in_process, known_bytes=known_bytes) as memory:
+        with watch.phase("stage"):
+            consume = StageOrWrite(context, folder, stages_all=stages_all, stages_few=not in_process, memory=memory)
+            preparation = preparation_of(setup, key_source=source)
+            consumer = consumer_of(source, consume, write.instant_time)
+            first, nulls = process(setup.call.engine, setup.rows, preparation, consumer)
+        runs = [run for found in first for run in found.runs]
+        engine = setup.call.engine_for(sum(run.size_bytes for run in runs))
+        with watch.phase("write"):
+            record_size = known_record_bytes(write.view, setup.options)
+            at_once = 0 if stages_all or not runs else engine.parallelism
+            pieces = PiecePlanner(context, setup.view.store, record_size, at_once).pieces(runs)
+            work = WritePieces(context, max((found.task for found in first), default=-1) + 1)
+            tasks = tasks_of(pieces, TASKS_PER_CORE * engine.parallelism) if pieces else []
+            parts = engine.run(work, tasks)
     return replace(Written.together([*(found.written for found in first), *parts]), nulls=nulls)
-
-
-def _process(
-    setup: WriteSetup, preparation: Preparation, consume: Consume[Result], exchange: Exchange | None = None
-) -> tuple[list[Result], Paths]:
-    assert setup.data is not None
-    return process(setup.call.engine, setup.data, preparation, consume, exchange)
 
 
 def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: PhaseTimes) -> Written:
     """Write all rows to new file groups that the index chooses, or that keep the rows of a key together."""
-    assert setup.data is not None
     combines = _combines(setup, write.operation)
     # Rows of a key can be of several partitions; one of them stays if keys are unique in the whole table.
     meets = combines and setup.index.is_global
@@ -213,20 +198,17 @@ def _write_in_place(setup: WriteSetup, write: WriteInstant, folder: str, watch: 
         engine, store = setup.call.engine, setup.view.store.spec
         preparation = preparation_of(setup, buckets=engine.parallelism if meets else 0)
         merger = setup.merger if meets else None
-        staged = stage(engine, setup.data, preparation, store, folder, merger=merger, key_stage=None)
-    placement: Placement = SizePlacement(
-        FileSizing.of(setup.options), record_bytes(write.view, staged.runs, setup.options)
-    )
+        staged = stage(engine, setup.rows, preparation, store, folder, merger=merger, key_stage=None)
+    placement: Placement = SizePlacement.of(write.view, staged.runs, setup.options)
     if setup.places_rows:
         with watch.phase("tag"):
             write.index.tag(tag_request_of(setup, staged, folder, Purpose.REPLACE))
         placement = write.index.placement(placement)
     tasks = plan_files(staged.runs, (), (), placement=placement)
-    context = context_of(setup, write, combine=combines, merge_stored=False, entries=write.index.entry_stage(folder))
+    context = context_of(setup, write, folder, combine=combines, merge_stored=False)
     with watch.phase("write"):
         engine = setup.call.engine_for(sum(run.size_bytes for run in staged.runs))
         parts = engine.run(WriteFileGroup(context, TaggedRows(staged.runs, ())), tasks)
-    reached(Step.WRITTEN)
     written = Written.together(parts)
     written.counts.duplicates += staged.duplicates
     return replace(written, nulls=staged.nulls)
@@ -240,10 +222,7 @@ def _combines(setup: WriteSetup, operation: WriteOperation) -> bool:
 
 
 def _obeyed(setup: WriteSetup, operation: WriteOperation) -> WriteSetup:
-    """Refuse options of the call that the operation does not obey; note those that the table stores.
-
-    Raises: InvalidConfigError.
-    """
+    """Refuse options of the call that the operation does not obey; note those that the table stores."""
     ignored: dict[str, str] = {}
     combine, policy, name = writes.COMBINE_BEFORE_INSERT, writes.INSERT_DUP_POLICY, operation.value.lower()
     if policy.get(setup.options) != "none":
@@ -269,10 +248,7 @@ def _check_placed(setup: WriteSetup, sort: str | Sequence[str] | None, distribut
 
 
 def _spread(setup: WriteSetup, sort: str | Sequence[str] | None, distribution: str) -> _Spread:
-    """Return how rows come to tasks: by the arguments, else by the JVM's option, else `auto`.
-
-    Raises: InvalidConfigError for a sort with a distribution, or an argument with the option in one call.
-    """
+    """Return how rows come to tasks: by the arguments, else by the JVM's option, else `auto`."""
     asked, option = Distribution.of(distribution), writes.BULK_SORT_MODE
     mode = option.get(setup.options)
     if sort is not None or asked is not _AUTO:

@@ -45,27 +45,25 @@ _TYPES = {
 _MERGER_NAMESPACE = uuid.UUID("6e0c7a3e-4a5f-5f0b-9d0a-6f1c2f9b7d10")
 """Namespace of the merge strategy ids of Python mergers. On disk: do not change."""
 _DELETE_KEYS = frozenset({keys.DELETE_FIELD, keys.DELETE_MARKER})
-_HIVE_STYLE = Option(keys.HIVE_STYLE, True, options.flag, "0.4", "Partition folders are named column=value.")
-_URL_ENCODE = Option(keys.URL_ENCODE, False, options.flag, "0.4", "Partition values are encoded as in a URL.")
-_SLASHES = Option(keys.SLASH_SEPARATED_DATES, False, options.flag, "1.1", "Dates are folders yyyy/MM/dd.")
-_META_FIELDS = Option(keys.POPULATE_META_FIELDS, True, options.flag, "0.9", "Rows have values of the meta columns.")
-_DROPS = Option(keys.DROP_PARTITION_COLUMNS, False, options.flag, "0.10", "Data files lack the partition columns.")
-_TIMEZONE = Option(keys.TIMEZONE, "utc", options.one_of("utc", "local"), "0.9", "Zone of instant times.")
-_CDC = Option(keys.CDC_ENABLED, False, options.flag, "0.13", "Writes log change data.")
+_HIVE_STYLE = Option(keys.HIVE_STYLE, True, "0.4", "Partition folders are named column=value.")
+_URL_ENCODE = Option(keys.URL_ENCODE, False, "0.4", "Partition values are encoded as in a URL.")
+_SLASHES = Option(keys.SLASH_SEPARATED_DATES, False, "1.1", "Dates are folders yyyy/MM/dd.")
+_META_FIELDS = Option(keys.POPULATE_META_FIELDS, True, "0.9", "Rows have values of the meta columns.")
+_DROPS = Option(keys.DROP_PARTITION_COLUMNS, False, "0.10", "Data files lack the partition columns.")
+_TIMEZONE = Option(keys.TIMEZONE, "utc", "0.9", "Zone of instant times.", parse=options.one_of("utc", "local"))
+_CDC = Option(keys.CDC_ENABLED, False, "0.13", "Writes log change data.")
 _CDC_MODE = Option(
     keys.CDC_LOGGING_MODE,
     "data_before_after",
-    options.one_of(*(mode.lower() for mode in CdcMode)),
     "0.13",
     "What is logged of each change.",
+    parse=options.one_of(*(mode.lower() for mode in CdcMode)),
 )
-_SET_BY_ARGUMENTS = frozenset(
-    {
-        indexes.INDEX_TYPE_KEY,
-        writes.PYTHON_MERGER_KEY,
-        *(switch.key for kind in INDEXES for switch in kind.switches),
-    }
-)
+_SET_BY_ARGUMENTS = {
+    indexes.INDEX_TYPE_KEY,
+    writes.PYTHON_MERGER_KEY,
+    *(switch.key for kind in INDEXES for switch in kind.switches),
+}
 _CREATION_KEYS = frozenset(
     {_HIVE_STYLE.key, _URL_ENCODE.key, _SLASHES.key, _TIMEZONE.key, _CDC.key, _CDC_MODE.key, keys.DATABASE}
     | {_META_FIELDS.key, _DROPS.key, *MERGE_RULE}
@@ -180,33 +178,23 @@ def table_config(schema: pa.Schema, wanted: CreateOptions, *, default_name: str)
 
 def _check_key_generator(config: TableConfig, wanted: CreateOptions) -> None:
     """Refuse types and time formats of partition columns that the key generator does not use, and unknown ones."""
-    if config.partition_field_types and config.key_generator is not KeyGeneratorType.CUSTOM:
+    is_custom, given = config.key_generator is KeyGeneratorType.CUSTOM, time_options(wanted.properties)
+    if config.partition_field_types and not is_custom:
         raise InvalidConfigError(
             f"partition_by={list(_names(wanted.partition_by))}: types of partition columns require "
             f"key_generator='custom', found {config.key_generator.lower()!r}; pass it, or omit the types"
         )
-    _check_has_times(config, wanted.properties)
-    generator = table_key_generator(config)
-    generator.expect_known_encoding()
-    generator.expect_known_paths()
-
-
-def _check_has_times(config: TableConfig, properties: Mapping[str, str]) -> None:
-    """Refuse options of time formats for a table without a time among its partition fields.
-
-    Calls take them: scripts and sessions set the options of all their tables.
-
-    Raises: InvalidConfigError.
-    """
-    is_custom = config.key_generator is KeyGeneratorType.CUSTOM
-    types = partition_types(config, properties) if is_custom else ()
-    if config.key_generator is KeyGeneratorType.TIMESTAMP or "TIMESTAMP" in types or (is_custom and not types):
-        return
-    if given := time_options(properties):
+    types = partition_types(config, wanted.properties) if is_custom else ()
+    has_times = config.key_generator is KeyGeneratorType.TIMESTAMP or "TIMESTAMP" in types
+    # Calls take time formats without a time: scripts and sessions set the options of all their tables.
+    if given and not has_times and (types or not is_custom):
         raise InvalidConfigError(
             f"{given[0]} has no effect: no partition field of table {config.name!r} is a time, which requires "
             "key_generator='timestamp', or 'custom' with partition_by='column:timestamp'; omit the option"
         )
+    generator = table_key_generator(config)
+    generator.expect_known_encoding()
+    generator.expect_known_paths()
 
 
 def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
@@ -216,7 +204,7 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
 
     Raises: InvalidConfigError, naming the option.
     """
-    partition_by, partition_types = _split_types(_names(wanted.partition_by))
+    partition_by, types = _split_types(_names(wanted.partition_by))
     asked: dict[str, tuple[object, object]] = {"type": (_type(wanted), config.table_type)}
     index = _index(wanted, has_record_key=bool(config.record_key_fields))
     asked["index"] = (index.name, table_index(config).name)
@@ -226,11 +214,8 @@ def check_same_table(config: TableConfig, wanted: CreateOptions) -> None:
         asked["record_key"] = (_names(wanted.record_key), config.record_key_fields)
     if partition_by:
         asked["partition_by"] = (partition_by, config.partition_fields)
-    if any(partition_types):
-        asked["partition_by"] = (
-            (partition_by, partition_types),
-            (config.partition_fields, config.partition_field_types),
-        )
+    if types:
+        asked["partition_by"] = ((partition_by, types), (config.partition_fields, config.partition_field_types))
     if wanted.ordering is not None:
         asked["ordering"] = (_names(wanted.ordering), config.ordering_fields)
     if wanted.table_version is not None:
@@ -306,8 +291,6 @@ def _index(wanted: CreateOptions, *, has_record_key: bool) -> IndexKind:
     """Return the index. Without a record key the default costs appends nothing (docs/automatic-keys.md).
 
     So does the default of a version whose writers drop an index that their own options do not enable.
-
-    Raises: as `index_kind`; UnsupportedError for an index that the version does not have.
     """
     version, has_meta_fields = _version(wanted), _META_FIELDS.get(wanted.properties)
     if wanted.index is None:
@@ -337,10 +320,7 @@ def _split_types(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _check_columns(schema: pa.Schema, option: str, names: tuple[str, ...]) -> None:
-    """Check that every named column exists; a dot separates a struct column from its field.
-
-    Raises: SchemaMismatchError for an unknown column; InvalidConfigError for a duplicate column.
-    """
+    """Check that every named column exists, once; a dot separates a struct column from its field."""
     for name in names:
         if type_at(schema, name) is None:
             raise SchemaMismatchError(f"{option}={name!r}: expected a column of the schema, {schema.names}")
@@ -396,7 +376,7 @@ def _key_generator(name: str) -> KeyGeneratorType:
 
 
 def _check_index_options(kind: IndexKind, properties: Mapping[str, str]) -> None:
-    """Refuse options of another index. Raises: InvalidConfigError."""
+    """Refuse options of another index."""
     for other in INDEXES:
         given = [option.key for option in other.own_options if option.key in properties]
         if given and other is not kind and other.own_options != kind.own_options:
@@ -405,8 +385,7 @@ def _check_index_options(kind: IndexKind, properties: Mapping[str, str]) -> None
 
 def _check_properties(properties: Mapping[str, str]) -> None:
     check_texts("properties", properties)
-    fixed = set(properties) & _SET_BY_ARGUMENTS
-    if fixed:
+    if fixed := properties.keys() & _SET_BY_ARGUMENTS:
         raise InvalidConfigError(f"{sorted(fixed)}: use the arguments index= and merge_mode= instead")
     options.check_options(properties, also_known=(*_CREATION_KEYS, *time_options(properties)))
     options.check_sizes(properties)

@@ -99,7 +99,10 @@ class TableOptions:
         if mode := arguments.get("merge_mode"):
             arguments["merge_mode"] = mode.lower().removesuffix("_ordering")
         if version:
-            arguments["table_version"] = _number(version)
+            if not version.isdecimal():
+                text = f"{_VERSION[0]}={version!r}"
+                raise InvalidConfigError(f"{text}: expected the number of a table version, such as 9")
+            arguments["table_version"] = int(version)
         if operation:
             rest["operation"] = operation.lower()
         properties = {name: rest.pop(name) for name in list(rest) if is_table_property(name)} if arguments else {}
@@ -181,9 +184,7 @@ class TableOptions:
         if str(self.arguments.get("key_generator")).lower() not in _TIME_GENERATORS:
             # Scripts pass the options of all their tables; a table without time formats stores none, as in JVM Hudi.
             given = {key: text for key, text in given.items() if not key.startswith(keys.TIMEBASED_PREFIX)}
-        if named is None:
-            return CreateOptions(**self.arguments, properties={**self.defaults, **encoding, **given})
-        options = self._index_options(index_kind(named), call)
+        options = {} if named is None else self._index_options(index_kind(named), call)
         properties = {**self.defaults, **encoding, **options, **given}
         return CreateOptions(**{**self.arguments, "index": named}, properties=properties)
 
@@ -207,12 +208,6 @@ class TableOptions:
         times = {key for key in self.properties if key.startswith(keys.TIMEBASED_PREFIX)}
         properties = {key: text for key, text in self.properties.items() if key in config.raw or key not in times}
         check_same_table(config, CreateOptions(**arguments, properties=properties))
-
-
-def _number(version: str) -> int:
-    if not version.isdecimal():
-        raise InvalidConfigError(f"{_VERSION[0]}={version!r}: expected the number of a table version, such as 9")
-    return int(version)
 
 
 def _taken(options: dict[str, str], name: str, aliases: tuple[str, ...]) -> str | None:

@@ -7,7 +7,6 @@ counted or shuffled, and the caller's data is evaluated once.
 
 from __future__ import annotations
 
-import itertools
 import math
 import uuid
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from hoodie.engine.packing import cuts
 from hoodie.errors import InvalidConfigError
 from hoodie.files.base_file import BaseFileWriter
 from hoodie.files.staging.staged import StagedRun, StageReader
@@ -85,7 +85,7 @@ class PiecePlanner:
             size = record_bytes * sum(run.rows for run in own)
             at_once = min(math.ceil(self.tasks * size / total), int(size / least))
             count = max(math.ceil(size / self._full_bytes), at_once)
-            found += [tuple(own[start:end]) for start, end in _cuts([run.rows for run in own], count)]
+            found += [tuple(own[start:end]) for start, end in cuts([run.rows for run in own], count)]
         return found
 
     @property
@@ -117,24 +117,7 @@ class PiecePlanner:
 
 def tasks_of(pieces: Sequence[Piece], count: int) -> list[tuple[Piece, ...]]:
     """Divide the pieces into at most `count` tasks of about the same size; their order stays."""
-    return [tuple(pieces[start:end]) for start, end in _cuts([_arrow_bytes(piece) for piece in pieces], count)]
-
-
-def _cuts(sizes: Sequence[int], count: int) -> list[tuple[int, int]]:
-    """Divide a sequence into at most `count` parts of about the same size, each with a start and an exclusive end.
-
-    >>> _cuts([4, 1, 1, 1, 1], 2)
-    [(0, 1), (1, 5)]
-    >>> _cuts([1, 1], 5)
-    [(0, 1), (1, 2)]
-    """
-    total, before = max(sum(sizes), 1), 0
-    parts = []
-    for size in sizes:
-        parts.append((2 * before + size) * count // (2 * total))  # of the middle of the item
-        before += size
-    starts = [place for place in range(len(parts)) if place == 0 or parts[place] != parts[place - 1]]
-    return list(itertools.pairwise((*starts, len(parts))))
+    return [tuple(pieces[start:end]) for start, end in cuts([_arrow_bytes(piece) for piece in pieces], count)]
 
 
 def _arrow_bytes(runs: Sequence[StagedRun]) -> int:

@@ -14,9 +14,8 @@ from hoodie.commit.call import Call
 from hoodie.errors import BatchWrittenError
 from hoodie.format.instants.ingest_checkpoint import IngestCheckpoint, has_names
 from hoodie.view.table_view import TableView
-from hoodie.write.newest_entry import newest_entry
 from hoodie.write.result import WriteResult
-from hoodie.write.stream_batch import OPERATIONS
+from hoodie.write.stream_batch import OPERATIONS, newest_entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +41,7 @@ def stored_place(view: TableView, name: str | None, before: StoredPlace | None =
     found = newest_entry(view, lambda extra, path: IngestCheckpoint.of(extra, name, path=path), after=since)
     if found is not None:
         return StoredPlace(instant=found[0].requested_time, checkpoint=found[1])
-    other = None
-    if name is not None:
-        other = newest_entry(view, _unnamed, after=since)
+    other = None if name is None else newest_entry(view, _unnamed, after=since)
     if other is not None:
         return StoredPlace(unnamed=other[1].place)
     if not view.config.version.has_completion_time_in_name:

@@ -7,8 +7,8 @@ whole table is compared. The effect of a write on the rows is not compared, beca
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,10 @@ from hoodie.write.staging import Staged, stage
 COMPARABLE = tuple(kind.name for kind in (RECORD, SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, BUCKET))
 
 Rows = npt.NDArray[np.int64]
+_Group = tuple[str, str]
+"""Partition path and file id."""
+_Located = Mapping[_Group, Rows]
+"""The rows that an index found in each file group, by their ordinals."""
 
 
 def check_comparable(names: Sequence[str]) -> tuple[str, ...]:
@@ -95,62 +99,47 @@ def _bucket_rule(view: TableView) -> BucketRule:
     return bucket_rule(view, view.config.raw)
 
 
+def _located(setup: WriteSetup, staged: Staged, index: Index, folder: str) -> _Located:
+    hits = [hit for hit in index.tag(tag_request_of(setup, staged, folder)).hits if hit.file_id]
+    with StageReader(setup.view.store) as reader:
+        return _joined(((hit.partition_path, hit.file_id), np.asarray(reader.read(hit).column("row"))) for hit in hits)
+
+
+def _joined(found: Iterable[tuple[_Group, Rows]]) -> _Located:
+    parts: dict[_Group, list[Rows]] = {}
+    for group, rows in found:
+        parts.setdefault(group, []).append(rows)
+    return {group: np.concatenate(rows) for group, rows in parts.items()}
+
+
 def _in_buckets(view: TableView, staged: Staged, other: _Located, rule: BucketRule) -> _Located:
     """Return the file groups of the buckets of the rows that another index found, in the partitions where it did."""
     known = file_ids_by_bucket(list_slices(view), rule, where=view.store.uri(""))
-    paths = [path for path, _ in other.names]
-    names = list(dict.fromkeys((path, file_id) for path in paths for file_id in known.get(path, {}).values()))
-    number_of = {name: number for number, name in enumerate(names)}
-    rows: list[Rows] = [np.zeros(0, np.int64)]
-    groups: list[Rows] = [np.zeros(0, np.int64)]
-    with StageReader(view.store, [RECORD_KEY]) as reader:
+    by_path = _joined(((path, ""), rows) for (path, _), rows in other.items())
+
+    def found(reader: StageReader) -> Iterator[tuple[_Group, Rows]]:
         for run in staged.runs:
             keys = reader.read(run).column(RECORD_KEY)
-            inside = (other.rows >= run.start) & (other.rows < run.start + run.rows)
-            for path in dict.fromkeys(paths):
-                numbers = [number for number, (found, _) in enumerate(other.names) if found == path]
-                mine = other.rows[inside & np.isin(other.groups, numbers)]
-                buckets = rule.buckets(keys.take(pa.array(mine - run.start)), path).tolist()
-                file_ids = [known[path].get(bucket) for bucket in buckets]
-                has = np.array([found is not None for found in file_ids], np.bool_)
-                rows.append(mine[has])
-                groups.append(np.array([number_of[path, found] for found in file_ids if found is not None], np.int64))
-    return _Located(np.concatenate(rows), np.concatenate(groups), tuple(names))
+            for (path, _), rows in by_path.items():
+                mine = rows[(rows >= run.start) & (rows < run.start + run.rows)]
+                buckets = np.asarray(rule.buckets(keys.take(pa.array(mine - run.start)), path))
+                for bucket in np.unique(buckets).tolist():
+                    if (file_id := known.get(path, {}).get(bucket)) is not None:
+                        yield (path, file_id), mine[buckets == bucket]
 
-
-@dataclass(frozen=True, slots=True)
-class _Located:
-    """The hits of one index: for each hit the ordinal of the row and the number of its file group."""
-
-    rows: Rows
-    groups: Rows
-    names: tuple[tuple[str, str], ...]
-
-
-def _located(setup: WriteSetup, staged: Staged, index: Index, folder: str) -> _Located:
-    tagged = index.tag(tag_request_of(setup, staged, folder))
-    hits = [hit for hit in tagged.hits if hit.file_id]
-    names = tuple(dict.fromkeys((hit.partition_path, hit.file_id) for hit in hits))
-    places = {name: place for place, name in enumerate(names)}
-    rows: list[Rows] = [np.zeros(0, np.int64)]
-    groups: list[Rows] = [np.zeros(0, np.int64)]
-    with StageReader(setup.view.store) as reader:
-        for hit in hits:
-            found = np.asarray(reader.read(hit).column("row"))
-            rows.append(found)
-            groups.append(np.full(len(found), places[hit.partition_path, hit.file_id]))
-    return _Located(np.concatenate(rows), np.concatenate(groups), names)
+    with StageReader(view.store, [RECORD_KEY]) as reader:
+        return _joined(found(reader))
 
 
 def _compared(store: Store, staged: Staged, found: Sequence[_Located], names: tuple[str, str]) -> Report:
     """Report the pairs of row and file group that only one of the two indexes found."""
-    groups = list(dict.fromkeys(name for located in found for name in located.names))
-    place = {name: number for number, name in enumerate(groups)}
+    groups = list(dict.fromkeys(group for located in found for group in located))
+    place = {group: number for number, group in enumerate(groups)}
     count = max(len(groups), 1)
     pairs: list[Rows] = []
     for located in found:
-        numbers = np.array([place[name] for name in located.names], np.int64)
-        pairs.append(np.unique(located.rows * count + (numbers[located.groups] if len(numbers) else 0)))
+        codes = [rows * count + place[group] for group, rows in located.items()]
+        pairs.append(np.unique(np.concatenate([np.zeros(0, np.int64), *codes])))
     problems: dict[str, int] = {}
     findings: list[Finding] = []
     for this, other in ((0, 1), (1, 0)):
@@ -163,6 +152,6 @@ def _compared(store: Store, staged: Staged, found: Sequence[_Located], names: tu
             findings.append(Finding(kind=kind, key=key, found=f"{path}/{file_id}" if path else file_id))
     checked = {
         "rows": sum(run.rows for run in staged.runs),
-        **{f"found by {name}": len(np.unique(located.rows)) for name, located in zip(names, found, strict=True)},
+        **{f"found by {name}": len(np.unique(own // count)) for name, own in zip(names, pairs, strict=True)},
     }
     return Report(subject="", checked=checked, problems=problems, findings=tuple(findings))

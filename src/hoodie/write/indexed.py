@@ -23,12 +23,12 @@ from hoodie.view.ahead import LISTING
 from hoodie.view.pending_plans import groups_being_clustered
 from hoodie.view.slices import list_slices
 from hoodie.write.attempt import begin, retries_of
-from hoodie.write.files.context import FileSizing, RowCounts, Written
+from hoodie.write.files.context import RowCounts, Written
 from hoodie.write.files.log_task import WriteFileGroup
 from hoodie.write.insert_policy import KnownKeys, apply_policy, for_look_up, known_only, known_row_count, looks_up_keys
 from hoodie.write.jobs import context_of, key_source_of, preparation_of, skeletons_of, storage_of, tag_request_of
 from hoodie.write.outcome import FollowUps, Tagging, result_of
-from hoodie.write.plan import FileTask, SizePlacement, TaggedRows, plan_files, record_bytes
+from hoodie.write.plan import FileTask, SizePlacement, TaggedRows, plan_files
 from hoodie.write.result import WRITE_PHASES, WriteResult
 from hoodie.write.setup import WriteSetup, set_up
 from hoodie.write.staging import Staged, stage
@@ -108,8 +108,7 @@ def write_rows(
     `rows`: partial rows, keys, or computed rows; None for the data of the setup. `key_source`: where the record keys
     come from; None if the operation decides.
     """
-    data = setup.data if rows is None else rows
-    assert data is not None
+    data = setup.rows if rows is None else rows
     watch = PhaseTimes(*WRITE_PHASES)
     looks_up = looks_up_keys(setup, operation)
     source = key_source or key_source_of(setup, operation)
@@ -148,7 +147,7 @@ class _Batch:
     staged: Staged
     watch: PhaseTimes
     follow_ups: FollowUps
-    one_row_per_key: bool = False
+    one_row_per_key: bool
     """Whether several rows with one key are an error; otherwise the merge rule decides between them."""
 
     @property
@@ -206,9 +205,7 @@ def _attempt(batch: _Batch, folder: str) -> _Attempt:
             staged.runs,
             tagged.hits,
             tagged.slices,
-            placement=write.index.placement(
-                SizePlacement(FileSizing.of(setup.options), record_bytes(write.view, staged.runs, setup.options))
-            ),
+            placement=write.index.placement(SizePlacement.of(write.view, staged.runs, setup.options)),
             known_only=batch.known_only and not moves,
             storage=storage_of(setup, is_indexed=is_indexed),
             closed=clustered.keys() | skeletons_of(setup, tagged.slices),
@@ -294,29 +291,17 @@ def _stage(
     source: KeySource,
     folder: str,
     key_stage: KeyStage | None,
-    memory: str | None = None,
+    memory: str | None,
 ) -> Staged:
     """Stage the rows, and the keys if the index requires them; merge rows with the same key first where necessary."""
     index, engine = setup.index, setup.call.engine
     is_indexed = _merges(setup, operation)
     # Some merges need whole rows. So rows with the same key are merged first, even if the index does not need it.
     meets = is_indexed and (index.needs_exchange or (index.is_global and setup.merger.merges_batches))
-    preparation = preparation_of(
-        setup,
-        key_source=source,
-        keys_only=operation is WriteOperation.DELETE,
-        buckets=engine.parallelism if meets else 0,
-    )
-    return stage(
-        engine,
-        data,
-        preparation,
-        setup.view.store.spec,
-        folder,
-        merger=setup.merger if meets else None,
-        key_stage=key_stage,
-        memory=memory,
-    )
+    is_delete, buckets = operation is WriteOperation.DELETE, engine.parallelism if meets else 0
+    preparation = preparation_of(setup, key_source=source, keys_only=is_delete, buckets=buckets)
+    store, merger = setup.view.store.spec, setup.merger if meets else None
+    return stage(engine, data, preparation, store, folder, merger=merger, key_stage=key_stage, memory=memory)
 
 
 def _write_files(
@@ -324,8 +309,7 @@ def _write_files(
 ) -> Written:
     is_insert = write.operation is WriteOperation.INSERT
     combine = is_indexed or (is_insert and writes.COMBINE_BEFORE_INSERT.get(setup.options))
-    entries = write.index.entry_stage(folder)
-    context = context_of(setup, write, combine=combine, merge_stored=is_indexed, entries=entries)
+    context = context_of(setup, write, folder, combine=combine, merge_stored=is_indexed)
     row_bytes = sum(run.size_bytes for run in rows.runs)
     engine = setup.call.engine_for(row_bytes + sum(task.size_bytes for task in tasks))
     each = row_bytes // max(sum(run.rows for run in rows.runs), 1)

@@ -22,7 +22,6 @@ from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import config_of_call
 from hoodie.index import Purpose, TagRequest
-from hoodie.index.record import EntryStage
 from hoodie.metadata.kinds.registry import parquet_options
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource
@@ -128,9 +127,9 @@ def skeletons_of(setup: WriteSetup, slices: Sequence[FileSlice]) -> set[tuple[st
 
 
 def context_of(
-    setup: WriteSetup, write: WriteInstant, *, combine: bool, merge_stored: bool, entries: EntryStage | None = None
+    setup: WriteSetup, write: WriteInstant, folder: str, *, combine: bool, merge_stored: bool
 ) -> WriteContext:
-    """Return the facts that the workers of a write share."""
+    """Return the facts that the workers of a write share; they stage entries of the index in `folder`."""
     return WriteContext(
         store=setup.view.store.spec,
         schema=setup.written_schema,
@@ -142,7 +141,7 @@ def context_of(
         has_automatic_keys=setup.has_automatic_keys,
         parquet=parquet_options(data_table(setup.view), setup.options, setup.schema.arrow),
         sizing=FileSizing.of(setup.options),
-        entries=entries,
+        entries=write.index.entry_stage(folder),
         stored=_stored(setup),
         log=_log_options(setup, write.view) if setup.is_merge_on_read else None,
         cdc=_cdc_options(setup) if setup.view.config.is_cdc_enabled else None,
@@ -159,8 +158,7 @@ def _log_options(setup: WriteSetup, view: TableView) -> LogOptions:
 
     Raises: CorruptFileError if the plan of a pending compaction is damaged.
     """
-    is_partial = setup.changed is not None
-    columns = setup.written_schema.names if is_partial else None
+    columns = None if setup.changed is None else setup.written_schema.names
     names = LogNames()
     if view.config.version.log_name_has_base_instant:
         names = LogNames(has_base_instant=True, compacted=compactions_by_group(view))
@@ -170,7 +168,6 @@ def _log_options(setup: WriteSetup, view: TableView) -> LogOptions:
         block_bytes_max=writes.LOG_BLOCK_BYTES.get(setup.options),
         read=replace(view.slice_read(setup.schema.arrow, setup.merger), stored=_stored(setup)),
         names=names,
-        is_partial=is_partial,
     )
 
 

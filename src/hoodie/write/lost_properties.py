@@ -36,7 +36,7 @@ from hoodie.metadata.paths import INDEX_DEFINITIONS, METADATA_FOLDER, METADATA_P
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.results import ServiceResult
-from hoodie.storage import FileInfo, Store
+from hoodie.storage import Store
 from hoodie.timeline import HOODIE_FOLDER, Action, State, layout_of, ms_of_instant_time
 from hoodie.view.listing import list_from_storage
 from hoodie.view.table_state import TableState
@@ -135,11 +135,6 @@ class _Files:
         return cls(view, identity, listing, view.schema().arrow, _samples(store, listing))
 
     @property
-    def instant_files(self) -> list[FileInfo]:
-        """The files in the folder of the timeline."""
-        return self.view.store.list(self.view.layout.instant_folder())
-
-    @property
     def partition_paths(self) -> list[str]:
         """The partitions that have files."""
         return [path for path, names in self.listing.items() if names]
@@ -203,9 +198,8 @@ class _Files:
                 try:
                     found = generator.record_keys(batch) if column == RECORD_KEY else generator.partition_paths(batch)
                 except HoodieError as error:
-                    raise InvalidConfigError(
-                        f"{argument}={list(fields)} does not fit the stored rows: {error}"
-                    ) from error
+                    text = f"{argument}={list(fields)} does not fit the stored rows: {error}"
+                    raise InvalidConfigError(text) from error
                 stored = batch.column(column).cast(pa.string())
                 if not found.equals(stored):
                     raise InvalidConfigError(
@@ -227,29 +221,24 @@ class _Found:
         """Return the arguments; `missing` has those that must be given."""
         record_key = self._record_key()
         partition_by, is_hive_style = self._partition_by()
-        ordering = self.given.ordering
-        if ordering is None and record_key != ():
+        version = self.files.view.config.version
+        if self.given.ordering is None and record_key != ():
             self.missing.append("the ordering columns, or that there are none (ordering=, --ordering or --no-ordering)")
-        if ordering:
-            has_mode = self.files.view.config.version.stores_merge_mode
-            rule = (
-                f"{keys.MERGE_MODE}=EVENT_TIME_ORDERING"
-                if has_mode
-                else f"{keys.PAYLOAD_CLASS}={DEFAULT_PAYLOAD_CLASS}"
-            )
+        if self.given.ordering:
+            by_mode, by_payload = (keys.MERGE_MODE, "EVENT_TIME_ORDERING"), (keys.PAYLOAD_CLASS, DEFAULT_PAYLOAD_CLASS)
+            rule = "=".join(by_mode if version.stores_merge_mode else by_payload)
             self.notes.append(f"guess: {rule}: no file contains the merge mode")
         properties = {
             keys.HIVE_STYLE: str(is_hive_style).lower(),
             keys.URL_ENCODE: str(any(map(_ENCODED.search, self.files.partition_paths))).lower(),
             keys.TIMEZONE: self._timezone(),
-            **({keys.DATABASE: self.files.identity[keys.DATABASE]} if keys.DATABASE in self.files.identity else {}),
+            **{key: self.files.identity[key] for key in (keys.DATABASE,) if key in self.files.identity},
         }
         return replace(
             self.given,
-            table_version=self.files.view.config.version.value,
+            table_version=version.value,
             record_key=record_key,
             partition_by=partition_by,
-            ordering=ordering,
             type="merge_on_read" if self.files.has_logs else "copy_on_write",
             index=self._index(),
             name=self._name(),
@@ -274,10 +263,8 @@ class _Found:
         if found is None:
             self.missing.append("the record key columns (record_key=, --key): stored rows do not name them")
         else:
-            rows = sum(batch.num_rows for batch in self.files.samples)
-            self.notes.append(
-                f"record key {', '.join(found) or 'automatic'}: the stored keys of {counted(rows, 'rows')}"
-            )
+            rows = counted(sum(batch.num_rows for batch in self.files.samples), "rows")
+            self.notes.append(f"record key {', '.join(found) or 'automatic'}: the stored keys of {rows}")
         return found
 
     def _partition_by(self) -> tuple[str | Sequence[str] | None, bool]:
@@ -324,7 +311,7 @@ class _Found:
         view = self.files.view
         if keys.TIMEZONE in self.given.properties:
             return self.given.properties[keys.TIMEZONE]
-        for info in self.files.instant_files:
+        for info in view.store.list(view.layout.instant_folder()):
             instant = view.layout.parse(info)
             # In version 6 the file's change time is the completion time: the time in its name is the requested time.
             is_named = instant is not None and view.layout.names_completion_time
@@ -348,12 +335,10 @@ def _samples(store: Store, listing: Mapping[str, Mapping[str, int]]) -> tuple[pa
     """Read the first rows of the smallest base file of some partitions. A file that cannot be read is left out."""
     smallest: list[BaseFile] = []
     for path, names in listing.items():
-        bases = [
-            (size, name, parsed) for name, size in names.items() if (parsed := BaseFileName.parse(name)) is not None
-        ]
-        if bases:
-            size, name, parsed = min(bases, key=lambda base: base[:2])
-            smallest.append(BaseFile(path, name, parsed.file_id, parsed.instant_time, size))
+        parsed = {name: base for name in names if (base := BaseFileName.parse(name)) is not None}
+        if parsed:
+            name = min(parsed, key=lambda name: (names[name], name))
+            smallest.append(BaseFile(path, name, parsed[name].file_id, parsed[name].instant_time, names[name]))
     found = []
     for file in sorted(smallest, key=lambda file: file.size_bytes):
         try:
@@ -421,13 +406,9 @@ def _partition_columns(
 
 def _equal_columns(samples: Sequence[pa.RecordBatch], texts: Sequence[pa.Array]) -> list[str]:
     """Return the columns whose values, as text, are these of every sample."""
-    found = []
-    for name in samples[0].schema.names:
-        if not name.startswith("_hoodie_") and all(
-            _text(batch, name) == text.cast(pa.string()) for batch, text in zip(samples, texts, strict=True)
-        ):
-            found.append(name)
-    return found
+    pairs = list(zip(samples, [text.cast(pa.string()) for text in texts], strict=True))
+    names = (name for name in samples[0].schema.names if not name.startswith("_hoodie_"))
+    return [name for name in names if all(_text(batch, name) == text for batch, text in pairs)]
 
 
 def _text(batch: pa.RecordBatch, name: str) -> pa.Array | None:

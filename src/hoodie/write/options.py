@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from hoodie import config as options
 from hoodie.config import compaction, concurrency, retention, writes
 from hoodie.engine import ArrowDataset, Dataset
-from hoodie.errors import (
-    InvalidConfigError,
-    SchemaMismatchError,
-    UnsupportedError,
-)
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.files.logs.log_scan import stored_blocks
 from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.log.log_block import BlockType
 from hoodie.format.schema.evolution import evolve, missing_paths, schema_changes
 from hoodie.format.schema.required import Paths, loosened, paths_with_null, with_required
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, new_table_avro
 from hoodie.format.table.call_options import check_call_options, config_of_call, effective_options
 from hoodie.format.table.merge_config import PartialUpdateMode
 from hoodie.format.table.table_config import TableConfig, TableType
-from hoodie.index import (
-    INDEXES,
-    Index,
-    IndexKind,
-    check_index_options,
-)
+from hoodie.index import INDEXES, Index, IndexKind, check_index_options
 from hoodie.metadata.kinds.bloom_filters import filter_options
 from hoodie.records.change import IS_DELETED, flags_deletes
 from hoodie.records.keys.path_columns import text_schema
 from hoodie.records.merging.merge import RecordMerger
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableSchema, TableView
-from hoodie.write.wider_columns import check_logs_allow
 
 ROWS_MAX = 10_000
 """Number of rows up to which an insert into a table with a record index looks up their keys without an option."""
@@ -201,10 +194,7 @@ def _still_required(before: pa.Schema, after: pa.Schema, data: Dataset, *, is_st
 
 
 def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed: str) -> None:
-    """Refuse changes of the schema that the option does not allow; a misspelt column would stay in the table for ever.
-
-    Raises: SchemaMismatchError; the message names the change and the option.
-    """
+    """Refuse changes of the schema that the option does not allow; a misspelt column would stay for ever."""
     option = writes.SCHEMA_EVOLUTION.key
     if allowed == "never":
         changes = "; ".join(schema_changes(before, after))
@@ -219,6 +209,54 @@ def _check_evolution(before: pa.Schema, after: pa.Schema, data: Dataset, allowed
             "type: drop the column, correct its name, or add it with Arrow data, schema='add_columns' or "
             f"{option}=always"
         )
+
+
+def check_logs_allow(view: TableView, before: pa.Schema, after: pa.Schema) -> None:
+    """Refuse a wider type at any depth while the newest slices have log files that Hudi 0.15 could not read then.
+
+    Hudi 0.15 neither reads nor compacts a slice with a Parquet block whose column has a narrower type than the table,
+    nor one with a decimal of fewer digits in any log file. Reads the headers of the blocks, if a type changes in a
+    merge-on-read table of version 6.
+
+    Raises: UnsupportedError.
+    """
+    config = view.config
+    if not config.version.logs_avro or config.table_type is not TableType.MERGE_ON_READ:
+        return
+    known = dict(_leaves("", pa.struct(before)))
+    wider = {path: known[path] for path, kind in _leaves("", pa.struct(after)) if known.get(path, kind) != kind}
+    if not wider:
+        return
+    logs = [log for found in list_slices(view) for log in found.log_files]
+    decimals = sorted(path for path, kind in wider.items() if pa.types.is_decimal(kind))
+    if logs and decimals:
+        raise _wider_than_logs(view, decimals, "log files")
+    rule = view.slice_read().scan_rule
+    if any(block.block_type is BlockType.PARQUET_DATA for block in stored_blocks(view.store, logs, rule)):
+        raise _wider_than_logs(view, sorted(wider), "log files with Parquet blocks")
+
+
+def _wider_than_logs(view: TableView, columns: list[str], what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{view.store.uri('')}: the column {', '.join(columns)} would get a wider type, and the newest file slices "
+        f"have {what}, which Hudi 0.15 could not read any more. Compact first, with "
+        "t.schedule_compaction(strategy='unbounded') and t.compact(), or upgrade the table to version 9"
+    )
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the path and type of each field at every depth that has no fields of its own."""
+    if pa.types.is_struct(kind):
+        children = {child.name: child.type for child in kind}
+    elif pa.types.is_map(kind):
+        children = {"key": kind.key_type, "value": kind.item_type}
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        children = {"element": kind.value_type}
+    else:
+        yield path, kind
+        return
+    for name, child in children.items():
+        yield from _leaves(f"{path}.{name}" if path else name, child)
 
 
 def wants_look_up(

@@ -13,6 +13,7 @@ from hoodie.config.writes import SMALL_FILE_BYTES
 from hoodie.display import command_text, size_text
 from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.schema.evolution import schema_changes
 from hoodie.index import LookUpCost
 from hoodie.index.record import WrittenEntries
 from hoodie.progress import PhaseTimes
@@ -50,17 +51,11 @@ class FollowUps:
         """Store the write; each service that runs is a phase of `watch`."""
         self._setup = setup
         self._watch = watch
-        self._cleaned: list[ServiceResult] | None = None
-
-    @property
-    def _call(self) -> Call:
-        setup = self._setup
-        return Call(
-            state=setup.call.state,
-            engine=setup.call.engine,
-            properties=setup.call.properties,
-            remove_partitions=remove_by_service,
+        own = setup.call
+        self._call = Call(
+            state=own.state, engine=own.engine, properties=own.properties, remove_partitions=remove_by_service
         )
+        self._cleaned: list[ServiceResult] | None = None
 
     def under_lock(self, view: TableView) -> TableView:
         """Clean, if a small clean is due: see `PendingInstant.finish`."""
@@ -75,51 +70,43 @@ class FollowUps:
         `view` is the table after the commit (`WriteInstant.completed_view`). `slices` are the file slices of the
         touched partitions before the write; `stats` are the files of the write.
         """
-        after = _compact(self._call, self._setup, slices, stats, self._watch, view)
+        after = self._compact(view, slices, stats)
         view = view if after.compaction is None else None
         others = run_after_write(self._call, self._watch, view, is_cleaned=self._cleaned is not None)
         return replace(after, services=(*(self._cleaned or ()), *others))
 
+    def _compact(self, view: TableView | None, slices: Sequence[FileSlice], stats: Sequence[WriteStat]) -> AfterWrite:
+        """Execute or schedule a compaction if one is due, and count the log files that wait for compaction.
 
-def _compact(
-    call: Call,
-    setup: WriteSetup,
-    slices: Sequence[FileSlice],
-    stats: Sequence[WriteStat],
-    watch: PhaseTimes,
-    view: TableView | None,
-) -> AfterWrite:
-    """Execute or schedule a compaction if one is due, and count the log files that wait for compaction.
-
-    `slices` are the file slices of the touched partitions before the write. The backlog is counted before the
-    compaction, unless the compaction was executed.
-    """
-    if not setup.is_merge_on_read:
-        return AfterWrite()
-    partitions = {stat.partition_path or "" for stat in stats}
-    logs = sum(len(found.log_files) for found in slices if found.partition_path in partitions)
-    logs += sum(stat.is_log_append for stat in stats)
-    groups = sum(found.partition_path in partitions for found in slices) + sum(s.is_new_file_group for s in stats)
-    with watch.phase("compact"):
-        compaction = compact_inline(call, view=view)
-    notes: tuple[str, ...] = ()
-    if compaction is not None and COMPACT_INLINE.get(setup.options):
-        try:
-            now = list_slices(TableView.load(setup.call.state), partitions)
-            logs, groups = sum(len(found.log_files) for found in now), len(now)
-        except Exception as error:
-            notes = (
-                "the table could not be loaded after this write, which is committed; the backlog is from before its "
-                f"compaction: {error}",
+        The backlog is counted before the compaction, unless the compaction was executed.
+        """
+        setup, state = self._setup, self._call.state
+        if not setup.is_merge_on_read:
+            return AfterWrite()
+        partitions = {stat.partition_path or "" for stat in stats}
+        logs = sum(len(found.log_files) for found in slices if found.partition_path in partitions)
+        logs += sum(stat.is_log_append for stat in stats)
+        groups = sum(found.partition_path in partitions for found in slices) + sum(s.is_new_file_group for s in stats)
+        with self._watch.phase("compact"):
+            compaction = compact_inline(self._call, view=view)
+        notes: tuple[str, ...] = ()
+        if compaction is not None and COMPACT_INLINE.get(setup.options):
+            try:
+                now = list_slices(TableView.load(state), partitions)
+                logs, groups = sum(len(found.log_files) for found in now), len(now)
+            except Exception as error:
+                notes = (
+                    "the table could not be loaded after this write, which is committed; the backlog is from before "
+                    f"its compaction: {error}",
+                )
+        backlog = logs / max(groups, 1)
+        if backlog >= _BACKLOG_FACTOR * COMPACT_DELTA_COMMITS.get(setup.options):
+            command = command_text("hoodie services run TABLE", state.store.uri(""))
+            notes += (
+                f"{backlog:.1f} log files per file slice wait for compaction, and every read merges them: call "
+                f"t.compact() after t.schedule_compaction(), run `{command}`, or set {COMPACT_INLINE.key}=true",
             )
-    backlog = logs / max(groups, 1)
-    if backlog >= _BACKLOG_FACTOR * COMPACT_DELTA_COMMITS.get(setup.options):
-        command = command_text("hoodie services run TABLE", call.state.store.uri(""))
-        notes += (
-            f"{backlog:.1f} log files per file slice wait for compaction, and every read merges them: call t.compact() "
-            f"after t.schedule_compaction(), run `{command}`, or set {COMPACT_INLINE.key}=true",
-        )
-    return AfterWrite(backlog=backlog, compaction=compaction, notes=notes)
+        return AfterWrite(backlog=backlog, compaction=compaction, notes=notes)
 
 
 _SMALL_FILES_MIN = 20
@@ -155,7 +142,7 @@ def result_of(
     """Return the result of a write; `replaced`: number of records in replaced file groups, None if not counted."""
     after, tagging, stats = after or AfterWrite(), tagging or Tagging(), written.stats
     counts = written.counts + tagging.counts
-    notes = [*setup.schema_changes]
+    notes = [*schema_changes(setup.view.schema().arrow, setup.schema.arrow)]
     notes += [done.note for done in write.rolled_back]
     if index is not None and index.duplicates:
         notes.append(

@@ -12,10 +12,10 @@ from earlier commits, else from the data of the write.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeVar
 
 from hoodie.config import writes
 from hoodie.errors import UnsupportedError
@@ -56,18 +56,11 @@ class TaggedRows:
 
     def runs_for(self, partition_path: str) -> tuple[StagedRun, ...]:
         """Return the runs that may contain rows for the files of a partition."""
-        return self.runs if self.is_global else _of_partition(self.runs, partition_path)
+        return tuple(run for run in self.runs if self.is_global or run.partition_path == partition_path)
 
     def hits_for(self, partition_path: str) -> tuple[StagedHits, ...]:
         """Return the hits that may contain rows with this partition path."""
-        return self.hits if self.is_global else _of_partition(self.hits, partition_path)
-
-
-_Part = TypeVar("_Part", StagedRun, StagedHits)
-
-
-def _of_partition(found: Sequence[_Part], partition_path: str) -> tuple[_Part, ...]:
-    return tuple(part for part in found if part.partition_path == partition_path)
+        return tuple(hit for hit in self.hits if self.is_global or hit.partition_path == partition_path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,18 +116,27 @@ def plan_files(
     for found in slices:
         if found.base_file is not None or storage is not Storage.REWRITE:
             slices_of.setdefault(found.partition_path, []).append(found)
+    rows_of: Counter[str] = Counter()
+    for run in runs:
+        rows_of[run.partition_path] += run.rows
+    hits_of: dict[str, list[StagedHits]] = {}
+    for hit in hits:
+        hits_of.setdefault(hit.partition_path, []).append(hit)
     tasks: list[FileTask] = []
-    for partition in _partitions(runs, hits):
-        own = slices_of.get(partition.path, [])
-        expected = 0 if known_only else partition.inserts_expected()
+    for path in sorted({*rows_of, *hits_of}):
+        own, own_hits = slices_of.get(path, []), hits_of.get(path, [])
+        # An estimate: a key that the table contains twice has two hits, and with a global index rows hit other
+        # partitions. Above zero rows are expected if there may be inserts.
+        unknown = rows_of[path] - sum(hit.updates for hit in own_hits)
+        expected = 0 if known_only or path not in rows_of else max(unknown, 1)
         open_to_inserts = [
             found
             for found in own
-            if (found.partition_path, found.file_id) not in closed and _takes_inserts(found, storage, partition)
+            if (path, found.file_id) not in closed and _takes_inserts(found, storage, unknown_rows=unknown)
         ]
-        shares = list(placement.place(partition.path, expected, open_to_inserts)) if expected > 0 else []
+        shares = list(placement.place(path, expected, open_to_inserts)) if expected > 0 else []
         _check_open(shares, own, open_to_inserts)
-        tasks += _tasks(partition, own, shares, storage)
+        tasks += _tasks(path, own_hits, own, shares, storage)
     return tasks
 
 
@@ -142,8 +144,6 @@ def _check_open(shares: Sequence[InsertShare], own: Sequence[FileSlice], open_to
     """Refuse a placement of inserts in file groups that accept none in this write.
 
     Such inserts are neither appended nor merged, so their base file would hide the logged records of the file group.
-
-    Raises: UnsupportedError.
     """
     closed = {found.file_id for found in own} - {found.file_id for found in open_to_inserts}
     wrong = [share.file_id for share in shares if share.file_id in closed]
@@ -151,60 +151,29 @@ def _check_open(shares: Sequence[InsertShare], own: Sequence[FileSlice], open_to
         raise UnsupportedError(f"inserts were placed in the file groups {wrong}, which accept no inserts in this write")
 
 
-def _takes_inserts(found: FileSlice, storage: Storage, partition: _Partition) -> bool:
+def _takes_inserts(found: FileSlice, storage: Storage, *, unknown_rows: int) -> bool:
     """Return whether inserts may be placed in the file group.
 
     With `Storage.APPEND_UPDATES`, inserts require a rewrite of the base file, whereas updates alone are appended. So a
     file group accepts inserts only if it has no log files and the number of rows shows that there are inserts.
     """
-    return storage is not Storage.APPEND_UPDATES or (not found.log_files and partition.unknown_rows > 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Partition:
-    path: str
-    runs: tuple[StagedRun, ...]
-    hits: tuple[StagedHits, ...]
-
-    def inserts_expected(self) -> int:
-        """Estimate the number of inserts; the result is above zero if there may be inserts.
-
-        The result is not exact: a key that the table contains twice has two hits, and with a global index rows hit
-        other partitions.
-        """
-        return max(self.unknown_rows, 1) if self.runs else 0
-
-    @property
-    def unknown_rows(self) -> int:
-        """Return the number of rows minus the number of hits."""
-        return sum(run.rows for run in self.runs) - sum(hit.updates for hit in self.hits)
-
-
-def _partitions(runs: Sequence[StagedRun], hits: Sequence[StagedHits]) -> Iterator[_Partition]:
-    runs_of: dict[str, list[StagedRun]] = {}
-    hits_of: dict[str, list[StagedHits]] = {}
-    for run in runs:
-        runs_of.setdefault(run.partition_path, []).append(run)
-    for hit in hits:
-        hits_of.setdefault(hit.partition_path, []).append(hit)
-    for path in sorted({*runs_of, *hits_of}):
-        yield _Partition(path, tuple(runs_of.get(path, ())), tuple(hits_of.get(path, ())))
+    return storage is not Storage.APPEND_UPDATES or (not found.log_files and unknown_rows > 0)
 
 
 def _tasks(
-    partition: _Partition, slices: list[FileSlice], shares: list[InsertShare], storage: Storage
+    path: str, own_hits: list[StagedHits], slices: list[FileSlice], shares: list[InsertShare], storage: Storage
 ) -> Iterator[FileTask]:
-    """Join updates and insert shares by file group."""
+    """Join updates and insert shares of a partition by file group."""
     share_of = {share.file_id: share for share in shares}
     hits_of: dict[str, list[StagedHits]] = {}
-    for hit in partition.hits:
+    for hit in own_hits:
         hits_of.setdefault(hit.file_id, []).append(hit)
     for found in slices:
         share, hits = share_of.pop(found.file_id, None), tuple(hits_of.get(found.file_id, ()))
         if share is None and not hits:
             continue
         yield FileTask(
-            partition_path=partition.path,
+            partition_path=path,
             file_id=found.file_id,
             file_slice=found,
             hits=hits,
@@ -214,7 +183,7 @@ def _tasks(
         )
     for share in share_of.values():
         yield FileTask(
-            partition_path=partition.path,
+            partition_path=path,
             file_id=share.file_id,
             file_slice=None,
             hits=(),
@@ -233,6 +202,11 @@ class SizePlacement:
     sizing: FileSizing
     record_bytes: float
     new_id: Callable[[], uuid.UUID] = uuid.uuid4
+
+    @classmethod
+    def of(cls, view: TableView, runs: Sequence[StagedRun], options: Mapping[str, str]) -> SizePlacement:
+        """Return the placement of the rows of a write."""
+        return cls(FileSizing.of(options), _record_bytes(view, runs, options))
 
     def place(self, partition_path: str, rows: int, slices: Sequence[FileSlice]) -> Iterator[InsertShare]:
         """Choose file groups for the inserts of a partition; see `Placement.place`."""
@@ -264,7 +238,7 @@ _PARQUET_SHARE = 0.5
 _DEFAULT_BYTES = 1024.0
 
 
-def record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str, str]) -> float:
+def _record_bytes(view: TableView, runs: Sequence[StagedRun], stored: Mapping[str, str]) -> float:
     """Return the expected bytes of one record: the option, else an average of the newest commits, else a default.
 
     Without a suitable commit the result is a share of the Arrow size of the staged rows; without rows it is 1024.

@@ -23,10 +23,6 @@ from hoodie.write.files.context import Written
 from hoodie.write.result import WRITE_PHASES
 from hoodie.write.setup import WriteSetup, set_up
 
-Removed = tuple[WriteInstant, int | None]
-"""The committed write, and the number of records that it removed; None if they were not counted."""
-
-
 _FOOTER_BYTES = 64 * 1024
 _FOOTERS_MAX = 1000
 """More footers are not read for a number in the result: each costs a request."""
@@ -34,10 +30,11 @@ _FOOTERS_MAX = 1000
 
 def remove_partitions(
     setup: WriteSetup, choose: ChoosePartitions, watch: PhaseTimes, follow_up: FollowUp | None = None
-) -> Removed | None:
+) -> tuple[WriteInstant, int | None] | None:
     """Replace the file groups that the chosen partitions have now; None, without a trace, if none is chosen.
 
-    Raises: CommitConflictError; the attempt is undone then.
+    Returns the committed write, and the number of removed records as `_count`. Raises: CommitConflictError; the attempt
+    is undone then.
     """
     with stage_folder(setup.view.store) as folder, begin(setup, WriteOperation.DELETE_PARTITION) as write:
         wanted = choose(write.view)

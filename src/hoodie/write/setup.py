@@ -15,7 +15,6 @@ from hoodie.commit.column_ids import check_columns_have_ids
 from hoodie.commit.writable import check_writable
 from hoodie.engine import Dataset, UntypedDataset
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.format.schema.evolution import schema_changes
 from hoodie.format.schema.required import Paths, with_required
 from hoodie.format.schema.table_schema import new_table_avro
 from hoodie.format.table.call_options import check_texts, config_of_call
@@ -72,17 +71,17 @@ class WriteSetup:
         """Return the setup after all rows were seen: of the loose columns, those without a null allow none again."""
         if not self.loose:
             return self
-        current = self.view.schema()
+        schema = self.view.schema()
         columns = with_required(self.schema.arrow, self.loose - nulls)
-        if columns == current.arrow:
-            return replace(self, schema=current, loose=frozenset())
-        schema = TableSchema(columns, new_table_avro(columns, table_name=self.view.config.name))
+        if columns != schema.arrow:
+            schema = TableSchema(columns, new_table_avro(columns, table_name=self.view.config.name))
         return replace(self, schema=schema, loose=frozenset())
 
     @property
-    def schema_changes(self) -> tuple[str, ...]:
-        """Return texts of what the data changed in the table's schema."""
-        return schema_changes(self.view.schema().arrow, self.schema.arrow)
+    def rows(self) -> Dataset:
+        """The data of a call with whole rows."""
+        assert self.data is not None
+        return self.data
 
     @property
     def written_schema(self) -> pa.Schema:

@@ -130,10 +130,7 @@ class Preparation:
         return pa.RecordBatch.from_arrays([kinds, keys, paths, *empty], schema=schema)
 
     def _paths_unknown(self, batch: pa.RecordBatch, missing: list[str]) -> pa.Array:
-        """Return empty partition paths if the index searches every partition; the batch lacks the `missing` fields.
-
-        Raises: SchemaMismatchError if the index requires the partition columns.
-        """
+        """Return empty partition paths if the index searches every partition; the batch lacks the `missing` fields."""
         if self.any_partition:
             return pa.array(np.full(batch.num_rows, ""), pa.string())
         expected = list(self.key_generator.partition_fields)
@@ -308,10 +305,10 @@ class _Stage:
         duplicates = 0
         if self.merger is not None:
             gathered = list(batches)
-            batches = iter(self._reduced(gathered, self.merger))
-            duplicates = sum(batch.num_rows for batch in gathered)
+            reduced = self._reduced(gathered, self.merger)
+            duplicates = sum(batch.num_rows for batch in gathered) - sum(batch.num_rows for batch in reduced)
+            batches = iter(reduced)
         for batch in batches:
-            duplicates -= 0 if self.merger is None else batch.num_rows
             with explained(store.uri(self.folder)):
                 writer.write(batch)
         with explained(store.uri(self.folder)):

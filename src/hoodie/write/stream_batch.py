@@ -11,20 +11,22 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hoodie.commit.call import Call
 from hoodie.config.writes import STREAM_IDENTIFIER
 from hoodie.errors import BatchWrittenError, HoodieWarning, InvalidConfigError, StreamCheckpointError
 from hoodie.format.instants.sink_checkpoint import SinkCheckpoint
 from hoodie.read.changes import last_undo
-from hoodie.timeline import Instant
+from hoodie.timeline import Action, Instant
 from hoodie.view.table_view import TableView
 from hoodie.write.bulk_insert import bulk_insert, insert_overwrite
 from hoodie.write.indexed import delete, insert, upsert
-from hoodie.write.newest_entry import newest_entry
 from hoodie.write.result import WriteResult
 
+T = TypeVar("T")
+_ARCHIVED_READ: Final = 64
+"""Archived commits that are read at once."""
 OPERATIONS: Final[Mapping[str, Callable[[Call, Any], WriteResult]]] = {
     "upsert": upsert,
     "insert": insert,
@@ -88,16 +90,18 @@ class _Once:
 
     def refuse_written(self, view: TableView) -> None:
         """Raises: BatchWrittenError if a commit has the batch; StreamCheckpointError."""
-        newest = newest_entry(view, self._parse, after=self._checked_until)
-        if newest is None or newest[1].batch < self.batch.batch:
+        own = self.batch
+        newest = newest_entry(
+            view, lambda extra, path: SinkCheckpoint.of(extra, own.identifier, path=path), after=self._checked_until
+        )
+        if newest is None or newest[1].batch < own.batch:
             if self.gap is None and not self._checked_until:
-                self.gap = _gap(view, self.batch, newest)
+                self.gap = _gap(view, own, newest)
             if view.config.version.has_completion_time_in_name:
                 # Else requested times order the commits: an earlier one can complete later.
                 self._checked_until = max((view.order_time(done) for done in view.completed_writes()), default="")
             return
         instant, found = newest
-        own = self.batch
         said = (
             f"batch {own.batch} of the stream {own.identifier!r}: commit {instant.requested_time} has batch "
             f"{found.batch}"
@@ -116,9 +120,6 @@ class _Once:
             "from the checkpoint of that query. Nothing was written. Start the stream with that checkpoint, or give it "
             "a name of its own (identifier=): it then writes all its batches, also rows that the earlier query wrote"
         )
-
-    def _parse(self, extra: Mapping[str, str], path: str) -> SinkCheckpoint | None:
-        return SinkCheckpoint.of(extra, self.batch.identifier, path=path)
 
 
 def _gap(
@@ -150,3 +151,42 @@ def _warn_of_gap(view: TableView, batch: SinkCheckpoint, after: str, last: int) 
         HoodieWarning,
         stacklevel=4,
     )
+
+
+def newest_entry(
+    view: TableView, parse: Callable[[Mapping[str, str], str], T | None], *, after: str = ""
+) -> tuple[Instant, T] | None:
+    """Return the newest completed commit for which `parse` finds an entry, and the entry; None without one.
+
+    `parse` gets the entries of a commit, and a name of the commit for errors. `after` (exclusive): a completion time;
+    older commits do not count. The archived timeline is read if no active commit has an entry, from its newest commits
+    on; and where savepoints keep old commits active, so that archived ones can be newer.
+
+    Raises: as `parse`; CorruptFileError if the archive is damaged.
+    """
+    active = None
+    for instant in reversed(view.completed_writes()):
+        if view.order_time(instant) <= after:
+            break
+        found = parse(view.commit_facts(instant).sink, view.path_of(instant))
+        if found is not None:
+            active = (instant, found)
+            break
+    has_savepoints = any(instant.action is Action.SAVEPOINT for instant in view.timeline)
+    if (active is not None and not has_savepoints) or not view.has_archived_instants():
+        return active
+    return _newest_archived(view, parse, after if active is None else view.order_time(active[0])) or active
+
+
+def _newest_archived(
+    view: TableView, parse: Callable[[Mapping[str, str], str], T | None], after: str
+) -> tuple[Instant, T] | None:
+    left = list(view.archived_writes(after))
+    while left:
+        some, left = left[-_ARCHIVED_READ:], left[:-_ARCHIVED_READ]
+        extra = {instant: commit.extra_metadata for instant, commit in view.archived_commits(some)}
+        for instant in reversed(some):
+            found = parse(extra[instant], f"{instant} in the archived timeline")
+            if found is not None:
+                return instant, found
+    return None

@@ -17,6 +17,7 @@ import pytest
 
 import hoodie
 from hoodie.commit.steps import Step, watching
+from hoodie.engine import TaskContext
 from hoodie.files import column_ranges
 from hoodie.format.metadata_table import column_stats
 from hoodie.format.metadata_table.column_stats import ColumnRange
@@ -27,7 +28,6 @@ from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.slices import list_slices
 from hoodie.write import plan as write_plan
-from hoodie.write.files import file_task
 from tests.support import tables
 from tests.support.fault_store import FaultStore
 from tests.support.tables import PLAIN, new_table
@@ -225,7 +225,7 @@ def test_a_read_keeps_the_rows_that_a_write_replaces_meanwhile(
 
 
 def test_files_of_one_name_in_two_partitions_have_their_own_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_task, "token_of", lambda _: "0-0-0")
+    monkeypatch.setattr(TaskContext, "write_token", "0-0-0")
     monkeypatch.setattr(write_plan, "new_file_id", lambda *_: f"{UUID(int=0)}-0")
     table = partitioned(rows(("a", 1, "p"), ("b", 2, "q")))
     names = table.to_arrow("_hoodie_file_name")["_hoodie_file_name"].to_pylist()

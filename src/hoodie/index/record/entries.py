@@ -68,14 +68,17 @@ class StagedEntries:
 
 
 class EntryWriter:
-    """Stages the entries of one task. Memory: twice 8 MiB of keys. Without entries, no file is written."""
+    """Stages the entries of one task. Memory: twice 8 MiB of keys. Without entries, no file is written.
 
-    def __init__(self, store: Store, stage: EntryStage, context: TaskContext) -> None:
+    `stage`: None if the index of the table records no locations; then nothing is staged.
+    """
+
+    def __init__(self, store: Store, stage: EntryStage | None, context: TaskContext) -> None:
         self._store = store
-        self._stage = stage
+        self._is_wanted, self._key_groups = stage is not None, stage.groups if stage is not None else None
         # The uuid makes the name unique: several jobs of one write stage entries, with the same task numbers.
         attempt = f"{context.partition}-{context.stage}-{context.attempt}-{uuid.uuid4().hex}"
-        self._path = f"{stage.folder}/entries-{attempt}.arrow"
+        self._path = "" if stage is None else f"{stage.folder}/entries-{attempt}.arrow"
         self._sink: pa.NativeFile | None = None
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
         self._pending: dict[str, list[pa.RecordBatch]] = {}
@@ -108,13 +111,13 @@ class EntryWriter:
         return StagedEntries(self._path, *found, self._deletes)
 
     def _add(self, keys: pa.ChunkedArray | pa.Array, partition_path: str, code: int) -> None:
-        if not len(keys):
+        if not self._is_wanted or not len(keys):
             return
         flat = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
         codes = pa.array(np.full(len(flat), code, np.int32))
         batch = pa.RecordBatch.from_arrays([flat, codes], schema=_SCHEMA)
         # All partitions share the file groups of a global index.
-        self._pending.setdefault(partition_path if self._stage.groups is None else "", []).append(batch)
+        self._pending.setdefault(partition_path if self._key_groups is None else "", []).append(batch)
         self._pending_bytes += batch.nbytes
         self._rows += len(flat)
         if self._pending_bytes >= _FLUSH_BYTES:
@@ -128,10 +131,10 @@ class EntryWriter:
             self._writer = pa.ipc.new_file(self._sink, _SCHEMA, options=options)
         for partition_path, batches in pending.items():
             rows = pa.Table.from_batches(batches, _SCHEMA).combine_chunks()
-            if self._stage.groups is None:
+            if self._key_groups is None:
                 self._write(rows, self._partitions.setdefault(partition_path, len(self._partitions)))
                 continue
-            for group, members in self._stage.groups.split(rows[RECORD_KEY].combine_chunks()):
+            for group, members in self._key_groups.split(rows[RECORD_KEY].combine_chunks()):
                 self._write(rows.take(pa.array(members)), group)
 
     def _write(self, rows: pa.Table, group: int) -> None:

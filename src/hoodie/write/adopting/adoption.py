@@ -27,7 +27,7 @@ from hoodie.records.keys.key_generator import table_key_generator
 from hoodie.storage import Store
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
-from hoodie.write.adopting.key_scan import KeyScan, scan_keys
+from hoodie.write.adopting.key_scan import scan_keys
 from hoodie.write.adopting.result import Adoption
 from hoodie.write.adopting.skeletons import (
     DEFAULT_INDEX,
@@ -139,10 +139,12 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
         size_bytes=sum(file.size_bytes for file in files),
         schema=schema,
         refused=refused,
-        notes=(*_notes(files), *_skipped(found)),
+        notes=_notes(files, found),
     )
     if schema is None:
-        return plan if options.dry_run else _raise_refused(plan)
+        if not options.dry_run:
+            _check_plan(plan)
+        return plan
     wanted = _completed(options.wanted, files, is_in_place=METADATA_ONLY in parts)
     config = table_config(schema, wanted, default_name=default_name(target or found.store))
     rows = SourceRows(found.store.spec, files, schema)
@@ -157,7 +159,7 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
         instants = " and ".join(sorted(done.values()))
         note = f"the target has the rows of these files already, from {instants}; nothing was written"
         return replace(plan, notes=(*plan.notes, note))
-    plan = _with_keys(plan, _scanned(rows, config, target or found.store))
+    plan = _with_keys(plan, rows, config, target or found.store)
     if options.dry_run:
         return plan
     _check_plan(plan)
@@ -171,10 +173,7 @@ def adopt(found: Found, target: Store | None, options: AdoptOptions) -> Adoption
 
 
 def _parts(files: tuple[SourceFile, ...], options: AdoptOptions) -> dict[str, tuple[SourceFile, ...]]:
-    """Return the files of each mode that has files; those that stay first, as in the JVM's bootstrap.
-
-    Raises: InvalidConfigError for a partition that no file is in.
-    """
+    """Return the files of each mode that has files; those that stay first, as in the JVM's bootstrap."""
     folders = {posixpath.dirname(file.path) for file in files}
     if not isinstance(options.mode, str) and (unknown := sorted(options.mode.keys() - folders - {_OTHERS})):
         raise InvalidConfigError(
@@ -186,14 +185,6 @@ def _parts(files: tuple[SourceFile, ...], options: AdoptOptions) -> dict[str, tu
         for mode in (METADATA_ONLY, REWRITE)
     }
     return {mode: own for mode, own in parts.items() if own}
-
-
-def _write(
-    mode: str, rows: SourceRows, found: Found, target: Store, plan: Adoption, extra: Mapping[str, str]
-) -> WriteResult:
-    if mode == METADATA_ONLY:
-        return write_skeletons(rows, found.store, target, extra)
-    return _rewrite(rows, target, plan, extra)
 
 
 def _together(results: Sequence[WriteResult]) -> WriteResult:
@@ -211,9 +202,12 @@ def _together(results: Sequence[WriteResult]) -> WriteResult:
     )
 
 
-def _rewrite(rows: SourceRows, target: Store, plan: Adoption, extra: Mapping[str, str]) -> WriteResult:
-    state = TableState(target)
-    call = Call(state=state, extra_metadata=extra, guard=refuse_other_rows)
+def _write(
+    mode: str, rows: SourceRows, found: Found, target: Store, plan: Adoption, extra: Mapping[str, str]
+) -> WriteResult:
+    if mode == METADATA_ONLY:
+        return write_skeletons(rows, found.store, target, extra)
+    call = Call(state=TableState(target), extra_metadata=extra, guard=refuse_other_rows)
     if plan.duplicates:
         return upsert(call, rows)
     is_placed = table_index(read_table_config(target)).places_rows
@@ -225,10 +219,7 @@ def _rewrite(rows: SourceRows, target: Store, plan: Adoption, extra: Mapping[str
 
 
 def _adopted(target: Store, config: TableConfig, wanted: CreateOptions, texts: Set[str]) -> dict[str, str]:
-    """Return the texts of sources whose rows the target has, and the instants of their commits.
-
-    Raises: TableExistsError if it has other rows; InvalidConfigError if it is a table of other options.
-    """
+    """Return the texts of sources whose rows the target has, and the instants of their commits."""
     if not table_exists(target):
         return {}
     existing = read_table_config(target)
@@ -280,12 +271,9 @@ def _completed(wanted: CreateOptions, files: tuple[SourceFile, ...], *, is_in_pl
     return wanted
 
 
-def _scanned(rows: SourceRows, config: TableConfig, store: Store) -> KeyScan:
+def _with_keys(plan: Adoption, rows: SourceRows, config: TableConfig, store: Store) -> Adoption:
     generator = replace(table_key_generator(config), path_limits=store.spec.folder_limits)
-    return scan_keys(rows, generator, is_global=table_index(config).is_global)
-
-
-def _with_keys(plan: Adoption, scan: KeyScan) -> Adoption:
+    scan = scan_keys(rows, generator, is_global=table_index(config).is_global)
     return replace(
         plan,
         partitions=dict(sorted(scan.partitions.items())),
@@ -295,36 +283,32 @@ def _with_keys(plan: Adoption, scan: KeyScan) -> Adoption:
     )
 
 
-def _notes(files: tuple[SourceFile, ...]) -> tuple[str, ...]:
-    replaced = sorted({name for file in files for name in file.replaced})
-    names = ", ".join(replaced)
-    note = f"columns {names} of the files are not read: the folders' names, or Hudi, have columns of these names"
-    return (note,) if replaced else ()
-
-
-def _skipped(found: Found) -> tuple[str, ...]:
-    """Return a note on the files that are not read; Spark's own `_SUCCESS` and `.crc` files have no rows."""
+def _notes(files: tuple[SourceFile, ...], found: Found) -> tuple[str, ...]:
+    """Return notes on the columns and files that are not read; Spark's `_SUCCESS` and `.crc` files have no rows."""
+    notes = []
+    if names := ", ".join(sorted({name for file in files for name in file.replaced})):
+        notes.append(
+            f"columns {names} of the files are not read: the folders' names, or Hudi, have columns of these names"
+        )
     paths = [path for path in found.skipped if name_of(path) != "_SUCCESS" and not path.endswith(".crc")]
-    if not paths:
-        return ()
-    shown = ", ".join(paths[:_SHOWN]) + (", …" if len(paths) > _SHOWN else "")
-    return (f"not read, as names that begin with _ or . hide them: {counted(len(paths), 'files')}: {shown}",)
+    if paths:
+        shown = ", ".join(paths[:_SHOWN]) + (", …" if len(paths) > _SHOWN else "")
+        notes.append(f"not read, as names that begin with _ or . hide them: {counted(len(paths), 'files')}: {shown}")
+    return tuple(notes)
 
 
 def _check_plan(plan: Adoption) -> None:
     if plan.refused:
-        _raise_refused(plan)
+        raise InvalidConfigError(
+            f"{plan.source}: nothing was written; {counted(len(plan.refused), 'problems')}: "
+            f"{'; '.join(plan.refused[:_SHOWN])}"
+        )
     if plan.duplicates and not plan.merges_duplicates:
         raise RecordKeyError(
             f"{plan.source}: {counted(plan.duplicates, 'rows')} have the key of an earlier row, e.g. "
             f"{list(plan.duplicate_keys)}; nothing was written. Choose a record key that is unique, or keep the newest "
             "row of each key with duplicates='merge' and mode='rewrite'"
         )
-
-
-def _raise_refused(plan: Adoption) -> Adoption:
-    shown = "; ".join(plan.refused[:_SHOWN])
-    raise InvalidConfigError(f"{plan.source}: nothing was written; {counted(len(plan.refused), 'problems')}: {shown}")
 
 
 def _check_apart(found: Found, target: Store) -> None:

@@ -151,8 +151,9 @@ class _Reader:
                 for keys, paths in self._keys(file):
                     mask = _contains(hashes, self._hash(keys, paths))
                     if mask.any():
-                        found.append(_rows_by_key(self._text(keys, paths).filter(pa.array(mask))))
-                        held += found[-1].num_rows
+                        counts = pc.value_counts(self._text(keys, paths).filter(pa.array(mask)))
+                        found.append(pa.table({"key": counts.field("values"), "rows": counts.field("counts")}))
+                        held += len(counts)
                     if held > _KEYS_AT_ONCE:
                         found = [_counted(found)]
                         held = 0
@@ -209,11 +210,6 @@ def _spread64(keys: pa.StringArray) -> _Hashes:
         backwards = pc.utf8_reverse(keys)
     hashes: _Hashes = spread(keys).astype(np.uint64) << np.uint64(32) | spread(backwards)
     return hashes
-
-
-def _rows_by_key(keys: pa.StringArray) -> pa.Table:
-    counts = pc.value_counts(keys)
-    return pa.table({"key": counts.field("values"), "rows": counts.field("counts")})
 
 
 def _contains(hashes: _Hashes, wanted: _Hashes) -> npt.NDArray[np.bool_]:

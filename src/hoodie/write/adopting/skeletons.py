@@ -31,8 +31,8 @@ from hoodie.format.bootstrap_index import (
     index_by_file_id,
     index_by_partition,
 )
-from hoodie.format.filenames import BaseFileName, IoType, write_token
-from hoodie.format.instants.commit_metadata import RuntimeStats, WriteOperation, WriteStat
+from hoodie.format.filenames import BaseFileName, IoType
+from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.table_config import TableConfig, TableType
@@ -48,6 +48,7 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 from hoodie.write.adopting.source_files import SourceFile
 from hoodie.write.adopting.source_rows import SourceRows, path_scalars
+from hoodie.write.files.context import stat_of
 from hoodie.write.result import WRITE_PHASES, WriteResult
 
 DEFAULT_INDEX: Final = "simple"
@@ -198,7 +199,7 @@ class _Skeleton:
         started = time.monotonic()
         partition_path = posixpath.dirname(file.path)
         file_id = str(uuid.uuid4())
-        name = BaseFileName(file_id, write_token(attempt.partition, attempt.stage, attempt.attempt), INSTANT).name
+        name = BaseFileName(file_id, attempt.write_token, INSTANT).name
         path = join_path(partition_path, name)
         with explained(self.target.spec.uri):
             ensure_partition_metadata(self.target, partition_path, INSTANT, is_likely_new=True)
@@ -210,16 +211,7 @@ class _Skeleton:
                 for names in self._keys(file):
                     writer.write(pa.table({SEQUENCE_NUMBER: numbers.take(len(names)), RECORD_KEY: names}))
         assert writer.rows == file.rows, f"{file.path}: {file.rows} rows expected, {writer.rows} found"
-        return WriteStat(
-            file_id=file_id,
-            path=path,
-            num_writes=writer.rows,
-            num_inserts=writer.rows,
-            total_write_bytes=writer.size_bytes,
-            file_size_bytes=writer.size_bytes,
-            partition_path=partition_path,
-            runtime_stats=RuntimeStats(total_create_time_ms=int((time.monotonic() - started) * 1000)),
-        )
+        return stat_of(writer, file_id, partition_path, started)
 
     def _keys(self, file: SourceFile) -> Iterator[pa.StringArray]:
         names = list(dict.fromkeys(name.split(".")[0] for name in self.generator.record_key_fields))

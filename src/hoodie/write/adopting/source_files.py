@@ -114,7 +114,9 @@ def find_listed(
     """
     if not files:
         raise InvalidConfigError("files=[]: expected the paths or URIs of Parquet files")
-    bare = {file: _absolute(file) for file in files}
+    # One spelling: local paths are absolute and have no scheme.
+    is_remote = {file: "://" in file and not file.startswith("file:") for file in files}
+    bare = {file: file if is_remote[file] else open_store(file).spec.uri for file in files}
     roots = {path.partition("/")[0] if "://" not in path else "/".join(path.split("/")[:3]) for path in bare.values()}
     if len(roots) > 1:
         raise InvalidConfigError(
@@ -252,13 +254,6 @@ def _refuse_tables(store: Store, paths: Sequence[str]) -> None:
             )
         if ".hoodie" in folders:
             raise InvalidConfigError(f"{where} has a Hudi table ({path}): open it with hoodie.open")
-
-
-def _absolute(file: str) -> str:
-    """Return a path or URI in one spelling: local paths are absolute and have no scheme."""
-    if "://" in file and not file.startswith("file:"):
-        return file
-    return open_store(file).spec.uri
 
 
 def _texts(values: Mapping[str, Any]) -> PathValues:

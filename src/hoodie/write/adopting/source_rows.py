@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.engine.packing import cuts
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.arrow_types import blanks
 from hoodie.format.schema.evolution import evolve
@@ -105,18 +107,12 @@ class SourceRows:
 
     def _pieces(self, count: int) -> list[list[tuple[SourceFile, list[int]]]]:
         """Divide the row groups of all files into up to `count` parts; row groups of a file stay together in a part."""
-        total = max(sum(size for file in self.files for _, size in file.row_groups), 1)
-        parts: list[list[tuple[SourceFile, list[int]]]] = [[] for _ in range(count)]
-        before = 0
-        for file in self.files:
-            for number, (_, size) in enumerate(file.row_groups):
-                part = parts[(2 * before + size) * count // (2 * total)] if before < total else parts[-1]
-                if part and part[-1][0] is file:
-                    part[-1][1].append(number)
-                else:
-                    part.append((file, [number]))
-                before += size
-        return [part for part in parts if part] or [[]]
+        groups = [(file, number) for file in self.files for number in range(len(file.row_groups))]
+        parts: list[list[tuple[SourceFile, list[int]]]] = []
+        for start, end in cuts([file.row_groups[number][1] for file, number in groups], count):
+            by_file = [list(own) for _, own in groupby(groups[start:end], key=lambda group: id(group[0]))]
+            parts.append([(own[0][0], [number for _, number in own]) for own in by_file])
+        return parts or [[]]
 
     def _batches(self, pieces: Sequence[tuple[SourceFile, list[int]]]) -> Iterator[pa.RecordBatch]:
         store = open_store(self.store)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,13 +25,13 @@ from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import join_path
 from hoodie.files.staging.staged import StagedRun, StageReader, StageWriter, split_by_partition
 from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
-from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
-from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
+from hoodie.format.filenames import BaseFileName, IoType, new_file_id
+from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
 from hoodie.storage import Started, Store, explained, open_store, together
-from hoodie.write.files.context import RowCounts, WriteContext, Written
+from hoodie.write.files.context import RowCounts, WriteContext, Written, stat_of
 from hoodie.write.staging import without_deletes
 
 _GATHER_BYTES = 16 * 1024 * 1024
@@ -55,55 +55,40 @@ class BulkWrite:
 
     def __call__(self, batches: Iterator[pa.RecordBatch], attempt: TaskContext) -> list[Written]:
         """Write all rows; deletes are skipped, because there are no stored rows to delete."""
-        counts = RowCounts()
+        counts, schema = RowCounts(), change_schema(self.context.schema)
+        store = open_store(self.context.store)
         with (
             EncodingThreads(self.threads) if self.threads > 1 else nullcontext() as threads,
-            _BulkFiles(open_store(self.context.store), self.context, attempt, counts, threads=threads) as files,
+            _BulkFiles(store, self.context, attempt, attempt.partition, counts, threads) as files,
         ):
-            schema = change_schema(self.context.schema)
-            gathered: list[pa.RecordBatch] = []
-            gathered_bytes = 0
-            for batch in batches:
-                gathered.append(without_deletes(batch.select(schema.names)))
-                counts.ignored += batch.num_rows - gathered[-1].num_rows
-                gathered_bytes += batch.nbytes
-                if gathered_bytes >= _GATHER_BYTES:
-                    with explained(self.context.store.uri):
-                        files.write(pa.Table.from_batches(gathered, schema))
-                    gathered, gathered_bytes = [], 0
+            for rows in _gathered(_kept(batches, schema, counts), schema):
+                with explained(self.context.store.uri):
+                    files.write(rows)
             with explained(self.context.store.uri):
-                if gathered:
-                    files.write(pa.Table.from_batches(gathered, schema))
                 return [files.close()]
 
 
+@dataclass
 class _BulkFiles:
     """The open files of one task, by partition path. A context manager: files that are still open are abandoned.
 
-    `numbers`: the number of the task in the sequence numbers of its rows; default is the attempt's number.
+    `number`: of the task, in the sequence numbers of its rows.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        context: WriteContext,
-        attempt: TaskContext,
-        counts: RowCounts,
-        *,
-        numbers: int | None = None,
-        threads: EncodingThreads | None = None,
-    ) -> None:
-        self._store = store
-        self._threads = threads
-        self._counts = counts
-        self._context = context
-        self._attempt = attempt
-        self._numbers = SequenceNumbers(context.instant_time, attempt.partition if numbers is None else numbers)
+    store: Store
+    context: WriteContext
+    attempt: TaskContext
+    number: int
+    counts: RowCounts
+    threads: EncodingThreads | None = None
+
+    def __post_init__(self) -> None:
+        self._numbers = SequenceNumbers(self.context.instant_time, self.number)
+        self._entries = EntryWriter(self.store, self.context.entries, self.attempt)
         self._unique = uuid.uuid4()
-        self._count = 0
         self._open: dict[str, _OpenFile] = {}
+        self._started = 0
         self._done: list[WriteStat] = []
-        self._entries = EntryWriter(store, context.entries, attempt) if context.entries is not None else None
 
     def write(self, rows: pa.Table) -> None:
         """Append rows to the open files of their partition paths."""
@@ -118,10 +103,9 @@ class _BulkFiles:
                 self._finish(max(self._open, key=lambda path: self._open[path].writer.rows))
             self._open[partition_path] = self._start(partition_path)
         current = self._open[partition_path]
-        current.write(rows)
-        if self._entries is not None:
-            self._entries.put(rows[RECORD_KEY], partition_path, current.file_id)
-        if current.writer.written_bytes >= self._context.sizing.max_file_bytes:
+        current.writer.write(current.stamper.new_rows(rows))
+        self._entries.put(rows[RECORD_KEY], partition_path, current.file_id)
+        if current.writer.written_bytes >= self.context.sizing.max_file_bytes:
             self._finish(partition_path)
         held = sum(file.writer.held_bytes for file in self._open.values())
         while held > _HELD_BYTES_MAX:
@@ -136,7 +120,7 @@ class _BulkFiles:
             file.writer.flush()
         files, self._open = self._open, {}
         try:
-            self._done += together(self._store, *(file.close for file in files.values()))
+            self._done += together(self.store, *(file.close for file in files.values()))
         except BaseException:
             self._open = files
             raise
@@ -144,29 +128,29 @@ class _BulkFiles:
     def close(self) -> Written:
         """Finish all open files and return what was written."""
         self.finish()
-        return Written.of(self._done, self._entries.close() if self._entries is not None else None, self._counts)
+        return Written.of(self._done, self._entries, self.counts)
 
     def _start(self, partition_path: str) -> _OpenFile:
-        file_id = new_file_id(self._unique, self._count)
-        self._count += 1
-        attempt, instant_time = self._attempt, self._context.instant_time
-        name = BaseFileName(file_id, write_token(attempt.partition, attempt.stage, attempt.attempt), instant_time).name
+        file_id = new_file_id(self._unique, self._started)
+        self._started += 1
+        instant_time = self.context.instant_time
+        name = BaseFileName(file_id, self.attempt.write_token, instant_time).name
         path = join_path(partition_path, name)
         announced = Started(
-            self._store,
-            partial(ensure_partition_metadata, self._store, partition_path, instant_time, is_likely_new=True),
-            partial(write_marker, self._store, instant_time, path, IoType.CREATE),
+            self.store,
+            partial(ensure_partition_metadata, self.store, partition_path, instant_time, is_likely_new=True),
+            partial(write_marker, self.store, instant_time, path, IoType.CREATE),
         )
-        if not self._store.spec.is_remote:
+        if not self.store.spec.is_remote:
             announced.finish()  # an object appears when its file is closed, a file on a disk when it is opened
-        schema = with_meta_fields(self._context.schema)
+        schema = with_meta_fields(self.context.schema)
         same = {COMMIT_TIME: instant_time, PARTITION_PATH: partition_path, FILE_NAME: name}
         try:
-            writer = BaseFileWriter(self._store, path, schema, self._context.parquet, same, self._threads)
+            writer = BaseFileWriter(self.store, path, schema, self.context.parquet, same, self.threads)
         except BaseException:
             announced.drop()
             raise
-        stamper = Stamper(self._context.schema, self._numbers, {})
+        stamper = Stamper(self.context.schema, self._numbers, {})
         return _OpenFile(partition_path, file_id, writer, stamper, time.monotonic(), announced)
 
     def _finish(self, partition_path: str) -> None:
@@ -182,7 +166,7 @@ class _BulkFiles:
             file.writer.abandon()
             if not is_marked:
                 with suppress(Exception):
-                    self._store.delete(file.writer.path)  # no rollback would find it
+                    self.store.delete(file.writer.path)  # no rollback would find it
 
 
 @dataclass(slots=True)
@@ -195,23 +179,10 @@ class _OpenFile:
     announced: Started
     """The partition's metadata and the marker."""
 
-    def write(self, rows: pa.Table) -> None:
-        self.writer.write(self.stamper.new_rows(rows))
-
     def close(self) -> WriteStat:
         self.announced.finish()
         self.writer.close()
-        return WriteStat(
-            file_id=self.file_id,
-            path=self.writer.path,
-            num_writes=self.writer.rows,
-            num_inserts=self.writer.rows,
-            total_write_bytes=self.writer.size_bytes,
-            file_size_bytes=self.writer.size_bytes,
-            partition_path=self.partition_path,
-            column_ranges=self.writer.ranges,
-            runtime_stats=RuntimeStats(total_create_time_ms=int((time.monotonic() - self.started) * 1000)),
-        )
+        return stat_of(self.writer, self.file_id, self.partition_path, self.started)
 
 
 _SEEN_BYTES = 64 * 1024 * 1024
@@ -251,7 +222,8 @@ class StageOrWrite:
         if not self.stages_all:
             first, is_all = _first(batches)
             batches = itertools.chain(first, batches)
-            if not (is_all and self.stages_few) and _has_one_path(first):
+            paths = pa.chunked_array([batch.column(PARTITION_PATH) for batch in first], pa.string())
+            if not (is_all and self.stages_few) and pc.count_distinct(paths).as_py() <= 1:
                 return [
                     StagedOrWritten(attempt.partition, written=found)
                     for found in BulkWrite(self.context)(batches, attempt)
@@ -264,9 +236,7 @@ class StageOrWrite:
         counts = RowCounts()
         writer: StageWriter | None = None
         runs: list[StagedRun] = []
-        for batch in batches:
-            rows = without_deletes(batch.select(schema.names))
-            counts.ignored += batch.num_rows - rows.num_rows
+        for rows in _kept(batches, schema, counts):
             with explained(store.uri(self.folder)):
                 writer = writer or StageWriter(store, path, schema, by_hash=False, memory=self.memory)
                 writer.write(rows)
@@ -290,17 +260,25 @@ class WritePieces:
     def __call__(self, pieces: Sequence[Piece], attempt: TaskContext) -> Written:
         """Write the pieces one after another."""
         store, counts = open_store(self.context.store), RowCounts()
-        task = self.first_task + attempt.partition
+        number = self.first_task + attempt.partition
         with (
             explained(self.context.store.uri),
             StageReader(store) as reader,
-            _BulkFiles(store, self.context, attempt, counts, numbers=task) as files,
+            _BulkFiles(store, self.context, attempt, number, counts) as files,
         ):
             for piece in pieces:
-                for rows in _rows(reader, piece):
+                for rows in _gathered(map(reader.read, piece)):
                     files.append(piece[0].partition_path, rows)
                 files.finish()
             return files.close()
+
+
+def _kept(batches: Iterator[pa.RecordBatch], schema: pa.Schema, counts: RowCounts) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that are stored, with the columns of the schema; others are counted as ignored."""
+    for batch in batches:
+        rows = without_deletes(batch.select(schema.names))
+        counts.ignored += batch.num_rows - rows.num_rows
+        yield rows
 
 
 def _first(batches: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], bool]:
@@ -315,20 +293,15 @@ def _first(batches: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], boo
     return found, True
 
 
-def _has_one_path(batches: Sequence[pa.RecordBatch]) -> bool:
-    paths = pa.chunked_array([batch.column(PARTITION_PATH) for batch in batches], pa.string())
-    return bool(pc.count_distinct(paths).as_py() <= 1)
-
-
-def _rows(reader: StageReader, piece: Piece) -> Iterator[pa.Table]:
-    """Yield the rows of a piece in tables of about 16 MiB."""
+def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema | None = None) -> Iterator[pa.Table]:
+    """Yield the rows in tables of about 16 MiB."""
     held: list[pa.RecordBatch] = []
     held_bytes = 0
-    for run in piece:
-        held.append(reader.read(run))
-        held_bytes += held[-1].nbytes
+    for batch in batches:
+        held.append(batch)
+        held_bytes += batch.nbytes
         if held_bytes >= _GATHER_BYTES:
-            yield pa.Table.from_batches(held)
+            yield pa.Table.from_batches(held, schema)
             held, held_bytes = [], 0
     if held:
-        yield pa.Table.from_batches(held)
+        yield pa.Table.from_batches(held, schema)

@@ -35,18 +35,6 @@ class CdcLog:
     _waiting: list[tuple[pa.Array, pa.Array, pa.StructArray, pa.StructArray]] = field(default_factory=list)
     _waiting_bytes: int = 0
 
-    def updated(self, keys: pa.Array, before: pa.Table, after: pa.Table) -> None:
-        """Log rows that replace stored rows; row n of `before` and `after` has key n."""
-        self._add(CdcOperation.UPDATE, keys, before, after)
-
-    def deleted(self, keys: pa.Array, before: pa.Table) -> None:
-        """Log stored rows that were deleted."""
-        self._add(CdcOperation.DELETE, keys, before, None)
-
-    def inserted(self, keys: pa.Array, after: pa.Table) -> None:
-        """Log rows with keys that no stored row has."""
-        self._add(CdcOperation.INSERT, keys, None, after)
-
     def __enter__(self) -> CdcLog:
         return self
 
@@ -61,7 +49,8 @@ class CdcLog:
         """The path of the file and its size in bytes, after the end of the context."""
         return {} if self._writer is None else {self._writer.path: self._writer.size_bytes}
 
-    def _add(self, operation: CdcOperation, keys: pa.Array, before: pa.Table | None, after: pa.Table | None) -> None:
+    def add(self, operation: CdcOperation, keys: pa.Array, before: pa.Table | None, after: pa.Table | None) -> None:
+        """Log changes; row n of `before` and `after` has key n. An insert has no rows before, a delete none after."""
         if not len(keys):
             return
         images = [self._image(rows, len(keys)) for rows in (before, after)]

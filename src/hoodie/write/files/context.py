@@ -5,20 +5,22 @@ The facts are frozen and picklable.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from hoodie.config import writes
-from hoodie.files.base_file import ParquetOptions
+from hoodie.files.base_file import BaseFileWriter, ParquetOptions
 from hoodie.files.logs.log_file import LogNames
 from hoodie.files.merged_slice import SliceRead
+from hoodie.files.slices import BaseFile
 from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
-from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.schema.required import Paths
-from hoodie.index.record import EntryStage, StagedEntries
+from hoodie.index.record import EntryStage, EntryWriter, StagedEntries
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec
 
@@ -49,8 +51,6 @@ class LogOptions:
     read: SliceRead
     """How stored rows are read where the merge requires them; each reader chooses the columns."""
     names: LogNames = field(default_factory=LogNames)
-    is_partial: bool = False
-    """Whether rows have only some of the table's columns; their values replace those of the stored row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class WriteContext:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the rows are those of an update, which have only some of the columns; they insert nothing."""
+        """Whether the rows are those of an update: their columns replace those of stored rows; they insert nothing."""
         return self.whole is not None
 
 
@@ -121,14 +121,32 @@ class RowCounts:
 
     def __add__(self, other: RowCounts) -> RowCounts:
         """Return the sum of both counts."""
-        return RowCounts(
-            ignored=self.ignored + other.ignored,
-            equal=self.equal + other.equal,
-            duplicates=self.duplicates + other.duplicates,
-            undecided=self.undecided + other.undecided,
-            unordered=self.unordered + other.unordered,
-            hidden=self.hidden + other.hidden,
-        )
+        return RowCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+
+
+def stat_of(
+    writer: BaseFileWriter, file_id: str, partition_path: str, started: float, older: BaseFile | None = None
+) -> WriteStat:
+    """Return the write statistic of a closed base file, whose rows all count as inserts.
+
+    `started`: when the work began, by `time.monotonic`. `older`: the base file that the new one replaces.
+    """
+    millis = int((time.monotonic() - started) * 1000)
+    return WriteStat(
+        file_id=file_id,
+        path=writer.path,
+        prev_commit=NULL_COMMIT if older is None else older.instant_time,
+        prev_base_file=None if older is None else older.name,
+        num_writes=writer.rows,
+        num_inserts=writer.rows,
+        total_write_bytes=writer.size_bytes,
+        file_size_bytes=writer.size_bytes,
+        partition_path=partition_path,
+        column_ranges=writer.ranges,
+        runtime_stats=RuntimeStats(
+            total_create_time_ms=0 if older else millis, total_upsert_time_ms=millis if older else 0
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +159,10 @@ class Written:
     nulls: Paths = frozenset()
 
     @classmethod
-    def of(cls, stats: Iterable[WriteStat], entries: StagedEntries | None, counts: RowCounts) -> Written:
-        """Return the result of one task."""
-        return cls(tuple(stats), () if entries is None else (entries,), counts)
+    def of(cls, stats: Iterable[WriteStat], entries: EntryWriter, counts: RowCounts) -> Written:
+        """Close `entries`, and return the result of one task."""
+        staged = entries.close()
+        return cls(tuple(stats), () if staged is None else (staged,), counts)
 
     @classmethod
     def together(cls, parts: Iterable[Written]) -> Written:

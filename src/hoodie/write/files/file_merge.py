@@ -2,61 +2,43 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.files.base_file import BaseFileWriter
-from hoodie.files.slices import BaseFile
 from hoodie.files.stamping import Stamper
-from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
+from hoodie.format.instants.commit_metadata import WriteStat
+from hoodie.format.log.cdc_block import CdcOperation
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
 from hoodie.records.differences import differing_columns
-from hoodie.records.merging.merge import Merged
 from hoodie.write.files.cdc_log import CdcLog
 from hoodie.write.files.context import RowCounts, WriteContext
 from hoodie.write.files.touched import Piece
 from hoodie.write.files.unchanged import unordered_rows
 
 
-@dataclass(frozen=True, slots=True)
-class Locations:
-    """Note locations: record the keys that are added to or removed from the file group, if there is a record index."""
-
-    entries: EntryWriter | None
-    partition_path: str
-    file_id: str
-
-    def put(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Record that these keys are in the file group now."""
-        if self.entries is not None:
-            self.entries.put(keys, self.partition_path, self.file_id)
-
-    def delete(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Record that these keys are not in the file group any more."""
-        if self.entries is not None:
-            self.entries.delete(keys, self.partition_path)
-
-
 class FileMerge:
-    """The merge of one base file: marks the changes whose key has a stored row, and counts the outcomes."""
+    """The merge of one base file: marks the changes whose key has a stored row, and counts the outcomes.
+
+    `entries` gets the keys that are added to or removed from the file group `group` (partition path and file id).
+    """
 
     def __init__(
         self,
         context: WriteContext,
         changes: pa.Table,
         stamper: Stamper,
-        locations: Locations,
+        entries: EntryWriter,
+        group: tuple[str, str],
         cdc: CdcLog | None = None,
     ) -> None:
         self._context = context
         self._cdc = cdc
-        self._locations = locations
+        self._entries, self._group = entries, group
         # The rows of an update have the columns that name the record too.
         self._changes = changes.select([*LEADING, *context.schema.names])
         self._keys = changes[RECORD_KEY].combine_chunks()
@@ -94,7 +76,10 @@ class FileMerge:
         self.updated += int(merged.replaced.sum())
         self.deleted += int(merged.deleted.sum())
         if self._cdc is not None:
-            self._log(self._cdc, self._keys.take(pa.array(incoming)), older, merged)
+            keys = self._keys.take(pa.array(incoming))
+            replaces, deletes = pa.array(merged.replaced), pa.array(merged.deleted)
+            self._cdc.add(CdcOperation.UPDATE, keys.filter(replaces), older.filter(replaces), merged.rows)
+            self._cdc.add(CdcOperation.DELETE, keys.filter(deletes), older.filter(deletes), None)
         replaced = stored.take(pa.array(here[merged.replaced]))
         rows = self._stamper.new_rows(self._filled(merged.rows, replaced))
         if self._differing is not None:
@@ -102,7 +87,7 @@ class FileMerge:
         source = np.arange(stored.num_rows)
         source[here[merged.replaced]] = stored.num_rows + np.arange(rows.num_rows)
         if merged.deleted.any():
-            self._locations.delete(self._keys.take(pa.array(incoming[merged.deleted])))
+            self._entries.delete(self._keys.take(pa.array(incoming[merged.deleted])), self._group[0])
             source = np.delete(source, here[merged.deleted])
         return pa.concat_tables([stored, rows]).take(pa.array(source))
 
@@ -137,16 +122,10 @@ class FileMerge:
 
     def _new(self, rows: pa.Table) -> pa.Table:
         """Return inserts as rows of the file, and note their locations and the change."""
-        self._locations.put(rows[RECORD_KEY])
+        self._entries.put(rows[RECORD_KEY], *self._group)
         if self._cdc is not None:
-            self._cdc.inserted(rows[RECORD_KEY].combine_chunks(), rows)
+            self._cdc.add(CdcOperation.INSERT, rows[RECORD_KEY].combine_chunks(), None, rows)
         return self._stamper.new_rows(rows)
-
-    def _log(self, cdc: CdcLog, keys: pa.StringArray, older: pa.Table, merged: Merged) -> None:
-        """Log the stored rows that a piece of changes replaces or deletes; `older` are the stored rows of the keys."""
-        replaced, deleted = pa.array(merged.replaced), pa.array(merged.deleted)
-        cdc.updated(keys.filter(replaced), older.filter(replaced), merged.rows)
-        cdc.deleted(keys.filter(deleted), older.filter(deleted))
 
     def count_ignored(self, counts: RowCounts) -> None:
         """Count the changes that lost against their stored row, and the deletes that met no stored row."""
@@ -156,33 +135,9 @@ class FileMerge:
         counts.ignored += int((lost | (~self._met & ~is_inserted)).sum())
         counts.unordered += unordered_rows(self._changes.filter(pa.array(lost)), self._context.merger)
 
-    def stat(
-        self,
-        base_file: BaseFile | None,
-        partition_path: str,
-        path: str,
-        writer: BaseFileWriter,
-        file_id: str,
-        started: float,
-    ) -> WriteStat:
-        """Return the write statistic of the new file."""
-        millis = int((time.monotonic() - started) * 1000)
-        runtime = RuntimeStats(total_upsert_time_ms=millis) if base_file else RuntimeStats(total_create_time_ms=millis)
-        return WriteStat(
-            file_id=file_id,
-            path=path,
-            prev_commit=base_file.instant_time if base_file else NULL_COMMIT,
-            prev_base_file=base_file.name if base_file else None,
-            num_writes=writer.rows,
-            num_deletes=self.deleted,
-            num_update_writes=self.updated,
-            num_inserts=self.inserted,
-            total_write_bytes=writer.size_bytes,
-            file_size_bytes=writer.size_bytes,
-            partition_path=partition_path,
-            runtime_stats=runtime,
-            column_ranges=writer.ranges,
-        )
+    def counted(self, stat: WriteStat) -> WriteStat:
+        """Return the write statistic of the new file with the numbers of updates, deletes and inserts."""
+        return replace(stat, num_deletes=self.deleted, num_update_writes=self.updated, num_inserts=self.inserted)
 
 
 @dataclass(frozen=True, slots=True)

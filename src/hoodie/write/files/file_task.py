@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -21,17 +21,17 @@ from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.files.slices import BaseFile, join_path
 from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamper
 from hoodie.files.stored_groups import StoredGroups
-from hoodie.format.filenames import BaseFileName, IoType, name_of, write_token
+from hoodie.format.filenames import BaseFileName, IoType, name_of
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record import EntryWriter
 from hoodie.records.change import KIND, PARTITION_PATH, Kind
 from hoodie.storage import Started, Store, open_store
 from hoodie.write.files.cdc_log import CdcLog
-from hoodie.write.files.context import RowCounts, WriteContext, Written
-from hoodie.write.files.file_merge import FileMerge, Locations
-from hoodie.write.files.task_changes import changes_of
-from hoodie.write.files.touched import Piece, TouchedGroups, whole
+from hoodie.write.files.context import RowCounts, WriteContext, Written, stat_of
+from hoodie.write.files.file_merge import FileMerge
+from hoodie.write.files.task_changes import TaskChanges
+from hoodie.write.files.touched import Piece, TouchedGroups
 from hoodie.write.files.unchanged import ChangeProbe, ReadAhead, all_lose, is_newer_than_stored
 from hoodie.write.plan import FileTask, TaggedRows
 
@@ -48,18 +48,15 @@ def rewrite(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
     """
     store = open_store(context.store)
     counts = RowCounts()
-    parts = changes_of(store, context, rows, task, counts)
+    parts = TaskChanges(store, context, rows, task, counts).parts()
     changes = next(parts, None)
     if changes is None:
         return Written(counts=counts)
-    entries = None if context.entries is None else EntryWriter(store, context.entries, attempt)
+    entries = EntryWriter(store, context.entries, attempt)
     numbers = SequenceNumbers(context.instant_time, attempt.partition)
     new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries, counts)
-    if task.base_file is None or not (context.merge_stored and context.merger.ordering_columns):
-        stats = [new_file.write(task.file_id, task.base_file, changes, parts)]
-    else:
-        stats = new_file.merge(task.file_id, task.base_file, changes, parts)
-    return Written.of(stats, entries.close() if entries is not None else None, counts)
+    stats = new_file.write(task.file_id, task.base_file, changes, parts)
+    return Written.of(stats, entries, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,42 +82,46 @@ class NewBaseFile:
     attempt: TaskContext
     partition_path: str
     numbers: SequenceNumbers
-    entries: EntryWriter | None
+    entries: EntryWriter
     counts: RowCounts
 
     def write(
         self, file_id: str, base_file: BaseFile | None, changes: pa.Table, parts: Iterable[pa.Table] = ()
-    ) -> WriteStat:
-        """Add the changes to the existing base file, or create the file group; `parts` are further inserts."""
-        announced = self._announced(file_id, base_file)
-        if base_file is None:
-            return self._write(file_id, None, changes, (), parts, announced, None)
-        with _dropped_after_errors(announced), open_base_file(self.store, base_file) as opened:
-            old = self._old_file(*opened, base_file, changes)
-            return self._write(file_id, base_file, changes, old.pieces(), parts, announced, old)
-
-    def merge(
-        self, file_id: str, base_file: BaseFile, changes: pa.Table, parts: Iterable[pa.Table] = ()
     ) -> list[WriteStat]:
-        """Merge the changes into the existing base file; without a change in it no file is written.
+        """Add the changes to the existing base file, or create the file group.
 
-        `parts` are further inserts, which follow only if `changes` has inserts.
+        `parts` are further inserts, which follow only if `changes` has inserts. No file is written if no change wins
+        over the stored rows.
         """
         announced = self._announced(file_id, base_file)
-        with _dropped_after_errors(announced), open_base_file(self.store, base_file) as (parquet, source):
-            old = self._old_file(parquet, source, base_file, changes)
-            if is_newer_than_stored(parquet, self.context, base_file, changes):
-                return [self._write(file_id, base_file, changes, old.pieces(), parts, announced, old)]
-            lost = all_lose(self.store, parquet, self.context, base_file, changes)
-            if lost is None:
-                ahead, probe = ReadAhead(old.pieces, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
-                if ahead.finds_change(probe):
-                    return [self._write(file_id, base_file, changes, ahead.pieces(), parts, announced, old)]
-                probe.count(self.counts)
-            else:
-                lost.count(self.counts)
+        if base_file is None:
+            return [self._write(file_id, None, changes, (), parts, announced, None)]
+        try:
+            with open_base_file(self.store, base_file) as (parquet, source):
+                old = self._old_file(parquet, source, base_file, changes)
+                pieces = self._pieces_to_change(parquet, base_file, old, changes)
+                if pieces is not None:
+                    return [self._write(file_id, base_file, changes, pieces, parts, announced, old)]
+        except BaseException:
+            announced.drop()  # waits for what was begun: the undo of the write must find all markers
+            raise
         announced.drop()  # the commit deletes the marker
         return []
+
+    def _pieces_to_change(
+        self, parquet: pq.ParquetFile, base_file: BaseFile, old: _OldFile, changes: pa.Table
+    ) -> Iterator[Piece] | None:
+        """Return the stored rows; None, with all changes counted, if none of them changes and no row is added."""
+        is_decided = self.context.merge_stored and self.context.merger.ordering_columns
+        if not is_decided or is_newer_than_stored(parquet, self.context, base_file, changes):
+            return old.pieces()
+        probe = all_lose(self.store, parquet, self.context, base_file, changes)
+        if probe is None:
+            ahead, probe = ReadAhead(old.pieces, _HELD_BYTES_MAX), ChangeProbe(self.context, changes)
+            if ahead.finds_change(probe):
+                return ahead.pieces()
+        probe.count(self.counts)
+        return None
 
     def _old_file(
         self, parquet: pq.ParquetFile, source: pa.NativeFile, base_file: BaseFile, changes: pa.Table
@@ -137,18 +138,11 @@ class NewBaseFile:
             return columns.base_rows(self.store, parquet, kept, base_file, row_groups=groups, with_keys=True)
 
         if stored is None:
-            return _OldFile(lambda: whole(read(context.file_schema, None)), context.file_schema)
+            return _OldFile(lambda: map(Piece, read(context.file_schema, None)), context.file_schema)
         only_rows = pc.all(pc.equal(changes[KIND], int(Kind.ROW))).as_py()
         in_part = context.is_partial and only_rows and not stored.has_large
         schema = context.schema if in_part else context.file_schema
-        touched = TouchedGroups(
-            stored,
-            changes,
-            lambda group: read(schema, [group]),
-            looks_up=context.merge_stored,
-            known_only=context.is_partial,
-            row_group_bytes=context.parquet.row_group_bytes,
-        )
+        touched = TouchedGroups(context, stored, changes, lambda group: read(schema, [group]))
         whole_group = (lambda group: read(context.file_schema, [group])) if in_part else None
         return _OldFile(touched.pieces, schema, stored, whole_group)
 
@@ -162,7 +156,7 @@ class NewBaseFile:
         )
 
     def _path(self, file_id: str) -> str:
-        name = BaseFileName(file_id, token_of(self.attempt), self.context.instant_time).name
+        name = BaseFileName(file_id, self.attempt.write_token, self.context.instant_time).name
         return join_path(self.partition_path, name)
 
     def _write(
@@ -185,9 +179,8 @@ class NewBaseFile:
         stamper = Stamper(old.schema if old else self.context.schema, self.numbers, values if base_file else {})
         same = {FILE_NAME: name} if base_file else {**values, FILE_NAME: name}
         announced.finish()
-        locations = Locations(self.entries, self.partition_path, file_id)
         with self._cdc_log(base_file) as cdc:
-            merge = FileMerge(self.context, changes, stamper, locations, cdc)
+            merge = FileMerge(self.context, changes, stamper, self.entries, (self.partition_path, file_id), cdc)
             with BaseFileWriter(store, path, self._schema, self.context.parquet, same) as writer:
                 if old is not None:
                     _write_pieces(writer, merge, pieces, old, 2 * self.context.parquet.row_group_bytes)
@@ -196,7 +189,7 @@ class NewBaseFile:
                 for part in parts:
                     writer.write(merge.append(part))
         merge.count_ignored(self.counts)
-        stat = merge.stat(base_file, self.partition_path, path, writer, file_id, started)
+        stat = merge.counted(stat_of(writer, file_id, self.partition_path, started, base_file))
         return stat if cdc is None else replace(stat, cdc_stats=cdc.sizes)
 
     def _cdc_log(self, base_file: BaseFile | None) -> AbstractContextManager[CdcLog | None]:
@@ -204,7 +197,7 @@ class NewBaseFile:
         options = self.context.cdc
         if options is None or base_file is None:
             return nullcontext()
-        instant_time, token = self.context.instant_time, token_of(self.attempt)
+        instant_time, token = self.context.instant_time, self.attempt.write_token
         return CdcLog(self.store, options, instant_time, self.partition_path, base_file.file_id, token)
 
     @property
@@ -244,18 +237,3 @@ def _completed(parts: Sequence[pa.Table], stored: Iterator[pa.Table]) -> Iterato
         start += rows.num_rows
         mixed = [(part if name in names else rows)[name] for name in rows.column_names]
         yield pa.Table.from_arrays(mixed, schema=rows.schema)
-
-
-@contextmanager
-def _dropped_after_errors(announced: Started) -> Iterator[None]:
-    """Wait for what was begun before an error is raised: the undo of the write must find all markers."""
-    try:
-        yield
-    except BaseException:
-        announced.drop()
-        raise
-
-
-def token_of(attempt: TaskContext) -> str:
-    """Return the write token of the files that an attempt at a task writes."""
-    return write_token(attempt.partition, attempt.stage, attempt.attempt)

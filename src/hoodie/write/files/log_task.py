@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,9 +40,8 @@ from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kin
 from hoodie.records.merging.merge import delete_ordering, not_outranked
 from hoodie.storage import Store, explained, open_store
 from hoodie.write.files.context import LogOptions, RowCounts, WriteContext, Written
-from hoodie.write.files.file_merge import Locations
 from hoodie.write.files.file_task import NewBaseFile, rewrite
-from hoodie.write.files.task_changes import inserts_of, updates_of
+from hoodie.write.files.task_changes import TaskChanges
 from hoodie.write.files.unchanged import all_lose, is_newer_than_stored, may_all_lose, unordered_rows
 from hoodie.write.plan import FileTask, TaggedRows
 
@@ -54,13 +53,8 @@ def _hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.
     """
     ordering = read.merger.ordering_columns
     base = file_slice.base_file
-    if (
-        not ordering
-        or read.merger.function is not None
-        or base is None
-        or not file_slice.log_files
-        or not rows.num_rows
-    ):
+    may_hide = ordering and read.merger.function is None and file_slice.log_files and rows.num_rows
+    if base is None or not may_hide:
         return 0
     deleted = deleted_keys(store, file_slice, read, in_order=read.merger.pre_combines)
     returning = rows.filter(pc.is_in(rows[RECORD_KEY], value_set=deleted))
@@ -77,7 +71,7 @@ def _hidden_rows(store: Store, file_slice: FileSlice, read: SliceRead, rows: pa.
     return int(np.count_nonzero(~read.merger.newer_wins(stored.take(places.drop_null()), returning)))
 
 
-def _with_keys(parts: Iterable[pa.Table], schema: pa.Schema, keys: pa.ChunkedArray) -> pa.Table:
+def _with_keys(parts: Iterable[pa.Table], schema: pa.Schema, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
     """Return the rows with one of the keys."""
     found = [part.filter(pc.is_in(part[RECORD_KEY], value_set=keys)) for part in parts]
     return pa.concat_tables([schema.empty_table(), *found])
@@ -98,27 +92,27 @@ def _append(context: WriteContext, rows: TaggedRows, task: FileTask, attempt: Ta
     assert context.log is not None
     assert task.file_slice is not None
     store = open_store(context.store)
-    entries = None if context.entries is None else EntryWriter(store, context.entries, attempt)
+    entries = EntryWriter(store, context.entries, attempt)
     numbers = SequenceNumbers(context.instant_time, attempt.partition)
     counts = RowCounts()
     log = _Append(store, context, context.log, task.file_slice, attempt, numbers, entries, counts)
-    stats: list[WriteStat] = []
-    updates = updates_of(store, context, rows, task, counts)
+    changes = TaskChanges(store, context, rows, task, counts)
+    updates = changes.updates()
     with log:
         if updates is not None:
             log.update(updates)
-        for inserts in inserts_of(store, context, rows, task, counts):
+        for inserts in changes.inserts():
             log.insert(inserts)
         log.delete()
-    stats += log.stats()
+    stats = log.stats()
     if log.leaves_out:
         # In this file group, the logged delete would win over these inserts, or the merge would restore the deleted
         # record. So the inserts are written to a new file group. They are read again, because there may be many.
-        again = inserts_of(store, context, rows, task, RowCounts())
+        again = replace(changes, counts=RowCounts()).inserts()
         left_out = (found for inserts in again for found in log.left_out(inserts))
         new_file = NewBaseFile(store, context, attempt, task.partition_path, numbers, entries, counts)
-        stats.append(new_file.write(new_file_id(uuid.uuid4(), 0), None, next(left_out), left_out))
-    return Written.of(stats, entries.close() if entries is not None else None, counts)
+        stats += new_file.write(new_file_id(uuid.uuid4(), 0), None, next(left_out), left_out)
+    return Written.of(stats, entries, counts)
 
 
 @dataclass(slots=True)
@@ -131,7 +125,7 @@ class _Append:
     file_slice: FileSlice
     attempt: TaskContext
     numbers: SequenceNumbers
-    entries: EntryWriter | None
+    entries: EntryWriter
     counts: RowCounts
     started: float = field(default_factory=time.monotonic)
     updated: int = 0
@@ -151,16 +145,20 @@ class _Append:
             return
         kinds = np.asarray(changes[KIND].combine_chunks())
         changes, kinds = self._settled(changes, kinds)
-        self._count_undecided(changes, kinds)
+        merger = self.context.merger
+        if merger.logged_ordering:
+            undecided = changes.filter(pa.array(kinds != Kind.DELETE))
+            self.counts.undecided += undecided.num_rows
+            self.counts.unordered += unordered_rows(undecided, merger)
         rows = changes.filter(pa.array(kinds == Kind.ROW))
-        if self.entries is None and not self.options.is_partial:
+        if self.context.entries is None and not self.context.is_partial:
             self.counts.hidden += _hidden_rows(self.store, self.file_slice, self.options.read, rows)
         self.updated += rows.num_rows
         self._write_rows(rows)
         gone = changes.filter(pa.array(kinds != Kind.ROW))
         if gone.num_rows:
             self._deletes.append(gone)
-            self._locations.delete(gone[RECORD_KEY])
+            self.entries.delete(gone[RECORD_KEY], self.file_slice.partition_path)
 
     def _all_lose(self, changes: pa.Table) -> bool:
         """Return whether no row wins against the base file, by a look that costs little; then all are counted.
@@ -169,10 +167,10 @@ class _Append:
         index, the keys of `changes` are not deleted.
         """
         base_file = self.file_slice.base_file
-        is_known = self.entries is not None or not self.file_slice.log_files
+        is_known = self.context.entries is not None or not self.file_slice.log_files
         has_deletes = bool((np.asarray(changes[KIND].combine_chunks()) != Kind.ROW).any())
-        is_partial = self.options.is_partial
-        if base_file is None or not is_known or is_partial or has_deletes or not may_all_lose(self.context, changes):
+        is_asked = base_file is not None and is_known and not self.context.is_partial and not has_deletes
+        if base_file is None or not is_asked or not may_all_lose(self.context, changes):
             return False
         bytes_max = _LOOK_BYTES + _LOOK_SHARE * changes.nbytes
         with open_base_file(self.store, base_file) as (parquet, _):
@@ -184,14 +182,6 @@ class _Append:
         lost.count(self.counts)
         return True
 
-    def _count_undecided(self, changes: pa.Table, kinds: npt.NDArray[np.int8]) -> None:
-        """Count the rows that win or lose only in a merge with the stored rows."""
-        merger = self.context.merger
-        if merger.logged_ordering:
-            undecided = changes.filter(pa.array(kinds != Kind.DELETE))
-            self.counts.undecided += undecided.num_rows
-            self.counts.unordered += unordered_rows(undecided, merger)
-
     def insert(self, rows: pa.Table) -> None:
         """Write rows with new keys, except rows that cannot be appended to this log file."""
         returning = self._returning(rows)
@@ -200,7 +190,7 @@ class _Append:
             rows = rows.filter(pa.array(~returning))
         self.inserted += rows.num_rows
         self._write_rows(rows)
-        self._locations.put(rows[RECORD_KEY])
+        self.entries.put(rows[RECORD_KEY], self.file_slice.partition_path, self.file_slice.file_id)
 
     def left_out(self, rows: pa.Table) -> list[pa.Table]:
         """Return the rows that `insert` skipped, because they cannot be appended to this log file."""
@@ -218,14 +208,14 @@ class _Append:
             np.asarray(gone[KIND].combine_chunks()) == Kind.DELETE_IN_ORDER,
             partition_path=self.file_slice.partition_path,
             ordering_columns=self._delete_ordering,
-            headers=self._headers,
+            headers={HeaderKey.INSTANT_TIME: self.context.instant_time, HeaderKey.SCHEMA: self.options.avro_schema},
         ):
             self._open().write(block)
 
-    def stats(self) -> Iterator[WriteStat]:
-        """Yield the write statistic of the log file, if there is a log file."""
+    def stats(self) -> list[WriteStat]:
+        """Return the write statistic of the log file, if there is a log file."""
         if self._writer is None:
-            return
+            return []
         stat = WriteStat.of_log(
             self._writer.path,
             self.file_slice.partition_path,
@@ -240,29 +230,19 @@ class _Append:
             names = (*earlier, *(stat.log_files or ()))
             base_file = "" if base is None else base.name
             stat = replace(stat, prev_commit=found.base_instant_time, base_file=base_file, log_files=names)
-        yield replace(
+        ranges = None if self.ranges is None else tuple(self.ranges.values())
+        columns = self.context.parquet.range_columns
+        if ranges is None and columns is not None:
+            ranges = empty_ranges(typed_columns(columns, self.options.read.schema))
+        counted = replace(
             stat,
             num_writes=self.updated + self.inserted,
             num_deletes=self.deleted,
             num_update_writes=self.updated,
             num_inserts=self.inserted,
-            column_ranges=self._column_ranges(),
+            column_ranges=ranges,
         )
-
-    def _column_ranges(self) -> tuple[ColumnRange, ...] | None:
-        """Return the ranges of the log file's columns; None if the table has no column statistics."""
-        columns = self.context.parquet.range_columns
-        if columns is None:
-            return None
-        if self.ranges is None:
-            return empty_ranges(typed_columns(columns, self.options.read.schema))
-        return tuple(self.ranges.values())
-
-    def _note_ranges(self, rows: pa.Table) -> None:
-        columns = self.context.parquet.range_columns
-        if columns is not None:
-            found = table_ranges(rows, typed_columns(columns, rows.schema))
-            self.ranges = found if self.ranges is None else joined_ranges(self.ranges, found)
+        return [counted]
 
     def __enter__(self) -> _Append:
         return self
@@ -270,14 +250,6 @@ class _Append:
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         if self._writer is not None:
             self._writer.__exit__(kind, *details)
-
-    @property
-    def _locations(self) -> Locations:
-        return Locations(self.entries, self.file_slice.partition_path, self.file_slice.file_id)
-
-    @property
-    def _headers(self) -> dict[HeaderKey, str]:
-        return {HeaderKey.INSTANT_TIME: self.context.instant_time, HeaderKey.SCHEMA: self.options.avro_schema}
 
     def _open(self) -> LogFileWriter:
         """Return the writer of the log file; the first call writes the marker and creates the file."""
@@ -299,9 +271,10 @@ class _Append:
             PARTITION_PATH: found.partition_path,
             FILE_NAME: found.file_id,
         }
-        stamper = Stamper(schema, self.numbers, values)
-        rows = stamper.new_rows(changes.select([*LEADING, *schema.names]))
-        self._note_ranges(rows)
+        rows = Stamper(schema, self.numbers, values).new_rows(changes.select([*LEADING, *schema.names]))
+        if (columns := self.context.parquet.range_columns) is not None:
+            ranges = table_ranges(rows, typed_columns(columns, rows.schema))
+            self.ranges = ranges if self.ranges is None else joined_ranges(self.ranges, ranges)
         step = max(int(rows.num_rows * self.options.block_bytes_max / max(rows.nbytes, 1)), 1)
         for start in range(0, rows.num_rows, step):
             block = data_block(
@@ -309,7 +282,7 @@ class _Append:
                 instant_time=self.context.instant_time,
                 avro_schema=self.options.avro_schema,
                 data_format=self.options.data_format,
-                is_partial=self.options.is_partial,
+                is_partial=self.context.is_partial,
             )
             self._open().write(block)
 
@@ -321,7 +294,7 @@ class _Append:
         later rows of the key.
         """
         in_order = np.flatnonzero(kinds == Kind.DELETE_IN_ORDER)
-        if self.entries is None or not len(in_order):
+        if self.context.entries is None or not len(in_order):
             return changes, kinds
         kinds = kinds.copy()
         kinds[in_order] = Kind.DELETE
@@ -355,12 +328,8 @@ class _Append:
         columns = (RECORD_KEY, *merger.logged_ordering)
         read = replace(self.options.read, columns=columns)
         found = replace(self.file_slice, base_file=None) if merger.pre_combines else self.file_slice
-        rows = [
-            batch.filter(pc.is_in(batch[RECORD_KEY], value_set=keys))
-            for batch in read_file_slice(self.store, found, read)
-        ]
         schema = pa.schema([self.options.read.schema.field(name) for name in columns])
-        return pa.concat_tables([schema.empty_table(), *rows])
+        return _with_keys(read_file_slice(self.store, found, read), schema, keys)
 
     def _returning(self, rows: pa.Table) -> npt.NDArray[np.bool_] | None:
         """Return a mask of the new records whose delete is logged in the file group; None if there are none.

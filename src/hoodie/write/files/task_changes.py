@@ -27,60 +27,64 @@ Rows = npt.NDArray[np.int64]
 _PART_BYTES = 64 * 1024 * 1024
 
 
-def changes_of(
-    store: Store, context: WriteContext, rows: TaggedRows, task: FileTask, counts: RowCounts
-) -> Iterator[pa.Table]:
-    """Yield the task's changes in parts that share no key; one change per key if the write combines duplicates.
+@dataclass(frozen=True, slots=True)
+class TaskChanges:
+    """The staged changes of one file task; one change per key if the write combines duplicates.
 
-    All updates are in the first part. Empty parts are omitted, so nothing is yielded if there is nothing to do. Rows
-    that no part contains are added to `counts`. Memory: the updates, and about 64 MiB of inserts.
+    Rows that no table contains are added to `counts`: duplicates, and deletes of keys that the table does not have.
     """
-    updates = updates_of(store, context, rows, task, counts)
-    inserts = inserts_of(store, context, rows, task, counts)
-    if updates is not None:
-        # The first part also has the first inserts, so that one pass over the base file is enough for both.
-        yield pa.concat_tables([updates, *itertools.islice(inserts, 1)])
-    yield from inserts
 
+    store: Store
+    context: WriteContext
+    rows: TaggedRows
+    task: FileTask
+    counts: RowCounts
 
-def updates_of(
-    store: Store, context: WriteContext, rows: TaggedRows, task: FileTask, counts: RowCounts
-) -> pa.Table | None:
-    """Return the task's updates and deletes, one per key if the write combines duplicates; None if there are none.
+    def parts(self) -> Iterator[pa.Table]:
+        """Yield all changes in parts that share no key; nothing if there is nothing to do.
 
-    Duplicates are added to `counts`. Memory: these updates and deletes.
-    """
-    with StageReader(store) as reader:
-        found = list(_updates(reader, task, rows.runs_for(task.partition_path)))
-    if not found:
-        return None
-    return _combined(context, _settled(context, pa.concat_tables(found).combine_chunks()), counts)
+        All updates are in the first part. Memory: the updates, and about 64 MiB of inserts.
+        """
+        updates, inserts = self.updates(), self.inserts()
+        if updates is not None:
+            # The first part also has the first inserts, so that one pass over the base file is enough for both.
+            yield pa.concat_tables([updates, *itertools.islice(inserts, 1)])
+        yield from inserts
 
+    def updates(self) -> pa.Table | None:
+        """Return the updates and deletes; None if there are none. Memory: all of them."""
+        with StageReader(self.store) as reader:
+            found = list(_updates(reader, self.task, self.rows.runs_for(self.task.partition_path)))
+        return self._combined(found) if found else None
 
-def inserts_of(
-    store: Store, context: WriteContext, rows: TaggedRows, task: FileTask, counts: RowCounts
-) -> Iterator[pa.Table]:
-    """Yield the task's share of the inserts, in parts that share no key. Memory: about 64 MiB.
+    def inserts(self) -> Iterator[pa.Table]:
+        """Yield the task's share of the inserts, in parts that share no key. Memory: about 64 MiB."""
+        task = self.task
+        runs = [run for run in self.rows.runs_for(task.partition_path) if run.partition_path == task.partition_path]
+        parts = _parts(task, runs)
+        with StageReader(self.store) as reader:
+            if isinstance(task.inserts, PlacedRows):
+                are_inserts, hits = True, task.inserts.hits
+            else:
+                are_inserts, hits = False, self.rows.hits_for(task.partition_path) if parts else ()
+            listed = _taken(reader, hits, runs)
+            for hashes in parts:
+                found = list(_inserts(reader, runs, hashes, listed, are_inserts=are_inserts))
+                if not found:
+                    continue
+                combined = self._combined(found)
+                changes = combined.filter(pc.equal(combined[KIND], int(Kind.ROW)))
+                self.counts.ignored += combined.num_rows - changes.num_rows
+                if changes.num_rows:
+                    yield _with_keys(self.context, changes)
 
-    Duplicates, and deletes of keys that the table does not have, are added to `counts`.
-    """
-    runs = [run for run in rows.runs_for(task.partition_path) if run.partition_path == task.partition_path]
-    parts = _parts(task, runs)
-    with StageReader(store) as reader:
-        if isinstance(task.inserts, PlacedRows):
-            chosen = _Chosen(_taken(reader, task.inserts.hits, runs), is_listed=True)
-        else:
-            hits = rows.hits_for(task.partition_path) if parts else ()
-            chosen = _Chosen(_taken(reader, hits, runs), is_listed=False)
-        for hashes in parts:
-            found = list(_inserts(reader, runs, hashes, chosen))
-            if not found:
-                continue
-            combined = _combined(context, _settled(context, pa.concat_tables(found).combine_chunks()), counts)
-            changes = combined.filter(pc.equal(combined[KIND], int(Kind.ROW)))
-            counts.ignored += combined.num_rows - changes.num_rows
-            if changes.num_rows:
-                yield _with_keys(context, changes)
+    def _combined(self, found: Sequence[pa.Table]) -> pa.Table:
+        changes = _settled(self.context, pa.concat_tables(found).combine_chunks())
+        if not self.context.combine:
+            return changes
+        combined = self.context.merger.reduce(changes)
+        self.counts.duplicates += changes.num_rows - combined.num_rows
+        return combined
 
 
 def _settled(context: WriteContext, changes: pa.Table) -> pa.Table:
@@ -112,14 +116,6 @@ def _with_keys(context: WriteContext, inserts: pa.Table) -> pa.Table:
     place = inserts.schema.get_field_index(RECORD_KEY)
     keys = with_commit_time(inserts.column(place), context.instant_time)
     return inserts.set_column(place, inserts.schema.field(place), keys)
-
-
-def _combined(context: WriteContext, changes: pa.Table, counts: RowCounts) -> pa.Table:
-    if not context.combine:
-        return changes
-    combined = context.merger.reduce(changes)
-    counts.duplicates += changes.num_rows - combined.num_rows
-    return combined
 
 
 def _parts(task: FileTask, runs: Sequence[StagedRun]) -> list[HashRange]:
@@ -164,25 +160,17 @@ def _updates(reader: StageReader, task: FileTask, runs: Sequence[StagedRun]) -> 
         yield rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Which rows are inserts: those with the `ordinals` (ascending) if `is_listed`, otherwise all others."""
+def _inserts(
+    reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, listed: Rows, *, are_inserts: bool
+) -> Iterator[pa.Table]:
+    """Yield the inserts of a range of key hashes from the partition's runs.
 
-    ordinals: Rows
-    is_listed: bool
-
-    def of(self, run: StagedRun) -> npt.NDArray[np.bool_]:
-        """Return a mask of the inserts among the rows of a run."""
-        first, last = np.searchsorted(self.ordinals, [run.start, run.start + run.rows])
-        mask = np.full(run.rows, not self.is_listed)
-        mask[self.ordinals[first:last] - run.start] = self.is_listed
-        return mask
-
-
-def _inserts(reader: StageReader, runs: Sequence[StagedRun], hashes: HashRange, chosen: _Chosen) -> Iterator[pa.Table]:
-    """Yield the inserts of a range of key hashes from the partition's runs."""
+    `listed`: ascending ordinals of the rows that are inserts, or (not `are_inserts`) of those that are none.
+    """
     for run in runs:
-        mine = chosen.of(run)
+        first, last = np.searchsorted(listed, [run.start, run.start + run.rows])
+        mine = np.full(run.rows, not are_inserts)
+        mine[listed[first:last] - run.start] = are_inserts
         if run.hash_end <= hashes.start or run.hash_start >= hashes.end or not mine.any():
             continue
         batch = reader.read(run)

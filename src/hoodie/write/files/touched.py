@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from hoodie.files.stored_groups import LIKELY_KEYS, StoredGroups
 from hoodie.records.change import KIND, RECORD_KEY, Kind
+from hoodie.write.files.context import WriteContext
 
 _FULL: Final = 0.5
 """Inserts are added to the last row group if it has less than this share of a full one, by the bytes of their rows."""
@@ -36,26 +37,17 @@ class Piece:
         return 0 if self.rows is None else int(self.rows.nbytes)
 
 
-def whole(rows: Iterator[pa.Table]) -> Iterator[Piece]:
-    """Yield all rows of a base file as pieces."""
-    return map(Piece, rows)
-
-
 @dataclass(frozen=True, slots=True)
 class TouchedGroups:
-    """The row groups of a base file beside the changes of its file group.
+    """The row groups of a base file beside the changes of its file group; `read` reads the rows of a row group.
 
-    `read` reads the rows of a row group. `looks_up`: whether changes are merged with the stored row of their key;
-    otherwise all of them are inserts. `known_only`: none of them is an insert. `row_group_bytes`: Arrow bytes of a full
-    row group. Memory: one row group; of a large one, its keys and one piece.
+    Memory: one row group; of a large one, its keys and one piece.
     """
 
+    context: WriteContext
     stored: StoredGroups
     changes: pa.Table
     read: Callable[[int], Iterator[pa.Table]]
-    looks_up: bool
-    known_only: bool
-    row_group_bytes: int
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces of the file, in the order of its rows. Raises: CorruptFileError."""
@@ -64,11 +56,14 @@ class TouchedGroups:
         counts = [self.stored.rows(number) for number in range(self.stored.metadata.num_row_groups)]
         total = sum(counts)
         last_bytes = counts[-1] * self.changes.nbytes / max(self.changes.num_rows, 1)
-        last_is_small = last_bytes < _FULL * self.row_group_bytes
+        last_is_small = last_bytes < _FULL * self.context.parquet.row_group_bytes
         for group, count in enumerate(counts):
-            pieces = self._with_changes(group, keys, met, count / total) if self.looks_up else None
+            looks_up = self.context.merge_stored  # else all changes are inserts
+            pieces = self._with_changes(group, keys, met, count / total) if looks_up else None
             if group == len(counts) - 1 and last_is_small and self._has_inserts(met):
-                pieces = whole(self.read(group)) if pieces is None else (replace(one, group=None) for one in pieces)
+                pieces = (
+                    map(Piece, self.read(group)) if pieces is None else (replace(one, group=None) for one in pieces)
+                )
             yield from [Piece(None, group)] if pieces is None else pieces
 
     def _with_changes(
@@ -91,7 +86,7 @@ class TouchedGroups:
         return _placed(self.read(group) if rows is None else rows, None if is_large else group, places)
 
     def _has_inserts(self, met: npt.NDArray[np.bool_]) -> bool:
-        if self.known_only:
+        if self.context.is_partial:
             return False
         kinds = np.asarray(self.changes[KIND].combine_chunks())
         return bool((~met & (kinds == Kind.ROW)).any())

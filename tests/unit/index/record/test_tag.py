@@ -51,7 +51,7 @@ def tag(
     told: list[Told] = []
     with stage_folder(setup.view.store) as folder:
         key_stage = setup.index.key_stage(setup.merger)
-        staged = indexed._stage(setup, ArrowDataset(changes), operation, KeySource.COLUMNS, folder, key_stage)
+        staged = indexed._stage(setup, ArrowDataset(changes), operation, KeySource.COLUMNS, folder, key_stage, None)
         request = tag_request_of(setup, staged, folder)
         tagged = setup.index.tag(request)
         hits: dict[int, set[tuple[str, Route]]] = {}
