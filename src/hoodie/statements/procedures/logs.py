@@ -17,11 +17,10 @@ from hoodie.statements.procedures.procedure import (
     FILTER,
     TABLE_OR_PATH,
     Call,
-    Procedure,
     Row,
-    columns,
     limited,
     optional,
+    procedure,
     required,
     unsupported,
 )
@@ -58,7 +57,13 @@ def _blocks(call: Call) -> Iterator[tuple[LogBlock, str]]:
             yield block, path
 
 
-def _show_metadata(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(*_PATTERN, optional("limit", 10), FILTER),
+    columns="instant_time string, record_count integer, block_type string, header_metadata string, "
+    "footer_metadata string",
+)
+def show_logfile_metadata(call: Call) -> Iterable[Row]:
+    """List the blocks of log files; the pattern of their paths may have wildcards."""
     rows = (
         {
             "instant_time": block.instant_time,
@@ -82,8 +87,12 @@ def _count(block: LogBlock, path: str) -> int:
     return read_data_block(block, path=path).num_rows if block.block_type.holds_data else 0
 
 
-def _show_records(call: Call) -> Iterable[Row]:
-    """Yield the records of the data blocks as JSON, in the order of the files."""
+@procedure(
+    parameters=(*_PATTERN, unsupported("merge", bool, False), optional("limit", 10), FILTER),
+    columns="records string",
+)
+def show_logfile_records(call: Call) -> Iterable[Row]:
+    """List the records of the data blocks of log files as JSON; the pattern as for show_logfile_metadata."""
     rows = (
         {"records": json.dumps(record, default=_text, ensure_ascii=False)}
         for block, path in _blocks(call)
@@ -95,24 +104,3 @@ def _show_records(call: Call) -> Iterable[Row]:
 
 def _text(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
-
-
-LOGS: Final = (
-    Procedure(
-        name="show_logfile_metadata",
-        about="List the blocks of log files; the pattern of their paths may have wildcards.",
-        parameters=(*_PATTERN, optional("limit", 10), FILTER),
-        columns=columns(
-            "instant_time string, record_count integer, block_type string, header_metadata string, "
-            "footer_metadata string"
-        ),
-        run=_show_metadata,
-    ),
-    Procedure(
-        name="show_logfile_records",
-        about="List the records of the data blocks of log files as JSON; the pattern as for show_logfile_metadata.",
-        parameters=(*_PATTERN, unsupported("merge", bool, False), optional("limit", 10), FILTER),
-        columns=columns("records string"),
-        run=_show_records,
-    ),
-)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from hoodie.config import retention
@@ -12,11 +13,10 @@ from hoodie.statements.procedures.procedure import (
     OPTIONS,
     TABLE_OR_PATH,
     Call,
-    Procedure,
     Row,
-    columns,
     names_in,
     optional,
+    procedure,
     required,
     unsupported,
 )
@@ -26,13 +26,29 @@ from hoodie.view.listing import list_files
 _VERSIONS: Final = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
 
 
-def _run_ttl(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(required("table"), optional("ttl_policy"), optional("retain_days", kind=int), OPTIONS),
+    columns="deleted_partitions string",
+)
+def run_ttl(call: Call) -> Iterable[Row]:
+    """Delete the partitions whose time to live is over."""
     options = call.options(ttl_policy=retention.TTL_STRATEGY.key, retain_days=retention.TTL_DAYS.key)
     result = call.table.expire_partitions(properties=options)
     return ({"deleted_partitions": path} for path in sorted(result.partitions))
 
 
-def _archive_commits(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(
+        *TABLE_OR_PATH,
+        optional("min_commits", 20),
+        optional("max_commits", 30),
+        optional("retain_commits", 10),
+        unsupported("enable_metadata", bool, True),
+    ),
+    columns="result integer",
+)
+def archive_commits(call: Call) -> Iterable[Row]:
+    """Move the oldest instants of the timeline to its archive."""
     options = call.options(
         min_commits=retention.KEEP_COMMITS_MIN.key,
         max_commits=retention.KEEP_COMMITS_MAX.key,
@@ -42,7 +58,9 @@ def _archive_commits(call: Call) -> Iterable[Row]:
     return [{"result": 0}]
 
 
-def _drop_partition(call: Call) -> Iterable[Row]:
+@procedure(parameters=(required("table"), required("partition")), columns="result string")
+def drop_partition(call: Call) -> Iterable[Row]:
+    """Delete partitions, named by their paths with commas between them."""
     _delete(call, names_in(call["partition"]))
     return [{"result": "Success"}]
 
@@ -56,17 +74,20 @@ def _delete(call: Call, partitions: Sequence[str]) -> None:
         table.delete_partitions(found, properties=call.options())
 
 
-def _truncate_table(call: Call) -> Iterable[Row]:
-    """Delete all rows, or those of the partitions, in one commit; as in Hudi there is no row to return."""
+@procedure(parameters=(required("table"), optional("partitions")), columns="result string, time_cost long")
+def truncate_table(call: Call) -> Iterable[Row]:
+    """Delete all rows, or those of partitions, named by their paths with commas between them."""
     table = call.table
     if call["partitions"]:
         _delete(call, names_in(call["partitions"]))
     else:
         table.insert_overwrite_table(table.schema.empty_table(), properties=call.options())
-    return []
+    return []  # as in Hudi
 
 
-def _delete_marker(call: Call) -> Iterable[Row]:
+@procedure(parameters=(required("table"), required("instant_time")), columns="delete_marker_result boolean")
+def delete_marker(call: Call) -> Iterable[Row]:
+    """Delete the marker files of a write that has ended."""
     view, wanted = call.table.view(), call["instant_time"]
     if is_live(view.store, wanted):
         raise CommitConflictError(f"CALL delete_marker: the writer of {wanted} is running: its rollback needs them")
@@ -74,8 +95,9 @@ def _delete_marker(call: Call) -> Iterable[Row]:
     return [{"delete_marker_result": True}]
 
 
-def _change_version(call: Call) -> Iterable[Row]:
-    """Move the table to the version. Raises: as `Table.upgrade`."""
+@procedure(parameters=(required("table"), required("to_version")), columns="result boolean")
+def upgrade_table(call: Call) -> Iterable[Row]:
+    """Move the table to another version, SIX, EIGHT or NINE."""
     table, wanted = call.table, call["to_version"].upper()
     if wanted not in _VERSIONS:
         raise InvalidConfigError(f"CALL: to_version => {call['to_version']!r}: expected one of {', '.join(_VERSIONS)}")
@@ -85,56 +107,4 @@ def _change_version(call: Call) -> Iterable[Row]:
     return [{"result": True}]
 
 
-MAINTENANCE: Final = (
-    Procedure(
-        name="run_ttl",
-        about="Delete the partitions whose time to live is over.",
-        parameters=(required("table"), optional("ttl_policy"), optional("retain_days", kind=int), OPTIONS),
-        columns=columns("deleted_partitions string"),
-        run=_run_ttl,
-    ),
-    Procedure(
-        name="archive_commits",
-        about="Move the oldest instants of the timeline to its archive.",
-        parameters=(
-            *TABLE_OR_PATH,
-            optional("min_commits", 20),
-            optional("max_commits", 30),
-            optional("retain_commits", 10),
-            unsupported("enable_metadata", bool, True),
-        ),
-        columns=columns("result integer"),
-        run=_archive_commits,
-    ),
-    Procedure(
-        name="drop_partition",
-        about="Delete partitions, named by their paths with commas between them.",
-        parameters=(required("table"), required("partition")),
-        columns=columns("result string"),
-        run=_drop_partition,
-    ),
-    Procedure(
-        name="truncate_table",
-        about="Delete all rows, or those of partitions, named by their paths with commas between them.",
-        parameters=(required("table"), optional("partitions")),
-        columns=columns("result string, time_cost long"),
-        run=_truncate_table,
-    ),
-    Procedure(
-        name="delete_marker",
-        about="Delete the marker files of a write that has ended.",
-        parameters=(required("table"), required("instant_time")),
-        columns=columns("delete_marker_result boolean"),
-        run=_delete_marker,
-    ),
-    *(
-        Procedure(
-            name=name,
-            about="Move the table to another version, SIX, EIGHT or NINE.",
-            parameters=(required("table"), required("to_version")),
-            columns=columns("result boolean"),
-            run=_change_version,
-        )
-        for name in ("upgrade_table", "downgrade_table")
-    ),
-)
+downgrade_table = replace(upgrade_table, name="downgrade_table")

@@ -14,7 +14,7 @@ from hoodie.statements.procedures.procedure import (
     Parameter,
     Procedure,
     Row,
-    columns,
+    columns_of,
     names_in,
 )
 from hoodie.table.operations import OPERATIONS, Operation, kind_of
@@ -26,7 +26,7 @@ def procedure_of_row(operation: Operation) -> Procedure:
         name=operation.name.replace(" ", "_").replace("-", "_"),
         about=operation.about.partition("\n")[0],
         parameters=(*TABLE_OR_PATH, *map(_parameter, operation.signature().values())),
-        columns=columns("fact string, value string"),
+        columns=columns_of("fact string, value string"),
         run=partial(_run, operation),
     )
 

@@ -16,12 +16,11 @@ from hoodie.statements.procedures.procedure import (
     OPTIONS,
     TABLE_OR_PATH,
     Call,
-    Procedure,
     Row,
-    columns,
     limited,
     names_in,
     optional,
+    procedure,
     required,
 )
 from hoodie.timeline import Action, Instant
@@ -32,6 +31,8 @@ from hoodie.view.table_view import TableView
 _RUN, _SCHEDULE, _EXECUTE = ("run", "scheduleandexecute"), ("schedule",), ("execute",)
 _COMPACTIONS: Final = (Action.COMPACTION, Action.COMMIT)
 _CLUSTERINGS: Final = (Action.CLUSTERING, Action.REPLACE_COMMIT)
+_PLANS: Final = "timestamp string, operation_size integer, state string"
+_GROUPS: Final = "timestamp string, input_group_size integer, state string, involved_partitions string"
 
 
 def _chosen(call: Call, pending: Iterable[str], schedule: Callable[[], str | None]) -> tuple[list[str], bool]:
@@ -94,14 +95,28 @@ def _partitions(plan: ClusteringPlan) -> str:
     return ",".join(sorted({piece.partition_path for group in plan.input_groups for piece in group.slices}))
 
 
-def _show_compaction(call: Call) -> Iterable[Row]:
+@procedure(parameters=(*TABLE_OR_PATH, optional("limit", 20)), columns=_PLANS)
+def show_compaction(call: Call) -> Iterable[Row]:
+    """List the compactions of the active timeline, newest first."""
     view = call.table.view()
     if view.config.table_type is not TableType.MERGE_ON_READ:
         raise UnsupportedError(f"CALL show_compaction: {view.store.uri('')} is no merge-on-read table")
     return limited(call, _compactions(view))
 
 
-def _run_compaction(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(
+        required("op"),
+        *TABLE_OR_PATH,
+        optional("timestamp"),
+        OPTIONS,
+        optional("instants"),
+        optional("limit", kind=int),
+    ),
+    columns=_PLANS,
+)
+def run_compaction(call: Call) -> Iterable[Row]:
+    """Plan a compaction and execute it; op: run, schedule, execute or scheduleAndExecute."""
     table, options = call.table, call.options()
     known = [compaction.instant for compaction in table.pending_compactions() if compaction.action == Action.COMPACTION]
     chosen, executes = _chosen(call, known, lambda: table.schedule_compaction(properties=options))
@@ -110,7 +125,24 @@ def _run_compaction(call: Call) -> Iterable[Row]:
     return _compactions(table.view(), chosen)
 
 
-def _run_clustering(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(
+        *TABLE_OR_PATH,
+        optional("predicate"),
+        optional("order"),
+        optional("show_involved_partition", False),
+        optional("op"),
+        optional("order_strategy"),
+        OPTIONS,
+        optional("instants"),
+        optional("selected_partitions"),
+        optional("partition_regex_pattern"),
+        optional("limit", kind=int),
+    ),
+    columns=_GROUPS,
+)
+def run_clustering(call: Call) -> Iterable[Row]:
+    """Plan a clustering and execute it, sorted by the columns of order; op as for run_compaction."""
     table, options = call.table, call.options()
     by = names_in(call["order"]) or None
     layout = (call["order_strategy"] or "").replace("-", "") or None
@@ -150,54 +182,10 @@ def _wanted_partitions(call: Call, view: TableView) -> list[str] | None:
     return names_in(call["selected_partitions"]) or None
 
 
-PLANNED: Final = (
-    Procedure(
-        name="run_compaction",
-        about="Plan a compaction and execute it; op: run, schedule, execute or scheduleAndExecute.",
-        parameters=(
-            required("op"),
-            *TABLE_OR_PATH,
-            optional("timestamp"),
-            OPTIONS,
-            optional("instants"),
-            optional("limit", kind=int),
-        ),
-        columns=(_PLANS := columns("timestamp string, operation_size integer, state string")),
-        run=_run_compaction,
-    ),
-    Procedure(
-        name="show_compaction",
-        about="List the compactions of the active timeline, newest first.",
-        parameters=(*TABLE_OR_PATH, optional("limit", 20)),
-        columns=_PLANS,
-        run=_show_compaction,
-    ),
-    Procedure(
-        name="run_clustering",
-        about="Plan a clustering and execute it, sorted by the columns of order; op as for run_compaction.",
-        parameters=(
-            *TABLE_OR_PATH,
-            optional("predicate"),
-            optional("order"),
-            optional("show_involved_partition", False),
-            optional("op"),
-            optional("order_strategy"),
-            OPTIONS,
-            optional("instants"),
-            optional("selected_partitions"),
-            optional("partition_regex_pattern"),
-            optional("limit", kind=int),
-        ),
-        columns=(
-            _GROUPS := columns("timestamp string, input_group_size integer, state string, involved_partitions string")
-        ),
-        run=_run_clustering,
-    ),
-    Procedure(
-        name="show_clustering",
-        about="List the clusterings of the active timeline, newest first.",
-        parameters=(*TABLE_OR_PATH, optional("limit", 20), optional("show_involved_partition", False)),
-        columns=_GROUPS,
-        run=lambda call: limited(call, _clusterings(call, call.table.view())),
-    ),
+@procedure(
+    parameters=(*TABLE_OR_PATH, optional("limit", 20), optional("show_involved_partition", False)),
+    columns=_GROUPS,
 )
+def show_clustering(call: Call) -> Iterable[Row]:
+    """List the clusterings of the active timeline, newest first."""
+    return limited(call, _clusterings(call, call.table.view()))

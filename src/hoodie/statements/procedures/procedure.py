@@ -130,6 +130,21 @@ class Procedure:
         return found if matching is None else matching.matching(found)
 
 
+def procedure(
+    *, parameters: tuple[Parameter, ...], columns: str
+) -> Callable[[Callable[[Call], Iterable[Row]]], Procedure]:
+    """Make a procedure of the function that runs it: with its name, and with the first line of its docstring.
+
+    `columns`: written as `name type, …`.
+    """
+
+    def made(run: Callable[[Call], Iterable[Row]]) -> Procedure:
+        about = (run.__doc__ or "").partition("\n")[0]
+        return Procedure(name=run.__name__, about=about, parameters=parameters, columns=columns_of(columns), run=run)
+
+    return made
+
+
 def required(name: str, kind: type = str) -> Parameter:
     """Return a parameter that a call must give."""
     return Parameter(name=name, kind=kind, is_required=True)
@@ -145,7 +160,7 @@ def unsupported(name: str, kind: type = str, default: Any = None) -> Parameter:
     return Parameter(name=name, kind=kind, default=default, is_supported=False)
 
 
-def columns(text: str) -> pa.Schema:
+def columns_of(text: str) -> pa.Schema:
     """Return the columns of a procedure, written as `name type, …`."""
     pairs = (part.strip().rsplit(" ", 1) for part in text.split(","))
     return pa.schema([(name, TYPES[kind]) for name, kind in pairs])

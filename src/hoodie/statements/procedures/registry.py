@@ -8,20 +8,22 @@ from typing import Any, Final
 
 from hoodie.config.known import hint
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.statements.procedures.cleans import CLEANS
-from hoodie.statements.procedures.commits import COMMITS
-from hoodie.statements.procedures.copies import COPIES
-from hoodie.statements.procedures.files import FILES
-from hoodie.statements.procedures.logs import LOGS
-from hoodie.statements.procedures.maintenance import MAINTENANCE
-from hoodie.statements.procedures.metadata import METADATA
+from hoodie.statements.procedures import (
+    cleans,
+    commits,
+    copies,
+    files,
+    logs,
+    maintenance,
+    metadata,
+    planned,
+    recovery,
+    repairs,
+    timeline,
+)
 from hoodie.statements.procedures.operations import OWN
-from hoodie.statements.procedures.planned import PLANNED
-from hoodie.statements.procedures.procedure import KINDS, TYPES, Call, Procedure, Row, columns, optional
-from hoodie.statements.procedures.recovery import RECOVERY
+from hoodie.statements.procedures.procedure import KINDS, TYPES, Call, Procedure, Row, optional, procedure
 from hoodie.statements.procedures.refused import REFUSED
-from hoodie.statements.procedures.repairs import REPAIRS
-from hoodie.statements.procedures.timeline import TIMELINE
 
 _WIDTH: Final = 30
 """Width of a column of Hudi's own help text."""
@@ -38,8 +40,9 @@ def procedure_of(name: str) -> Procedure:
     return found
 
 
-def _help(call: Call) -> Iterable[Row]:
-    """Return one text: the procedures, or the parameters and columns of one."""
+@procedure(parameters=(optional("cmd"),), columns="result string")
+def help(call: Call) -> Iterable[Row]:
+    """List the procedures, or the parameters and columns of one."""
     if call["cmd"] is not None:
         return [{"result": _described(procedure_of(call["cmd"]))}]
     found = (f"\t{one.name}\t{one.about}" for one in sorted(PROCEDURES.values(), key=lambda one: one.name))
@@ -71,33 +74,9 @@ def _line(parts: Iterable[str]) -> str:
     return "".join(f"\t{part:<{_WIDTH}}" for part in parts)
 
 
-_HELP: Final = Procedure(
-    name="help",
-    about="List the procedures, or the parameters and columns of one.",
-    parameters=(optional("cmd"),),
-    columns=columns("result string"),
-    run=_help,
-)
-PROCEDURES: Final = MappingProxyType(
-    {
-        found.name: found
-        for found in (
-            *COMMITS,
-            *TIMELINE,
-            *FILES,
-            *METADATA,
-            *LOGS,
-            *CLEANS,
-            *PLANNED,
-            *RECOVERY,
-            *MAINTENANCE,
-            *COPIES,
-            *REPAIRS,
-            *OWN,
-            _HELP,
-        )
-    }
-)
+_MODULES: Final = (cleans, commits, copies, files, logs, maintenance, metadata, planned, recovery, repairs, timeline)
+_OF_HUDI: Final = [found for module in _MODULES for found in vars(module).values() if isinstance(found, Procedure)]
+PROCEDURES: Final = MappingProxyType({found.name: found for found in (*_OF_HUDI, *OWN, help)})
 """All procedures by name."""
 NAMES: Final = PROCEDURES.keys() | REFUSED.keys()
 """The names of the procedures of Hudi."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from hoodie.errors import CorruptFileError
 from hoodie.files.partition_folder import ensure_partition_metadata
 from hoodie.format.filenames import PARTITION_METADATA_NAME
 from hoodie.format.instants.service_metadata import CleanerPlan
-from hoodie.statements.procedures.procedure import Call, Procedure, Row, columns, optional, required
+from hoodie.statements.procedures.procedure import Call, Row, optional, procedure, required
 from hoodie.timeline import Action, Instant, State, delete_instant_files, read_instant
 from hoodie.view.listing import list_files
 from hoodie.view.table_view import TableView
 
 
-def _add_partition_meta(call: Call) -> Iterable[Row]:
-    """Return which partitions have the file that marks a partition; unless it is a dry run, write those that miss."""
+@procedure(
+    parameters=(required("table"), optional("dry_run", True)),
+    columns="partition_path string, metadata_is_present string, action string",
+)
+def repair_add_partition_meta(call: Call) -> Iterable[Row]:
+    """Write the file that marks a partition where it misses; by default only list these partitions."""
     view = call.table.view()
     newest = view.timeline.writes().completed().latest()
     for path in sorted(list_files(view)):
@@ -32,11 +35,13 @@ def _add_partition_meta(call: Call) -> Iterable[Row]:
         }
 
 
-def _drop_corrupted_cleans(call: Call) -> Iterable[Row]:
-    """Delete pending cleans whose plan is empty or damaged: they deleted no file."""
+@procedure(parameters=(required("table"),), columns="result boolean")
+def repair_corrupted_clean_files(call: Call) -> Iterable[Row]:
+    """Delete pending cleans whose plan is empty or damaged."""
     state = call.table.view().state
     with TableView.locked(state) as view:
         for clean in view.timeline.pending():
+            # Without a plan a clean has deleted no file.
             if clean.action is Action.CLEAN and not _is_planned(view, clean):
                 pending = (State.INFLIGHT, State.REQUESTED)
                 delete_instant_files(view.store, view.layout, clean.requested_time, clean.action, *pending)
@@ -49,21 +54,3 @@ def _is_planned(view: TableView, clean: Instant) -> bool:
         return bool(content) and CleanerPlan.parse(content, path=str(clean)) is not None
     except CorruptFileError:
         return False
-
-
-REPAIRS: Final = (
-    Procedure(
-        name="repair_add_partition_meta",
-        about="Write the file that marks a partition where it misses; by default only list these partitions.",
-        parameters=(required("table"), optional("dry_run", True)),
-        columns=columns("partition_path string, metadata_is_present string, action string"),
-        run=_add_partition_meta,
-    ),
-    Procedure(
-        name="repair_corrupted_clean_files",
-        about="Delete pending cleans whose plan is empty or damaged.",
-        parameters=(required("table"),),
-        columns=columns("result boolean"),
-        run=_drop_corrupted_cleans,
-    ),
-)
