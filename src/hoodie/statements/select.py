@@ -124,5 +124,5 @@ def _instant(view: TableView, instant: Instant) -> tuple[Any, ...]:
     texts = (instant.requested_time, instant.action.value, instant.state.name, instant.completion_time, name)
     if not (instant.is_completed and instant.action.writes_data):
         return (*texts, *(None for _ in _COUNTS))
-    totals = totals_of(view.commit_metadata(instant))
+    totals = totals_of(view.commit_metadata(instant).write_stats())
     return (*texts, *(totals[name] for name in _COUNTS.values()))

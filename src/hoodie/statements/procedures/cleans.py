@@ -152,13 +152,8 @@ def show_clean_plans(call: Call) -> Iterable[Row]:
             "version": plan.version,
             "total_partitions_to_clean": len(plan.file_paths_to_be_deleted_per_partition or {}),
             "total_partitions_to_delete": len(plan.partitions_to_be_deleted or ()),
-            "extra_metadata": _text(plan),
+            "extra_metadata": ", ".join(f"{key}={text}" for key, text in (plan.extra_metadata or {}).items()) or None,
         }
         for found, plan in parsed
     )
     return limited(call, rows)
-
-
-def _text(plan: CleanerPlan) -> str | None:
-    pairs = (plan.extra_metadata or {}).items()
-    return ", ".join(f"{name}={value}" for name, value in pairs) or None

@@ -67,9 +67,9 @@ def _of(instant: Instant) -> dict[str, Any]:
     }
 
 
-def totals_of(commit: CommitMetadata) -> dict[str, int]:
-    """Return the counts of a completed write by the names of `show_commits`."""
-    stats = list(commit.write_stats())
+def totals_of(written: Iterable[WriteStat]) -> dict[str, int]:
+    """Return the counts of files that a write wrote by the names of `show_commits`."""
+    stats = list(written)
     return {
         "total_bytes_written": sum(stat.total_write_bytes for stat in stats),
         "total_files_added": sum(stat.is_new_file_group for stat in stats),
@@ -82,7 +82,7 @@ def totals_of(commit: CommitMetadata) -> dict[str, int]:
 
 
 def _with_totals(found: Commits) -> Iterator[Row]:
-    return ({**_of(instant), **totals_of(commit)} for instant, commit in found)
+    return ({**_of(instant), **totals_of(commit.write_stats())} for instant, commit in found)
 
 
 def _with_stats(found: Commits) -> Iterator[Row]:
@@ -142,14 +142,11 @@ def show_commit_files(call: Call) -> Iterable[Row]:
     instant, commit = _commit_of(call)
     rows = (
         {
+            **_numbers(stat),
             "action": instant.action.value,
             "partition_path": stat.partition_path,
-            "file_id": stat.file_id,
-            "previous_commit": stat.prev_commit,
             "total_records_updated": stat.num_update_writes,
             "total_records_written": stat.num_writes,
-            "total_bytes_written": stat.total_write_bytes,
-            "total_errors": stat.total_write_errors,
             "file_size": stat.file_size_bytes,
         }
         for stat in commit.write_stats()
@@ -167,14 +164,11 @@ def show_commit_partitions(call: Call) -> Iterable[Row]:
     instant, commit = _commit_of(call)
     rows = (
         {
+            **totals_of(stats),
             "action": instant.action.value,
             "partition_path": path,
-            "total_files_added": sum(stat.is_new_file_group for stat in stats),
-            "total_files_updated": sum(not stat.is_new_file_group for stat in stats),
             "total_records_inserted": sum(stat.num_inserts for stat in stats),
             "total_records_updated": sum(stat.num_update_writes for stat in stats),
-            "total_bytes_written": sum(stat.total_write_bytes for stat in stats),
-            "total_errors": sum(stat.total_write_errors for stat in stats),
         }
         for path, stats in commit.partition_to_write_stats.items()
     )
@@ -188,15 +182,10 @@ def show_commit_partitions(call: Call) -> Iterable[Row]:
 def show_commit_write_stats(call: Call) -> Iterable[Row]:
     """Count the records and bytes that a completed write wrote."""
     instant, commit = _commit_of(call)
-    totals = totals_of(commit)
+    totals = totals_of(commit.write_stats())
     size_bytes, records = totals["total_bytes_written"], totals["total_records_written"]
-    row = {
-        "action": instant.action.value,
-        "total_bytes_written": size_bytes,
-        "total_records_written": records,
-        "avg_record_size": -(-size_bytes // records) if records else None,
-    }
-    return limited(call, [row])
+    average = -(-size_bytes // records) if records else None
+    return limited(call, [{**totals, "action": instant.action.value, "avg_record_size": average}])
 
 
 @procedure(
@@ -232,7 +221,7 @@ def stats_wa(call: Call) -> Iterable[Row]:
     rows = []
     for instant, commit in reversed(list(newest_commits(call.table.view()))):
         if instant.action is not Action.DELTA_COMMIT:
-            totals = totals_of(commit)
+            totals = totals_of(commit.write_stats())
             updated, written = totals["total_update_records_written"], totals["total_records_written"]
             rows.append(_amplification(instant.requested_time, updated, written))
     everything = (sum(row[name] for row in rows) for name in ("total_upserted", "total_written"))

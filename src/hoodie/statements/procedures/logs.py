@@ -68,17 +68,13 @@ def show_logfile_metadata(call: Call) -> Iterable[Row]:
         {
             "instant_time": block.instant_time,
             "record_count": _count(block, path),
-            "block_type": _type(block),
+            "block_type": f"{block.block_type.name}_BLOCK",
             "header_metadata": json.dumps({key.name: text for key, text in block.headers.items()}),
             "footer_metadata": "{}",
         }
         for block, path in _blocks(call)
     )
     return limited(call, rows)
-
-
-def _type(block: LogBlock) -> str:
-    return f"{block.block_type.name}_BLOCK"
 
 
 def _count(block: LogBlock, path: str) -> int:

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from hoodie.config.patterns import check_pattern, match_whole
 from hoodie.errors import InstantNotFoundError, InvalidConfigError, UnsupportedError
-from hoodie.format.instants.service_metadata import ClusteringPlan
 from hoodie.format.table.table_config import TableType
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.records.condition import Condition
@@ -83,16 +82,13 @@ def _clusterings(call: Call, view: TableView, chosen: Collection[str] | None = N
     for instant in _newest_first(view, _CLUSTERINGS, chosen):
         plan = stored_clustering(view, instant)
         if plan is not None:
-            involved = _partitions(plan) if call["show_involved_partition"] else "*"
+            paths = {piece.partition_path for group in plan.input_groups for piece in group.slices}
+            involved = ",".join(sorted(paths)) if call["show_involved_partition"] else "*"
             yield {**_of(instant), "input_group_size": len(plan.input_groups), "involved_partitions": involved}
 
 
 def _of(instant: Instant) -> dict[str, Any]:
     return {"timestamp": instant.requested_time, "state": instant.state.name}
-
-
-def _partitions(plan: ClusteringPlan) -> str:
-    return ",".join(sorted({piece.partition_path for group in plan.input_groups for piece in group.slices}))
 
 
 @procedure(parameters=(*TABLE_OR_PATH, optional("limit", 20)), columns=_PLANS)
