@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import Token, TokenType
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.alterations import (
@@ -23,7 +23,7 @@ from hoodie.format.schema.alterations import (
 )
 from hoodie.format.schema.id_record import record_of
 from hoodie.records.sql.parse import tokens_of
-from hoodie.statements.names import Names, parsed_name
+from hoodie.statements.names import Names, named_table
 from hoodie.table import Table
 from hoodie.table.alter import type_of
 from hoodie.table.context import Text
@@ -35,29 +35,20 @@ ALTER: Final = re.compile(
     r"|drop\s+columns?|alter|change|replace\s+columns|set\s+tblproperties|unset\s+tblproperties)\b.*?);?\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )
-"""A statement that changes columns or properties; `altered_table` returns its table."""
+"""A statement that changes columns or properties of a table."""
 _BEHIND_TYPE: Final = ("COMMENT", "FIRST", "AFTER", "NOT", "DEFAULT")
 _T = TypeVar("_T")
 
 
-def altered_table(found: re.Match[str]) -> exp.Table:
-    """Return the table of a statement that `ALTER` matches. Raises: InvalidConfigError for text that is no name."""
-    (node,) = parsed_name(found["table"]).expressions
-    assert isinstance(node, exp.Table)
-    return node
-
-
-def run_alter_columns(text: str, names: Names, properties: Text | None) -> AlterResult:
+def run_alter_columns(found: re.Match[str], names: Names, properties: Text | None) -> AlterResult:
     """Change columns in one commit, or stored properties; the entry of the catalog gets the columns too.
 
     Raises: InvalidConfigError for text that is no such statement; UnsupportedError for NOT NULL, DEFAULT and REPLACE
         COLUMNS; as the methods of `Table.alter`.
     """
-    found = ALTER.match(text)
-    assert found is not None
-    node = altered_table(found)
+    node = named_table(found["table"])
     table, _ = names.target(node)
-    words = _Words(text, found.start("what"))
+    words = _Words(found.string, found.start("what"))
     if words.take("SET", "TBLPROPERTIES"):
         return table.alter.set_properties(dict(words.listed(words.property)))
     if words.take("UNSET", "TBLPROPERTIES"):

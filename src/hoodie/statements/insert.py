@@ -19,6 +19,7 @@ from hoodie.statements.settings import INTO_OPERATION, OVERWRITE_MODE
 from hoodie.table import Table
 from hoodie.table.context import Text
 from hoodie.table.save import Save
+from hoodie.table.sessions import spark_room
 from hoodie.view.slices import list_slices
 from hoodie.write.create_by_options import TableOptions
 from hoodie.write.result import WriteResult
@@ -137,4 +138,5 @@ def _with_columns(table: Table, rows: Any, listed: list[str], fixed: Mapping[str
         wanted = [by_lower[name.lower()] for name in rows.columns]  # JVM Hudi matches by name where it can
     renamed = rows.toDF(*wanted)
     texts = {name: quoted(name) for name in wanted} | constant
-    return names.in_types(table, renamed, {name: texts.get(name, "NULL") for name in every}, constant)
+    in_order = {name: texts.get(name, "NULL") for name in every}
+    return spark_room().in_types(renamed, in_order, table.schema, "INSERT", constant)

@@ -87,16 +87,12 @@ def _rows(reference: Reference, names: Names) -> Any:
         return names.named_or_at(name).read(view=kind)
     if reference.function:
         return _timeline(names.named_or_at(reference.arguments[0]), names)
-    table = _table(reference, names)
+    if reference.table is None:
+        return None
+    table = names.known(reference.table)
     if table is None:
         return names.given(reference.table)
-    if reference.as_of is None:
-        return table.read()
-    return table.read(as_of=as_of_jvm(reference.as_of))
-
-
-def _table(reference: Reference, names: Names) -> Table | None:
-    return None if reference.table is None else names.known(reference.table)
+    return table.read(as_of=None if reference.as_of is None else as_of_jvm(reference.as_of))
 
 
 def _changes(arguments: tuple[str, ...], names: Names) -> Any:

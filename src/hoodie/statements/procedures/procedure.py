@@ -145,9 +145,9 @@ def procedure(
     return made
 
 
-def required(name: str, kind: type = str) -> Parameter:
+def required(name: str) -> Parameter:
     """Return a parameter that a call must give."""
-    return Parameter(name=name, kind=kind, is_required=True)
+    return Parameter(name=name, is_required=True)
 
 
 def optional(name: str, default: Any = None, kind: type | None = None) -> Parameter:
