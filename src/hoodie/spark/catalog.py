@@ -87,12 +87,11 @@ class Catalog:
         """Add a table with the columns of a schema. Raises: as `check_has_tables`."""
         self.check_has_tables()
         comment = (_MANAGED if is_managed else _EXTERNAL) + uri
-        columns = [_column(field) for field in spark_schema_of(with_meta_fields(schema))]
+        fields = spark_schema_of(with_meta_fields(schema)).fields
+        columns = [f"{quoted(field.name)} {_type(field.dataType)}" for field in fields]
         columns[0] += f" COMMENT {literal_of(comment)}"
-        plain_sql(
-            self._session,
-            f"CREATE TABLE {name} ({', '.join(columns)}) USING hoodie LOCATION {literal_of(uri)}",
-        )
+        create = f"CREATE TABLE {name} ({', '.join(columns)}) USING hoodie LOCATION {literal_of(uri)}"
+        plain_sql(self._session, create)
 
     def remove(self, name: str) -> None:
         """Remove a table; its files stay."""
@@ -136,10 +135,6 @@ class Catalog:
             uri = known.storage().locationUri()
             location = str(uri.get()) if uri.isDefined() else ""
         return CatalogEntry(_path(location)) if provider.lower() in _PROVIDERS and location else None
-
-
-def _column(field: T.StructField) -> str:
-    return f"{quoted(field.name)} {_type(field.dataType)}"
 
 
 def _type(kind: T.DataType) -> str:

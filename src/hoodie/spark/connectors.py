@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from hoodie.errors import HoodieWarning
 from hoodie.files.table_properties import PROPERTIES
-from hoodie.spark.workers import reason
+from hoodie.spark.workers import is_connect, reason
 from hoodie.storage import Store, StoreSpec
 from hoodie.storage.options import masked, normalised
 from hoodie.storage.paths import checked_path, native_scheme
@@ -55,7 +55,7 @@ class Access:
 
     def reader(self, session: Any) -> Any:
         """Return a reader of the session that has the options."""
-        return session.read if _is_connect(session) else session.read.options(**self.options)
+        return session.read if is_connect(session) else session.read.options(**self.options)
 
 
 @dataclass(slots=True)
@@ -165,7 +165,7 @@ def _tried(session: Any, spec: StoreSpec, warned: set[str]) -> Access | None:
     if access is None:
         _warn(warned, f"{spec.uri} names no Azure account: set the storage option azure_storage_account_name")
         return None
-    if _is_connect(session) and access.uri.startswith(f"{_S3}://"):
+    if is_connect(session) and access.uri.startswith(f"{_S3}://"):
         for name, value in access.options.items():
             session.conf.set(name, value)
     path = access.uri_of(PROPERTIES)
@@ -184,10 +184,11 @@ def _tried(session: Any, spec: StoreSpec, warned: set[str]) -> Access | None:
                 f"query needs: start the session with spark.jars.packages={artifact}{release} (docs/storage.md)",
             )
         else:
+            why = masked(reason(error), normalised(dict(spec.options)))
             _warn(
                 warned,
                 f"Spark's connector for {scheme}:// does not open {access.uri}, so that hoodie's Python workers read "
-                f"the files: {_without_secrets(reason(error), spec)}; see 'Spark on S3' in docs/storage.md",
+                f"the files: {why}; see 'Spark on S3' in docs/storage.md",
             )
         return None
     return access
@@ -199,14 +200,6 @@ def _warn(warned: set[str], text: str) -> None:
         warnings.warn(text, HoodieWarning, stacklevel=2)
 
 
-def _without_secrets(text: str, spec: StoreSpec) -> str:
-    return masked(text, normalised(dict(spec.options)))
-
-
 def _hadoop_release(session: Any) -> str:
     query = "SELECT java_method('org.apache.hadoop.util.VersionInfo', 'getVersion')"
     return str(session.sql(query).first()[0])
-
-
-def _is_connect(session: Any) -> bool:
-    return ".connect." in type(session).__module__

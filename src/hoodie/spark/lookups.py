@@ -27,7 +27,6 @@ from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.assignment import Assignment, types_of
-from hoodie.spark.engine import session_of
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.tasks import in_workers
@@ -132,7 +131,7 @@ def _located(index: FileGroupLookUp, zone: TimelineZone) -> Any:
 
 def _located_by_join(view: TableView, keyed: Any, *, by_path: bool, as_of: str | None) -> Any:
     """Find locations by a join with the key column of the table, and with the base instants of its file slices."""
-    session = session_of(keyed)
+    session = keyed.sparkSession
     scan = plan_scan(view, columns=[RECORD_KEY, PARTITION_PATH, _FILE_NAME], as_of=as_of)
     held = read_scan(session, scan).select(
         F.col(RECORD_KEY),
@@ -173,7 +172,7 @@ def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     if index is not None:
         return in_workers(index.by_bucket(keyed), _new_rows(index, len(names)), frame.schema)
     wanted = {RECORD_KEY: _WANTED_KEY} | ({PARTITION_PATH: _WANTED_PATH} if by_path else {})
-    held = read_scan(session_of(frame), plan_scan(view, columns=list(wanted)))
+    held = read_scan(frame.sparkSession, plan_scan(view, columns=list(wanted)))
     held = held.select(*(F.col(name).alias(alias) for name, alias in wanted.items()))
     return keyed.join(held, list(wanted.values()), "left_anti").select(*(F.col(quoted(name)) for name in names))
 

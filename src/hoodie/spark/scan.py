@@ -36,6 +36,7 @@ from hoodie.spark.small_tables import empty_frame, from_arrow
 from hoodie.spark.stored_types import files_by_types, with_stored_types
 from hoodie.spark.superseded import Superseding, merged_by_driver, scannable
 from hoodie.spark.types import arrow_schema_of, spark_schema_of, widened
+from hoodie.spark.workers import is_connect
 from hoodie.storage.scratch import scratch_folder
 from hoodie.timeline import ms_of_instant_time
 
@@ -215,9 +216,8 @@ def read_files(session: Any, reader: Any, files: Sequence[FileOfScan]) -> Any:
     reader = reader.option("recursiveFileLookup", "true")
     for name in _LOSING_ROWS:
         reader = reader.option(name, "false")
-    is_connect = ".connect." in type(session).__module__
-    if len(files) <= LISTED_FILES_MAX or is_connect or not _reads_logs(session):
-        if is_connect:
+    if len(files) <= LISTED_FILES_MAX or is_connect(session) or not _reads_logs(session):
+        if is_connect(session):
             _warn_of_tasks(session, len(files))
         return reader.parquet(*(_literal_path(file.uri) for file in files))
     with scratch_folder() as folder:

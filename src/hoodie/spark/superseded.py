@@ -100,11 +100,8 @@ class Superseding:
 def _without_found(session: Any, frame: Any, plan: ScanPlan, slices: Sequence[FileSlice]) -> Any:
     """Drop the superseded rows of a scan; Python workers find them when a query runs."""
     finder = _Finder(plan.view.store.spec, Superseded.of(plan), arrow_schema_of(_BITS_SCHEMA))
-
-    def superseded_rows(group: tuple[FileSlice, ...]) -> Batches:
-        yield from finder.batches(group)
-
-    return _without(frame, by_groups(session, slices, decisive_bytes, superseded_rows, _BITS_SCHEMA))
+    bits = by_groups(session, "superseded_rows", slices, decisive_bytes, finder.batches, _BITS_SCHEMA)
+    return _without(frame, bits)
 
 
 def _without(frame: Any, bits: Any) -> Any:

@@ -46,9 +46,9 @@ from hoodie.write.result import WriteResult
 _JVM_CLASS: Final = "org.apache.hudi.DefaultSource"
 _JVM_JARS: Final = ("spark.jars", "spark.jars.packages")
 _ROWS: Final = "hoodie_rows"
+"""The name of the rows in the statement that `insertInto` runs."""
 _NAMES: Final = ("hoodie.table.name", "name")
 """Options that name a table."""
-"""The name of the rows in the statement that `insertInto` runs."""
 _MODES: Final = {None: "error", "errorifexists": "error", "default": "error"}
 _sessions: WeakSet[Any] = WeakSet()
 _with_jar: WeakSet[Any] = WeakSet()
