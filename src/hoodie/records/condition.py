@@ -166,11 +166,7 @@ def _row_group_leaf(leaf: exp.Expression, translator: Translator) -> pc.Expressi
     if not floats:
         return _if_it_cannot_fail(translator.condition(leaf))
     for node_type, left, right in _upper_bounds(leaf):
-        bound = translator.value(right)
-        is_number = (
-            bound.is_literal and bound.family in ("integer", "decimal", "float") and bound.literal == bound.literal
-        )
-        if is_number and is_column(without_parens(left)):
+        if translator.value(right).is_number_literal and is_column(without_parens(left)):
             return _if_it_cannot_fail(translator.condition(node_type(this=left.copy(), expression=right.copy())))
     return None
 

@@ -22,7 +22,7 @@ from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_gen
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_keys import TIMEBASED_PREFIX
 from hoodie.format.table.versions import TableVersion
-from hoodie.records.keys.partition_path import check_paths, component_texts, partition_component
+from hoodie.records.keys.partition_path import check_paths, component_texts, is_missing, partition_component
 from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format
 
 _NULL_KEY_PART: Final = "__null__"
@@ -65,8 +65,9 @@ class KeyGenerator:
     """Of a write: the greatest bytes of a folder's name and of a partition path; see `StoreSpec.folder_limits`."""
 
     def record_keys(self, batch: pa.RecordBatch, *, stored: bool = False) -> pa.StringArray:
-        """Return the record key of every row, never null.
+        """Return the record key of every row, never null: the bare value of one field, or `f1:v1,f2:v2` with names.
 
+        Nested fields are written with dots. With names, some parts may be null or empty, but not all parts of a key.
         `stored`: the rows are in a table, so that keys that other values make too are not refused.
 
         Raises:
@@ -77,8 +78,20 @@ class KeyGenerator:
         """
         if not self.record_key_fields:
             raise UnsupportedError("the table generates its record keys; they cannot be made from columns")
+        fields = self.record_key_fields
         with_names = self.expect_known_encoding()
-        return _record_keys(batch, self.record_key_fields, with_names=with_names, stored=stored)
+        parts = [_key_part(batch, name) for name in fields]
+        if not with_names:
+            _refuse_rows(is_missing(parts[0]), fields, "null or empty", parts)
+            return parts[0]
+        _refuse_rows(reduce(pc.and_, map(is_missing, parts)), fields, "all parts are null or empty", parts)
+        if len(fields) > 1 and not stored:
+            _refuse_ambiguous(batch, fields, parts)
+        pieces: list[pa.Array | str] = []
+        for position, (name, text) in enumerate(zip(fields, parts, strict=True)):
+            marked = pc.if_else(pc.equal(pc.binary_length(text), 0), _EMPTY_KEY_PART, text)
+            pieces += [f"{',' if position else ''}{name}:", pc.fill_null(marked, _NULL_KEY_PART)]
+        return pc.binary_join_element_wise(*pieces, "")
 
     def expect_known_encoding(self) -> bool:
         """Return `with_names`. Raises: InvalidConfigError if neither properties nor stored keys decide it."""
@@ -344,30 +357,6 @@ def _with_names(kind: KeyGeneratorType, keys: tuple[str, ...], version: TableVer
     return True
 
 
-def _record_keys(
-    batch: pa.RecordBatch, fields: Sequence[str], *, with_names: bool, stored: bool = False
-) -> pa.StringArray:
-    """Return the record key of every row: the bare value of one field, or `f1:v1,f2:v2` with names.
-
-    Nested fields are written with dots. With names, some parts may be null or empty, but not all parts of a key. Parts
-    that make the key of other parts too are refused, unless the rows are `stored` in a table.
-
-    Raises: RecordKeyError if a field is missing or its type has no text, or keys are null, empty or ambiguous; the
-        error contains up to three row numbers.
-    """
-    parts = [_key_part(batch, name) for name in fields]
-    if not with_names:
-        _refuse_rows(_missing(parts[0]), fields[:1], "null or empty", parts[:1])
-        return parts[0]
-    _refuse_rows(reduce(pc.and_, map(_missing, parts)), fields, "all parts are null or empty", parts)
-    if len(fields) > 1 and not stored:
-        _refuse_ambiguous(batch, fields, parts)
-    pieces: list[pa.Array | str] = []
-    for position, (name, text) in enumerate(zip(fields, parts, strict=True)):
-        pieces += [f"{',' if position else ''}{name}:", _marked(text)]
-    return pc.binary_join_element_wise(*pieces, "")
-
-
 def _column_of(batch: pa.RecordBatch, name: str) -> tuple[pa.Array, pa.Array | None] | None:
     """Return a column and a mask of the rows where a struct around it is null; None if there is no such column.
 
@@ -428,15 +417,6 @@ def is_text(data_type: pa.DataType) -> bool:
     """Return whether values of the type are texts, also in a dictionary."""
     found = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
     return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
-
-
-def _missing(text: pa.StringArray) -> pa.BooleanArray:
-    return pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
-
-
-def _marked(text: pa.StringArray) -> pa.StringArray:
-    text = pc.if_else(pc.equal(pc.binary_length(text), 0), _EMPTY_KEY_PART, text)
-    return pc.fill_null(text, _NULL_KEY_PART)
 
 
 def _refuse_rows(bad: pa.BooleanArray, fields: Sequence[str], problem: str, parts: Sequence[pa.StringArray]) -> None:

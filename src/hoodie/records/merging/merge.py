@@ -37,7 +37,7 @@ Rows = npt.NDArray[np.int64]
 class Merged:
     """Outcome of a merge, row by row: `replaced` where a row is written, `deleted` where the key is deleted.
 
-    `rows` holds the row to write for each true value of `replaced`, in order (change-batch columns).
+    `rows` holds the row to write for each true value of `replaced`, in order, with the columns of the newer rows.
     """
 
     replaced: Mask
@@ -86,7 +86,7 @@ class RecordMerger:
 
         Event time: the newer row wins if its ordering value is equal or higher; a commit-time delete always wins.
         """
-        kinds = np.asarray(newer[KIND].combine_chunks())
+        kinds = _kinds(newer)
         wins = self.newer_wins(older, newer) | self.always_deletes(kinds)
         deleted = wins & (kinds != Kind.ROW)
         replaced = wins & (kinds == Kind.ROW)
@@ -241,7 +241,7 @@ def _mixed(older: pa.Table, newer: pa.Table, wins: Mask, overlay: Overlay) -> pa
 def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
     """Return the outcome of one round as changes: merged rows where replaced, deletes where deleted."""
     rows = newer.filter(pa.array(both_rows))
-    kinds = np.where(merged.deleted, np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW)).astype(np.int8)
+    kinds = np.where(merged.deleted, np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW))
     folded = with_rows(rows, merged.replaced, merged.rows)
     return folded.set_column(0, folded.schema.field(0), pa.array(kinds))
 
@@ -249,13 +249,11 @@ def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
 def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
     """Return one integer per row; rows with equal keys have equal integers."""
     keys = changes[RECORD_KEY].combine_chunks().dictionary_encode()
-    if across_partitions:
-        codes: Rows = np.asarray(keys.indices).astype(np.int64)
-        return codes
-    partitions = changes[PARTITION_PATH].combine_chunks().dictionary_encode()
-    key_codes = np.asarray(keys.indices).astype(np.int64)
-    both: Rows = key_codes * max(len(partitions.dictionary), 1) + np.asarray(partitions.indices)
-    return both
+    codes: Rows = np.asarray(keys.indices).astype(np.int64)
+    if not across_partitions:
+        partitions = changes[PARTITION_PATH].combine_chunks().dictionary_encode()
+        codes = codes * max(len(partitions.dictionary), 1) + np.asarray(partitions.indices)
+    return codes
 
 
 def delete_ordering(merger: RecordMerger, schema: pa.Schema) -> tuple[str, ...]:

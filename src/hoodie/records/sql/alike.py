@@ -92,23 +92,21 @@ def _values(translator: Translator, nodes: Iterable[exp.Expression | None]) -> l
 
 def _are_compared_alike(values: list[Value]) -> bool:
     """Numbers are compared with numbers, other values with values of the same type."""
-    families = {value.family for value in values} - {"null"}
-    if families <= _NUMBERS:
-        return not _mix_float_with_integer(values)
-    return len(families) == 1 and "nested" not in families and _have_one_type(values)
+    return _are_alike(values, _NUMBERS)
 
 
 def _are_chosen_alike(values: list[Value]) -> bool:
     """The result has the type of all branches, or of the widest one of integers or floats."""
+    return _are_alike(values, _BINARY_NUMBERS)
+
+
+def _are_alike(values: list[Value], numbers: frozenset[str]) -> bool:
+    """Return whether all are such numbers, or have one type; texts of 32 and 64 bits have one, and NULL has any."""
     families = {value.family for value in values} - {"null"}
-    if families <= _BINARY_NUMBERS:
+    if families <= numbers:
         return not _mix_float_with_integer(values)
-    return len(families) == 1 and "nested" not in families and _have_one_type(values)
-
-
-def _have_one_type(values: list[Value]) -> bool:
-    """Return whether all types but NULL's are the same; texts of 32 and 64 bits are."""
-    return len({"string" if one.family == "string" else str(one.type) for one in values if one.family != "null"}) <= 1
+    types = {"string" if one.family == "string" else str(one.type) for one in values if one.family != "null"}
+    return len(families) == 1 and "nested" not in families and len(types) == 1
 
 
 def _are_added_alike(values: list[Value]) -> bool:

@@ -153,10 +153,6 @@ def _integer_to_decimal(value: Value, target: pa.DataType) -> pc.Expression:
     return round_decimal(value.expression.cast(pa.int64()).cast(roomy), roomy, target)
 
 
-def _decimal_to_decimal(value: Value, target: pa.DataType) -> pc.Expression:
-    return round_decimal(value.expression, value.type, target)
-
-
 def _decimal_to_text(value: Value, target: pa.DataType) -> pc.Expression:
     if value.type.scale > _LARGEST_PLAIN_SCALE:
         raise UnsupportedError(
@@ -226,10 +222,6 @@ def _timestamp_to_date(value: Value, target: pa.DataType) -> pc.Expression:
     return days.cast(pa.int32()).cast(target)
 
 
-def _timestamp_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
-    return value.expression.cast(target)
-
-
 def _date_to_text(value: Value, target: pa.DataType) -> pc.Expression:
     return _dated_text(value.expression.cast(target), value.expression.cast(pa.int32()), _DAYS_PER_STEP)
 
@@ -258,7 +250,7 @@ _CASTS: dict[tuple[Family, Family], Callable[[Value, pa.DataType], pc.Expression
     ("integer", "float"): _unchecked,
     ("integer", "string"): _plain,
     ("decimal", "integer"): _truncated,
-    ("decimal", "decimal"): _decimal_to_decimal,
+    ("decimal", "decimal"): lambda value, target: round_decimal(value.expression, value.type, target),
     ("decimal", "float"): _decimal_to_float,
     ("decimal", "string"): _decimal_to_text,
     ("float", "integer"): _truncated,
@@ -275,7 +267,7 @@ _CASTS: dict[tuple[Family, Family], Callable[[Value, pa.DataType], pc.Expression
     ("date", "timestamp"): _date_to_timestamp,
     ("date", "string"): _date_to_text,
     ("timestamp", "date"): _timestamp_to_date,
-    ("timestamp", "timestamp"): _timestamp_to_timestamp,
+    ("timestamp", "timestamp"): _plain,
     ("timestamp", "string"): _timestamp_to_text,
 }
 

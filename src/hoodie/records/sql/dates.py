@@ -11,9 +11,7 @@ from sqlglot import exp
 
 from hoodie.records.sql.cast import cast, floor_divide, utc, year
 from hoodie.records.sql.parse import unsupported
-from hoodie.records.sql.values import TIMESTAMP, Value, fold, literal
-
-Translate = Callable[[exp.Expression], Value]
+from hoodie.records.sql.values import TIMESTAMP, Translate, Value, fold, literal
 
 _DATE_PARTS: dict[type[exp.Expression], Callable[[pc.Expression], pc.Expression]] = {
     exp.Year: year,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import groupby
 from typing import Literal
 
@@ -10,15 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.records.sql import letters
 from hoodie.records.sql.cast import cast, round_decimal
 from hoodie.records.sql.compare import null_boolean
 from hoodie.records.sql.parse import chain, unsupported
 from hoodie.records.sql.regex import rlike
-from hoodie.records.sql.values import Value, literal, shared_type
-
-Translate = Callable[[exp.Expression], Value]
+from hoodie.records.sql.values import Translate, Value, literal, shared_type
 
 _TRIMS = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}
 _LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES, _LAST_CODE_POINT = 0xD7FF, 0xE000, 0x10FFFF
@@ -297,6 +294,4 @@ def _successor(prefix: str) -> str | None:
 
 
 def _scalar(text: str, like_value: Value) -> pc.Expression:
-    if like_value.family != "string":
-        raise UnsupportedError(f"LIKE on {like_value.type} is not supported without Spark")
     return pc.scalar(pa.scalar(text, like_value.type))

@@ -19,7 +19,16 @@ from hoodie.records.sql.cast import arrow_type, cast, names_zone
 from hoodie.records.sql.columns import Columns, is_column, resolve
 from hoodie.records.sql.compare import Operator, compare, is_in, null_boolean, null_safe_equal
 from hoodie.records.sql.parse import balanced, chain, operands, to_sql, unsupported, without_parens
-from hoodie.records.sql.values import MAX_PRECISION, Value, decimal_literal, evaluate, fold, integer_literal, literal
+from hoodie.records.sql.values import (
+    MAX_PRECISION,
+    Translate,
+    Value,
+    decimal_literal,
+    evaluate,
+    fold,
+    integer_literal,
+    literal,
+)
 
 _COMPARISONS: dict[type[exp.Expression], Operator] = {
     exp.EQ: eq,
@@ -159,14 +168,6 @@ def evaluate_lazily(
     return evaluate(value.expression, held.table)
 
 
-def _and(self: Translator, node: exp.And) -> Value:
-    return _boolean(balanced(and_, _until(self, operands(node, exp.And), decided=False)))
-
-
-def _or(self: Translator, node: exp.Or) -> Value:
-    return _boolean(balanced(or_, _until(self, operands(node, exp.Or), decided=True)))
-
-
 def _until(self: Translator, nodes: list[exp.Expression], *, decided: bool) -> list[pc.Expression]:
     """Translate conditions. Spark evaluates each only where no condition before it has the value `decided`."""
     found: list[pc.Expression] = []
@@ -175,10 +176,6 @@ def _until(self: Translator, nodes: list[exp.Expression], *, decided: bool) -> l
         found.append(self.held_condition(self.condition(node, where=needed)))
         needed = self.without(needed, found[-1] if decided else ~found[-1])
     return found
-
-
-def _not(self: Translator, node: exp.Not) -> Value:
-    return _boolean(~self.condition(node.this))
 
 
 def _is(self: Translator, node: exp.Is) -> Value:
@@ -260,10 +257,6 @@ def _binary(self: Translator, node: exp.HexString) -> Value:
         raise InvalidConfigError(f"X'{node.name}' is not a binary literal: {error}") from error
 
 
-def _if(self: Translator, node: exp.If) -> Value:
-    return _choose(self, [node], None, node.args.get("false"))
-
-
 def _case(self: Translator, node: exp.Case) -> Value:
     tested = None if node.this is None else self.held(self.value(node.this))
     return _choose(self, node.args["ifs"], tested, node.args.get("default"))
@@ -310,15 +303,11 @@ def _named(self: Translator, node: exp.Anonymous) -> Value:
     return function(node, self.value)
 
 
-def _concat(self: Translator, node: exp.Concat) -> Value:
-    return functions.concat_literals(node) or functions.concat(node, self.value)
-
-
-def _function(function: Callable[[Any, functions.Translate], Value]) -> Callable[[Translator, Any], Value]:
+def _function(function: Callable[[Any, Translate], Value]) -> Callable[[Translator, Any], Value]:
     return lambda self, node: function(node, self.value)
 
 
-_NAMED: dict[str, Callable[[Any, functions.Translate], Value]] = {
+_NAMED: dict[str, Callable[[Any, Translate], Value]] = {
     "date_add": dates.date_add,
     "dateadd": dates.date_add,
     "date_sub": dates.date_add,
@@ -327,9 +316,9 @@ _NAMED: dict[str, Callable[[Any, functions.Translate], Value]] = {
 }
 
 _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
-    exp.And: _and,
-    exp.Or: _or,
-    exp.Not: _not,
+    exp.And: lambda self, node: _boolean(balanced(and_, _until(self, operands(node, exp.And), decided=False))),
+    exp.Or: lambda self, node: _boolean(balanced(or_, _until(self, operands(node, exp.Or), decided=True))),
+    exp.Not: lambda self, node: _boolean(~self.condition(node.this)),
     exp.Is: _is,
     exp.NullSafeEQ: lambda self, node: _boolean(null_safe_equal(self.value(node.this), self.value(node.expression))),
     exp.NullSafeNEQ: lambda self, node: _boolean(~null_safe_equal(self.value(node.this), self.value(node.expression))),
@@ -347,11 +336,11 @@ _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
     exp.Null: lambda self, node: Value(pc.scalar(None), pa.null(), is_literal=True),
     exp.Boolean: lambda self, node: literal(bool(node.this), pa.bool_()),
     exp.Neg: _negative,
-    exp.If: _if,
+    exp.If: lambda self, node: _choose(self, [node], None, node.args.get("false")),
     exp.Case: _case,
     exp.Nullif: _nullif,
     exp.Anonymous: _named,
-    exp.Concat: _concat,
+    exp.Concat: lambda self, node: functions.concat_literals(node) or functions.concat(node, self.value),
     exp.DPipe: _function(functions.concat),
     exp.Coalesce: _coalesce,
     exp.Upper: _function(functions.change_case),

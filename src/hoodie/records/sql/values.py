@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 
@@ -43,6 +44,15 @@ class Value:
     def is_null_literal(self) -> bool:
         """Whether this is a NULL written in the SQL text."""
         return self.is_literal and self.literal is None
+
+    @property
+    def is_number_literal(self) -> bool:
+        """Whether this is a number written in the SQL text; NaN is none."""
+        return self.is_literal and self.family in ("integer", "decimal", "float") and self.literal == self.literal
+
+
+Translate = Callable[[exp.Expression], Value]
+"""Translates the argument of a function."""
 
 
 def family_of(data_type: pa.DataType) -> Family:
