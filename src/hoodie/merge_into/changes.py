@@ -85,10 +85,11 @@ def _looked_up(plan: MergePlan, source: pa.Table, lookup: ScanPlan | None) -> tu
         stored = _all_rows(plan)
     else:
         stored = read_table(plan_lookup(plan.view, wanted) if lookup is None else lookup)
-    places = pc.index_in(_names(wanted, plan), value_set=_names(stored, plan))
+    given, known = _names(wanted, plan), _names(stored, plan)
+    places = pc.index_in(given, value_set=known)
     meets = pc.is_valid(places)
     target_rows = stored.select(plan.schema.names)
-    others = pc.invert(pc.is_in(_names(stored, plan), value_set=_names(wanted, plan)))
+    others = pc.invert(pc.is_in(known, value_set=given))
     return {
         Group.MATCHED: (target_rows.take(places.filter(meets)), source.filter(meets)),
         Group.NOT_MATCHED: (None, source.filter(pc.invert(meets))),

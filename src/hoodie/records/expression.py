@@ -22,7 +22,7 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.records.sql.cast import cast
 from hoodie.records.sql.columns import Columns, column_refs
 from hoodie.records.sql.parse import parse_expression
-from hoodie.records.sql.translate import Translator, evaluate_lazily
+from hoodie.records.sql.translate import HeldRows, Translator
 from hoodie.records.sql.values import evaluate, evaluate_all
 
 _SHOWN_MAX: Final = 200
@@ -90,7 +90,10 @@ class RowExpression:
         return rows.filter(self.values(rows))
 
     def _lazily(self, rows: pa.Table) -> pa.ChunkedArray:
-        return evaluate_lazily(parse_expression(self.text), self.schema, self.joined, rows, self.as_type)
+        """Compute each part only for the rows for which Spark computes it. Memory: several times the rows."""
+        held = HeldRows(rows)
+        value = Translator(self.schema, self.joined, rows=held).value(parse_expression(self.text))
+        return evaluate(cast(value, self.as_type).expression, held.table)
 
     def _first_failing(self, rows: pa.Table) -> pa.Table:
         """Return the first row for which the evaluation fails, found by halving."""

@@ -49,7 +49,7 @@ _ROWS: Final = "hoodie_rows"
 """The name of the rows in the statement that `insertInto` runs."""
 _NAMES: Final = ("hoodie.table.name", "name")
 """Options that name a table."""
-_MODES: Final = {None: "error", "errorifexists": "error", "default": "error"}
+_MODES: Final = {"errorifexists": "error", "default": "error"}
 _sessions: WeakSet[Any] = WeakSet()
 _with_jar: WeakSet[Any] = WeakSet()
 """Registered sessions in which `hudi` is JVM Hudi."""

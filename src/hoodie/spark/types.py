@@ -37,17 +37,7 @@ _SIMPLE = {
     T.TimestampNTZType: pa.timestamp("us"),
 }
 _SPARK_OF_SIMPLE: dict[pa.DataType, type[T.DataType]] = {
-    pa.null(): T.NullType,
-    pa.bool_(): T.BooleanType,
-    pa.int8(): T.ByteType,
-    pa.int16(): T.ShortType,
-    pa.int32(): T.IntegerType,
-    pa.int64(): T.LongType,
-    pa.float32(): T.FloatType,
-    pa.float64(): T.DoubleType,
-    pa.string(): T.StringType,
-    pa.binary(): T.BinaryType,
-    pa.date32(): T.DateType,
+    arrow: kind for kind, arrow in _SIMPLE.items() if kind not in (T.CharType, T.VarcharType)
 }
 
 

@@ -49,7 +49,7 @@ def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | Non
     _ = names.catalog  # without a session nothing is read
     table, _ = names.target(exp.Table(**{**named.args, "partition": None}))
     view, overwrites = table.view(), bool(tree.args.get("overwrite"))
-    partition = NamedPartition.of(named, view.config)
+    partition = NamedPartition.of(named.args.get("partition"), view.config)
     given = dict(properties or {})
     operation = _operation(partition, given, names, overwrites=overwrites)
     known = translated({key: str(value) for key, value in (names.settings(operation, table) | given).items()})
@@ -71,13 +71,15 @@ def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | Non
 def _operation(partition: NamedPartition, given: dict[str, Any], names: Names, *, overwrites: bool) -> str:
     """Return the operation of the statement; its options are taken out of those of the call.
 
-    Raises: InvalidConfigError for another value of an option; as `NamedPartition.overwrite`.
+    Raises: InvalidConfigError for another value of an option; UnsupportedError for IF NOT EXISTS in INSERT INTO; as
+    `NamedPartition.overwrite`.
     """
     key, operation = _taken(given, names, _OPERATION_KEYS)
     mode = _taken(given, names, _MODES)
     if overwrites:
         return partition.overwrite(*mode)
-    partition.check_into()
+    if partition.if_not_exists:  # as in Spark
+        raise UnsupportedError("INSERT INTO … IF NOT EXISTS: expected INSERT OVERWRITE, or no IF NOT EXISTS")
     if operation and operation not in _OPERATIONS:
         raise InvalidConfigError(f"{key}={operation!r}: expected one of {', '.join(_OPERATIONS)}")
     return operation or "insert"

@@ -280,14 +280,6 @@ def without_qualifier(node: exp.Expression, alias: str) -> exp.Expression:
     return node.transform(plain)
 
 
-def _column_to_set(node: exp.Expression, alias: str) -> str:
-    """Return the name of a column that a statement sets. Raises: UnsupportedError for a field of a struct."""
-    plain = without_qualifier(node, alias)
-    if not isinstance(plain, exp.Column) or len(plain.parts) != 1:
-        raise UnsupportedError(f"expected a column to set, found {to_sql(node)!r}; a struct is set as a whole")
-    return str(plain.name)
-
-
 def assignments(pairs: Iterable[tuple[exp.Expression, str]], alias: str) -> dict[str, str]:
     """Return the expression of each column that a statement sets.
 
@@ -296,7 +288,10 @@ def assignments(pairs: Iterable[tuple[exp.Expression, str]], alias: str) -> dict
     """
     found: dict[str, str] = {}
     for column, text in pairs:
-        name = _column_to_set(column, alias)
+        plain = without_qualifier(column, alias)
+        if not isinstance(plain, exp.Column) or len(plain.parts) != 1:
+            raise UnsupportedError(f"expected a column to set, found {to_sql(column)!r}; a struct is set as a whole")
+        name = str(plain.name)
         if name.lower() in (known.lower() for known in found):
             raise InvalidConfigError(
                 f"column {name!r} is set twice, to {list(found.values())[-1]!r} and {text!r}; keep one"

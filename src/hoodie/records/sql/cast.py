@@ -134,10 +134,6 @@ def _unchecked(value: Value, target: pa.DataType) -> pc.Expression:
     return value.expression.cast(target, safe=False)
 
 
-def _to_boolean(value: Value, target: pa.DataType) -> pc.Expression:
-    return value.expression != pc.scalar(pa.scalar(0, pa.int8()).cast(value.type))
-
-
 def _boolean_to_number(value: Value, target: pa.DataType) -> pc.Expression:
     return value.expression.cast(pa.int8()).cast(target)
 
@@ -190,10 +186,6 @@ def _text_to_integer(value: Value, target: pa.DataType) -> pc.Expression:
     return pc.if_else((number >= low) & (number <= high), number, pc.scalar(pa.scalar(None, _ANY_INTEGER))).cast(target)
 
 
-def _text_to_float(value: Value, target: pa.DataType) -> pc.Expression:
-    return _if_matches(_trimmed(value), _FLOAT, value).cast(target)
-
-
 def _text_to_decimal(value: Value, target: pa.DataType) -> pc.Expression:
     digits = pc.replace_substring_regex(_if_matches(_trimmed(value), _FLOAT, value), pattern=r"^\+", replacement="")
     return round_decimal(digits.cast(_WIDEST_DECIMAL), _WIDEST_DECIMAL, target)
@@ -210,10 +202,6 @@ def _text_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
     # Spark ignores digits beyond microseconds.
     text = pc.replace_substring_regex(_date_text(_trimmed(value)), pattern=r"(\.\d{6})\d{1,3}$", replacement=r"\1")
     return _if_matches(text, _TIMESTAMP_PATTERN, value).cast(TIMESTAMP_NTZ).cast(target)
-
-
-def _date_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
-    return value.expression.cast(pa.timestamp(target.unit)).cast(target)
 
 
 def _timestamp_to_date(value: Value, target: pa.DataType) -> pc.Expression:
@@ -244,7 +232,7 @@ _CASTS: dict[tuple[Family, Family], Callable[[Value, pa.DataType], pc.Expression
     ("boolean", "integer"): _boolean_to_number,
     ("boolean", "float"): _boolean_to_number,
     ("boolean", "string"): _plain,
-    ("integer", "boolean"): _to_boolean,
+    ("integer", "boolean"): lambda value, _: value.expression != pc.scalar(pa.scalar(0, pa.int8()).cast(value.type)),
     ("integer", "integer"): _plain,
     ("integer", "decimal"): _integer_to_decimal,
     ("integer", "float"): _unchecked,
@@ -257,14 +245,14 @@ _CASTS: dict[tuple[Family, Family], Callable[[Value, pa.DataType], pc.Expression
     ("float", "float"): _unchecked,
     ("string", "boolean"): _text_to_boolean,
     ("string", "integer"): _text_to_integer,
-    ("string", "float"): _text_to_float,
+    ("string", "float"): lambda value, target: _if_matches(_trimmed(value), _FLOAT, value).cast(target),
     ("string", "decimal"): _text_to_decimal,
     ("string", "date"): _text_to_date,
     ("string", "timestamp"): _text_to_timestamp,
     ("string", "string"): _plain,
     ("string", "binary"): _plain,
     ("binary", "binary"): _plain,
-    ("date", "timestamp"): _date_to_timestamp,
+    ("date", "timestamp"): lambda value, target: value.expression.cast(pa.timestamp(target.unit)).cast(target),
     ("date", "string"): _date_to_text,
     ("timestamp", "date"): _timestamp_to_date,
     ("timestamp", "timestamp"): _plain,

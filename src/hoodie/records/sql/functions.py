@@ -63,8 +63,8 @@ def choose(cases: list[tuple[pc.Expression, Value]], default: Value | None) -> V
 def change_case(node: exp.Upper | exp.Lower, translate: Translate) -> Value:
     """Translate UPPER and LOWER."""
     value = as_text(translate(node.this), node)
-    change = letters.upper if isinstance(node, exp.Upper) else letters.lower
-    return Value(change(value.expression, value.type), value.type)
+    name = "upper" if isinstance(node, exp.Upper) else "lower"
+    return Value(letters.changed_case(name, value.expression, value.type), value.type)
 
 
 def length(node: exp.Length, translate: Translate) -> Value:
@@ -76,8 +76,10 @@ def length(node: exp.Length, translate: Translate) -> Value:
 
 
 def concat(node: exp.Concat | exp.DPipe, translate: Translate) -> Value:
-    """Translate CONCAT and `||`; the result is NULL if one of the texts is NULL."""
+    """Translate CONCAT, `||` and adjacent literals (`'a' 'b'`); the result is NULL if one of the texts is NULL."""
     parts = node.expressions
+    if isinstance(node, exp.Concat) and all(isinstance(one, exp.Literal) and one.is_string for one in parts):
+        return literal("".join(one.name for one in parts), pa.string())
     if isinstance(node, exp.DPipe):
         spine = chain(node)
         parts = [spine[-1].this, *(link.expression for link in reversed(spine))]
@@ -216,13 +218,6 @@ def literal_integer(argument: exp.Expression, node: exp.Expression, translate: T
     if not value.is_literal or not isinstance(value.literal, int):
         raise unsupported(node, "only with a literal integer as an argument")
     return value.literal
-
-
-def concat_literals(node: exp.Concat) -> Value | None:
-    """Join adjacent literals (`'a' 'b'`); return None if the node is a call of CONCAT with other arguments."""
-    if not all(isinstance(one, exp.Literal) and one.is_string for one in node.expressions):
-        return None
-    return literal("".join(one.name for one in node.expressions), pa.string())
 
 
 def _matches(text: Value, pattern: str, *, escape: str = "\\", ignore_case: bool = False) -> pc.Expression:

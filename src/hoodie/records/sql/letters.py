@@ -56,16 +56,7 @@ _register("upper", _upper)
 _register("lower", _lower)
 
 
-def upper(text: pc.Expression, data_type: pa.DataType) -> pc.Expression:
-    """Return the text in upper case; `data_type` is its type."""
-    return _call("upper", text, data_type)
-
-
-def lower(text: pc.Expression, data_type: pa.DataType) -> pc.Expression:
-    """Return the text in lower case; `data_type` is its type."""
-    return _call("lower", text, data_type)
-
-
-def _call(name: str, text: pc.Expression, data_type: pa.DataType) -> pc.Expression:
+def changed_case(name: str, text: pc.Expression, data_type: pa.DataType) -> pc.Expression:
+    """Return the text in `upper` or `lower` case; `data_type` is its type."""
     kind = data_type if data_type in _TYPES else pa.string()
     return pc.Expression._call(f"hoodie_{name}_{kind}", [text if kind == data_type else text.cast(kind)])

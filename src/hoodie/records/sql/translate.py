@@ -49,7 +49,7 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
 
 
 @dataclass(slots=True)
-class _Rows:
+class HeldRows:
     """Rows for which parts of an expression are evaluated while it is translated; values of parts become columns."""
 
     table: pa.Table
@@ -71,7 +71,7 @@ class Translator:
 
     schema: pa.Schema
     joined: int = 1
-    rows: _Rows | None = None
+    rows: HeldRows | None = None
     _columns: Columns = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -120,7 +120,7 @@ class Translator:
         if self.rows is None or isinstance(without_parens(node), exp.Literal):
             return self.value(node)
         mask = pc.fill_null(evaluate(needed, self.rows.table), False)
-        needed_rows = _Rows(self.rows.table.filter(mask))
+        needed_rows = HeldRows(self.rows.table.filter(mask))
         value = replace(self, rows=needed_rows).value(node)
         if value.is_literal:
             return value
@@ -152,20 +152,6 @@ class Translator:
 
 def _boolean(expression: pc.Expression) -> Value:
     return Value(expression, pa.bool_())
-
-
-def evaluate_lazily(
-    node: exp.Expression, schema: pa.Schema, joined: int, rows: pa.Table, as_type: pa.DataType
-) -> pa.ChunkedArray:
-    """Compute an expression for each row, and each part of it only for the rows for which Spark computes the part.
-
-    Memory: several times the rows.
-
-    Raises: as `Translator.value`; SchemaMismatchError for a value that does not fit its type.
-    """
-    held = _Rows(rows)
-    value = cast(Translator(schema, joined, rows=held).value(node), as_type)
-    return evaluate(value.expression, held.table)
 
 
 def _until(self: Translator, nodes: list[exp.Expression], *, decided: bool) -> list[pc.Expression]:
@@ -340,7 +326,7 @@ _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
     exp.Case: _case,
     exp.Nullif: _nullif,
     exp.Anonymous: _named,
-    exp.Concat: lambda self, node: functions.concat_literals(node) or functions.concat(node, self.value),
+    exp.Concat: _function(functions.concat),
     exp.DPipe: _function(functions.concat),
     exp.Coalesce: _coalesce,
     exp.Upper: _function(functions.change_case),

@@ -82,7 +82,7 @@ def _cleans(call: Call) -> Iterator[tuple[Instant, CleanMetadata]]:
     for instant, content in active_contents(view, Action.CLEAN):
         yield instant, CleanMetadata.parse(content, path=str(instant))
     if call["showArchived"]:
-        for instant, content in archived_contents(view.archive(), Action.CLEAN):
+        for instant, content in archived_contents(view, Action.CLEAN):
             yield instant, CleanMetadata.parse(content, path=f"{instant} in the archived timeline")
 
 

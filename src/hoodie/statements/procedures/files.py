@@ -297,10 +297,9 @@ def _status(action: str, instant: str, timeline: str) -> dict[str, str]:
 def _deletions(view: TableView) -> Iterator[tuple[dict[str, str], Iterable[str]]]:
     """Yield the names of deleted files with what deleted them: cleans, rollbacks, restores, each newest first."""
     for action, names_of in ((Action.CLEAN, _cleaned), (Action.ROLLBACK, _rolled_back), (Action.RESTORE, _restored)):
-        for instant, content in active_contents(view, action):
-            yield _status(action.value, instant.requested_time, "active"), names_of(content, str(instant))
-        for instant, content in archived_contents(view.archive(), action):
-            yield _status(action.value, instant.requested_time, "archived"), names_of(content, str(instant))
+        for contents, timeline in ((active_contents, "active"), (archived_contents, "archived")):
+            for instant, content in contents(view, action):
+                yield _status(action.value, instant.requested_time, timeline), names_of(content, str(instant))
 
 
 def _cleaned(content: bytes, where: str) -> list[str]:

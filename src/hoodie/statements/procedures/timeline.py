@@ -20,7 +20,7 @@ from hoodie.statements.procedures.procedure import (
     required,
 )
 from hoodie.storage import open_store
-from hoodie.timeline import Action, ArchivedTimeline, Instant, State, parse_instant_time, read_instant
+from hoodie.timeline import Action, Instant, State, parse_instant_time, read_instant
 from hoodie.view.table_view import TableView
 
 _EXPORTED: Final = "clean,commit,deltacommit,rollback,savepoint,restore"
@@ -33,8 +33,9 @@ def active_contents(view: TableView, action: Action) -> Iterator[tuple[Instant, 
             yield instant, read_instant(view.store, view.layout, instant)
 
 
-def archived_contents(archive: ArchivedTimeline, action: Action) -> Iterator[tuple[Instant, bytes]]:
+def archived_contents(view: TableView, action: Action) -> Iterator[tuple[Instant, bytes]]:
     """Yield the archived instants of an action with the content of their completed file, newest first."""
+    archive = view.archive()
     wanted = {instant.requested_time: instant for instant in archive.completed() if instant.action is action}
     contents = {found.requested_time: found.metadata or b"" for found in archive.contents(list(wanted.values()))}
     for requested_time in sorted(contents, reverse=True):
