@@ -13,7 +13,6 @@ from hoodie.statements.procedures.procedure import (
     OPTIONS,
     Call,
     Row,
-    limited,
     optional,
     procedure,
     required,
@@ -101,7 +100,7 @@ def _of(instant: Instant) -> dict[str, Any]:
 )
 def show_cleans(call: Call) -> Iterable[Row]:
     """List the newest completed cleans with their counts."""
-    return limited(call, ({**_of(instant), **_numbers(found)} for instant, found in _cleans(call)))
+    return call.limited({**_of(instant), **_numbers(found)} for instant, found in _cleans(call))
 
 
 @procedure(
@@ -112,7 +111,7 @@ def show_cleans(call: Call) -> Iterable[Row]:
 )
 def show_cleans_metadata(call: Call) -> Iterable[Row]:
     """List the partitions that the newest completed cleans changed."""
-    rows = (
+    return call.limited(
         {
             **_of(instant),
             **_numbers(found),
@@ -126,7 +125,6 @@ def show_cleans_metadata(call: Call) -> Iterable[Row]:
         for instant, found in _cleans(call)
         for part in found.partition_metadata.values()
     )
-    return limited(call, rows)
 
 
 @procedure(
@@ -141,7 +139,7 @@ def show_clean_plans(call: Call) -> Iterable[Row]:
     cleans = (instant for instant in reversed(view.timeline.instants) if instant.action is Action.CLEAN)
     plans = ((clean, read_instant(view.store, view.layout, clean, State.REQUESTED)) for clean in cleans)
     parsed = ((found, CleanerPlan.parse(content, path=str(found))) for found, content in plans if content)
-    rows = (
+    return call.limited(
         {
             "plan_time": found.requested_time,
             "state": found.state.name,
@@ -156,4 +154,3 @@ def show_clean_plans(call: Call) -> Iterable[Row]:
         }
         for found, plan in parsed
     )
-    return limited(call, rows)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hoodie.errors import InstantNotFoundError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.statements.procedures.procedure import Call, Row, limited, optional, procedure, required
+from hoodie.statements.procedures.procedure import Call, Row, optional, procedure, required
 from hoodie.timeline import Action, Instant, instant_time_of_ms
 from hoodie.view.table_view import TableView
 
@@ -111,25 +111,25 @@ def _numbers(stat: WriteStat) -> Row:
 @procedure(parameters=_LIMITED, columns=f"{_COMMIT}, action string, {_TOTALS}")
 def show_commits(call: Call) -> Iterable[Row]:
     """List the newest completed writes with their counts."""
-    return limited(call, _with_totals(newest_commits(call.table.view())))
+    return call.limited(_with_totals(newest_commits(call.table.view())))
 
 
 @procedure(parameters=_LIMITED, columns=_METADATA)
 def show_commits_metadata(call: Call) -> Iterable[Row]:
     """List the files that the newest completed writes wrote."""
-    return limited(call, _with_stats(newest_commits(call.table.view())))
+    return call.limited(_with_stats(newest_commits(call.table.view())))
 
 
 @procedure(parameters=_ARCHIVED, columns=f"{_COMMIT}, {_TOTALS}")
 def show_archived_commits(call: Call) -> Iterable[Row]:
     """List the newest archived writes with their counts, by default those of ten days without the last one."""
-    return limited(call, _with_totals(_archived_commits(call)))
+    return call.limited(_with_totals(_archived_commits(call)))
 
 
 @procedure(parameters=_ARCHIVED, columns=_METADATA)
 def show_archived_commits_metadata(call: Call) -> Iterable[Row]:
     """List the files that the newest archived writes wrote."""
-    return limited(call, _with_stats(_archived_commits(call)))
+    return call.limited(_with_stats(_archived_commits(call)))
 
 
 @procedure(
@@ -140,7 +140,7 @@ def show_archived_commits_metadata(call: Call) -> Iterable[Row]:
 def show_commit_files(call: Call) -> Iterable[Row]:
     """List the files that a completed write wrote."""
     instant, commit = _commit_of(call)
-    rows = (
+    return call.limited(
         {
             **_numbers(stat),
             "action": instant.action.value,
@@ -151,7 +151,6 @@ def show_commit_files(call: Call) -> Iterable[Row]:
         }
         for stat in commit.write_stats()
     )
-    return limited(call, rows)
 
 
 @procedure(
@@ -162,7 +161,7 @@ def show_commit_files(call: Call) -> Iterable[Row]:
 def show_commit_partitions(call: Call) -> Iterable[Row]:
     """List the partitions that a completed write changed, with their counts."""
     instant, commit = _commit_of(call)
-    rows = (
+    return call.limited(
         {
             **totals_of(stats),
             "action": instant.action.value,
@@ -172,7 +171,6 @@ def show_commit_partitions(call: Call) -> Iterable[Row]:
         }
         for path, stats in commit.partition_to_write_stats.items()
     )
-    return limited(call, rows)
 
 
 @procedure(
@@ -185,7 +183,7 @@ def show_commit_write_stats(call: Call) -> Iterable[Row]:
     totals = totals_of(commit.write_stats())
     size_bytes, records = totals["total_bytes_written"], totals["total_records_written"]
     average = -(-size_bytes // records) if records else None
-    return limited(call, [{**totals, "action": instant.action.value, "avg_record_size": average}])
+    return call.limited([{**totals, "action": instant.action.value, "avg_record_size": average}])
 
 
 @procedure(
@@ -195,7 +193,7 @@ def show_commit_write_stats(call: Call) -> Iterable[Row]:
 def show_commit_extra_metadata(call: Call) -> Iterable[Row]:
     """List the extra metadata of a completed write, by default of the newest."""
     key, wanted = call["metadata_key"], call["instant_time"] or None
-    rows = (
+    return call.limited(
         {
             "instant_time": instant.requested_time,
             "action": instant.action.value,
@@ -206,7 +204,6 @@ def show_commit_extra_metadata(call: Call) -> Iterable[Row]:
         for name, value in commit.extra_metadata.items()
         if key in (None, name)
     )
-    return limited(call, rows)
 
 
 @procedure(
@@ -225,7 +222,7 @@ def stats_wa(call: Call) -> Iterable[Row]:
             updated, written = totals["total_update_records_written"], totals["total_records_written"]
             rows.append(_amplification(instant.requested_time, updated, written))
     everything = (sum(row[name] for row in rows) for name in ("total_upserted", "total_written"))
-    return limited(call, [*rows, _amplification(_TOTAL, *everything)])
+    return call.limited([*rows, _amplification(_TOTAL, *everything)])
 
 
 def _amplification(commit_time: str, updated: int, written: int) -> Row:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.records.sql.quoting import quoted
-from hoodie.statements.procedures.procedure import Call, Row, names_in, optional, procedure, required
+from hoodie.statements.procedures.procedure import Call, Row, optional, procedure, required
 
 _READ: Final = "hoodie.datasource"
 _MODES: Final = ("overwrite", "append")
@@ -71,7 +71,7 @@ def copy_to_table(call: Call) -> Iterable[Row]:
     if mode not in _MODES:
         raise InvalidConfigError(f"CALL copy_to_table: save_mode => {mode!r}: expected {' or '.join(_MODES)}")
     frame = _source(call)
-    wanted = names_in(call["columns"])
+    wanted = call.names_in("columns")
     if call.names.session.catalog.tableExists(name):
         wanted = call.names.session.table(name).columns
     frame.select(*(quoted(column) for column in wanted or frame.columns)).write.mode(mode).saveAsTable(name)

@@ -14,18 +14,7 @@ from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import FileSlice, SliceHistory, join_path, slice_histories
 from hoodie.format.filenames import instant_of_data_file, name_of
 from hoodie.format.instants.service_metadata import CleanMetadata, RestoreMetadata, RollbackMetadata
-from hoodie.statements.procedures.procedure import (
-    FILTER,
-    TABLE_OR_PATH,
-    Call,
-    Row,
-    limited,
-    names_in,
-    optional,
-    procedure,
-    required,
-    unsupported,
-)
+from hoodie.statements.procedures.procedure import FILTER, TABLE, Call, Row, optional, procedure, required, unsupported
 from hoodie.statements.procedures.timeline import active_contents, archived_contents
 from hoodie.storage import FileInfo, Store, open_store
 from hoodie.timeline import Action
@@ -42,7 +31,7 @@ _SLICE: Final = (
     "num_delta_files long, total_delta_file_size long"
 )
 _VIEW: Final = (
-    *TABLE_OR_PATH,
+    *TABLE,
     optional("max_instant", ""),
     optional("include_max", False),
     unsupported("include_in_flight", bool, False),
@@ -95,12 +84,11 @@ def _listed(paths: Iterable[str]) -> str:
 def show_fsview_all(call: Call) -> Iterable[Row]:
     """List all file slices of the file groups; path_regex is a pattern of partition paths with wildcards."""
     view = call.table.view()
-    rows = (
+    return call.limited(
         {**_slice(view, found), "delta_files": _listed(view.store.uri(log.path) for log in found.log_files)}
         for group in _histories(call, view, call["path_regex"])
         for found in group.slices
     )
-    return limited(call, rows)
 
 
 @procedure(
@@ -116,7 +104,7 @@ def show_fsview_latest(call: Call) -> Iterable[Row]:
     if len(patterns) > 1:
         raise InvalidConfigError("CALL show_fsview_latest: expected one of path_regex and partition_path, found both")
     (pattern,) = patterns or [_EVERYWHERE]
-    return limited(call, (_latest(view, group.slices[0]) for group in _histories(call, view, pattern)))
+    return call.limited(_latest(view, group.slices[0]) for group in _histories(call, view, pattern))
 
 
 def _latest(view: TableView, found: FileSlice) -> Row:
@@ -135,11 +123,11 @@ def _latest(view: TableView, found: FileSlice) -> Row:
     }
 
 
-@procedure(parameters=(*TABLE_OR_PATH, optional("limit", 10), FILTER), columns="key string, value string")
+@procedure(parameters=(*TABLE, optional("limit", 10), FILTER), columns="key string, value string")
 def show_table_properties(call: Call) -> Iterable[Row]:
     """List the properties of the table."""
     raw = call.table.view().config.raw
-    return limited(call, ({"key": name, "value": raw[name]} for name in sorted(raw)))
+    return call.limited({"key": name, "value": raw[name]} for name in sorted(raw))
 
 
 @procedure(
@@ -195,7 +183,7 @@ def _sizes(instant: str, found: list[int]) -> Mapping[str, Any]:
 def show_invalid_parquet(call: Call) -> Iterable[Row]:
     """List the Parquet files of the table at a path that have no valid footer."""
     store = call.table.view().store
-    partitions, instants = names_in(call["partitions"]), names_in(call["instants"])
+    partitions, instants = call.names_in("partitions"), call.names_in("instants")
     found = (
         info.path
         for info in store.list("", recursive=True)
@@ -204,7 +192,7 @@ def show_invalid_parquet(call: Call) -> Iterable[Row]:
         and (not partitions or info.path.rpartition("/")[0] in partitions)
         and (not instants or instant_of_data_file(info.path) in instants)
     )
-    return limited(call, ({"path": store.uri(path)} for path in found if not _has_footer(store, path)))
+    return call.limited({"path": store.uri(path)} for path in found if not _has_footer(store, path))
 
 
 def _has_footer(store: Store, path: str) -> bool:
@@ -235,7 +223,7 @@ def show_fs_path_detail(call: Call) -> Iterable[Row]:
     rows = [_below(store, top, [info for info in infos if _is_below(info.path, top)]) for top in tops]
     if call["sort"]:
         rows.sort(key=lambda row: row["storage_size"], reverse=True)
-    return limited(call, rows)
+    return call.limited(rows)
 
 
 def _is_below(path: str, top: str) -> bool:
@@ -273,7 +261,7 @@ def _in_units(size_bytes: int) -> str:
 
 
 @procedure(
-    parameters=(*TABLE_OR_PATH, optional("partition"), required("file"), FILTER),
+    parameters=(*TABLE, optional("partition"), required("file"), FILTER),
     columns="status string, action string, instant string, timeline string, full_path string",
 )
 def show_file_status(call: Call) -> Iterable[Row]:

@@ -13,20 +13,10 @@ from hoodie.format.filenames import LogFileName
 from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, LogBlock, parse_log_blocks
-from hoodie.statements.procedures.procedure import (
-    FILTER,
-    TABLE_OR_PATH,
-    Call,
-    Row,
-    limited,
-    optional,
-    procedure,
-    required,
-    unsupported,
-)
+from hoodie.statements.procedures.procedure import FILTER, TABLE, Call, Row, optional, procedure, required, unsupported
 from hoodie.view.listing import list_files
 
-_PATTERN: Final = (*TABLE_OR_PATH, required("log_file_path_pattern"))
+_PATTERN: Final = (*TABLE, required("log_file_path_pattern"))
 
 
 def _blocks(call: Call) -> Iterator[tuple[LogBlock, str]]:
@@ -64,7 +54,7 @@ def _blocks(call: Call) -> Iterator[tuple[LogBlock, str]]:
 )
 def show_logfile_metadata(call: Call) -> Iterable[Row]:
     """List the blocks of log files; the pattern of their paths may have wildcards."""
-    rows = (
+    return call.limited(
         {
             "instant_time": block.instant_time,
             "record_count": _count(block, path),
@@ -74,7 +64,6 @@ def show_logfile_metadata(call: Call) -> Iterable[Row]:
         }
         for block, path in _blocks(call)
     )
-    return limited(call, rows)
 
 
 def _count(block: LogBlock, path: str) -> int:
@@ -89,13 +78,12 @@ def _count(block: LogBlock, path: str) -> int:
 )
 def show_logfile_records(call: Call) -> Iterable[Row]:
     """List the records of the data blocks of log files as JSON; the pattern as for show_logfile_metadata."""
-    rows = (
+    return call.limited(
         {"records": json.dumps(record, default=_text, ensure_ascii=False)}
         for block, path in _blocks(call)
         if block.block_type.holds_data
         for record in read_data_block(block, path=path).to_pylist()
     )
-    return limited(call, rows)
 
 
 def _text(value: Any) -> str:

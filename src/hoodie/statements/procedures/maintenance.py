@@ -9,17 +9,7 @@ from typing import Final
 from hoodie.config import retention
 from hoodie.errors import CommitConflictError, InvalidConfigError
 from hoodie.files.markers import delete_markers
-from hoodie.statements.procedures.procedure import (
-    OPTIONS,
-    TABLE_OR_PATH,
-    Call,
-    Row,
-    names_in,
-    optional,
-    procedure,
-    required,
-    unsupported,
-)
+from hoodie.statements.procedures.procedure import OPTIONS, TABLE, Call, Row, optional, procedure, required, unsupported
 from hoodie.timeline import is_live
 from hoodie.view.listing import list_files
 
@@ -39,7 +29,7 @@ def run_ttl(call: Call) -> Iterable[Row]:
 
 @procedure(
     parameters=(
-        *TABLE_OR_PATH,
+        *TABLE,
         optional("min_commits", 20),
         optional("max_commits", 30),
         optional("retain_commits", 10),
@@ -61,7 +51,7 @@ def archive_commits(call: Call) -> Iterable[Row]:
 @procedure(parameters=(required("table"), required("partition")), columns="result string")
 def drop_partition(call: Call) -> Iterable[Row]:
     """Delete partitions, named by their paths with commas between them."""
-    _delete(call, names_in(call["partition"]))
+    _delete(call, call.names_in("partition"))
     return [{"result": "Success"}]
 
 
@@ -79,7 +69,7 @@ def truncate_table(call: Call) -> Iterable[Row]:
     """Delete all rows, or those of partitions, named by their paths with commas between them."""
     table = call.table
     if call["partitions"]:
-        _delete(call, names_in(call["partitions"]))
+        _delete(call, call.names_in("partitions"))
     else:
         table.insert_overwrite_table(table.schema.empty_table(), properties=call.options())
     return []  # as in Hudi

@@ -4,43 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hoodie.statements.procedures.procedure import (
-    FILTER,
-    TABLE_OR_PATH,
-    Call,
-    Row,
-    limited,
-    names_in,
-    optional,
-    procedure,
-    required,
-)
+from hoodie.statements.procedures.procedure import FILTER, TABLE, Call, Row, optional, procedure, required
 from hoodie.view.listing import list_files, list_from_storage
 
 
-@procedure(parameters=(*TABLE_OR_PATH, FILTER), columns="partition string")
+@procedure(parameters=(*TABLE, FILTER), columns="partition string")
 def show_metadata_table_partitions(call: Call) -> Iterable[Row]:
     """List the partitions of the table."""
     return ({"partition": path} for path in sorted(list_files(call.table.view())))
 
 
-@procedure(
-    parameters=(*TABLE_OR_PATH, optional("partition", ""), optional("limit", 100), FILTER),
-    columns="file_path string",
-)
+@procedure(parameters=(*TABLE, optional("partition", ""), optional("limit", 100), FILTER), columns="file_path string")
 def show_metadata_table_files(call: Call) -> Iterable[Row]:
     """List the committed files of a partition; without one, of a table without partitions."""
     names = list_files(call.table.view(), [call["partition"]]).get(call["partition"], {})
-    return limited(call, ({"file_path": name} for name in sorted(names)))
+    return call.limited({"file_path": name} for name in sorted(names))
 
 
 @procedure(
-    parameters=(*TABLE_OR_PATH, optional("partition"), optional("targetColumns"), FILTER),
+    parameters=(*TABLE, optional("partition"), optional("targetColumns"), FILTER),
     columns="file_name string, column_name string, min_value string, max_value string, null_number long",
 )
 def show_metadata_table_column_stats(call: Call) -> Iterable[Row]:
     """List the statistics of columns of the newest base files; targetColumns has commas between names."""
-    wanted = {name.lower() for name in names_in(call["targetColumns"])}
+    wanted = {name.lower() for name in call.names_in("targetColumns")}
     partition = call["partition"]
     for row in call.table.inspect.statistics().to_pylist():
         if (not wanted or row["column"].lower() in wanted) and partition in (None, row["partition_path"]):

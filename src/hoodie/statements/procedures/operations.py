@@ -7,16 +7,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
-from hoodie.statements.procedures.procedure import (
-    OPTIONS,
-    TABLE_OR_PATH,
-    Call,
-    Parameter,
-    Procedure,
-    Row,
-    columns_of,
-    names_in,
-)
+from hoodie.statements.procedures.procedure import OPTIONS, TABLE, Call, Parameter, Procedure, Row, columns_of
 from hoodie.table.operations import OPERATIONS, Operation, kind_of
 
 
@@ -25,7 +16,7 @@ def procedure_of_row(operation: Operation) -> Procedure:
     return Procedure(
         name=operation.name.replace(" ", "_").replace("-", "_"),
         about=operation.about.partition("\n")[0],
-        parameters=(*TABLE_OR_PATH, *map(_parameter, operation.signature().values())),
+        parameters=(*TABLE, *map(_parameter, operation.signature().values())),
         columns=columns_of("fact string, value string"),
         run=partial(_run, operation),
     )
@@ -51,8 +42,7 @@ def _value(declared: inspect.Parameter, call: Call) -> Any:
     kind, _ = kind_of(declared)
     if kind is dict:
         return call.options()
-    given = call[declared.name]
-    return (names_in(given) or None) if kind is list else given
+    return (call.names_in(declared.name) or None) if kind is list else call[declared.name]
 
 
 OWN: Final = tuple(procedure_of_row(operation) for operation in OPERATIONS if operation.procedure is None)

@@ -11,17 +11,7 @@ from hoodie.errors import InstantNotFoundError, InvalidConfigError, UnsupportedE
 from hoodie.format.table.table_config import TableType
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.records.condition import Condition
-from hoodie.statements.procedures.procedure import (
-    OPTIONS,
-    TABLE_OR_PATH,
-    Call,
-    Row,
-    limited,
-    names_in,
-    optional,
-    procedure,
-    required,
-)
+from hoodie.statements.procedures.procedure import OPTIONS, TABLE, Call, Row, optional, procedure, required
 from hoodie.timeline import Action, Instant
 from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import stored_clustering, stored_plan
@@ -42,7 +32,7 @@ def _chosen(call: Call, pending: Iterable[str], schedule: Callable[[], str | Non
     instants that are not pending.
     """
     waiting = sorted(pending)
-    named = names_in(call["instants"] or call.values.get("timestamp"))
+    named = call.names_in("instants") or call.names_in("timestamp")
     op = (call["op"] or "run").lower()
     if op not in (*_RUN, *_SCHEDULE, *_EXECUTE):
         raise InvalidConfigError(f"CALL: op => {call['op']!r}: expected run, schedule, execute or scheduleAndExecute")
@@ -91,19 +81,19 @@ def _of(instant: Instant) -> dict[str, Any]:
     return {"timestamp": instant.requested_time, "state": instant.state.name}
 
 
-@procedure(parameters=(*TABLE_OR_PATH, optional("limit", 20)), columns=_PLANS)
+@procedure(parameters=(*TABLE, optional("limit", 20)), columns=_PLANS)
 def show_compaction(call: Call) -> Iterable[Row]:
     """List the compactions of the active timeline, newest first."""
     view = call.table.view()
     if view.config.table_type is not TableType.MERGE_ON_READ:
         raise UnsupportedError(f"CALL show_compaction: {view.store.uri('')} is no merge-on-read table")
-    return limited(call, _compactions(view))
+    return call.limited(_compactions(view))
 
 
 @procedure(
     parameters=(
         required("op"),
-        *TABLE_OR_PATH,
+        *TABLE,
         optional("timestamp"),
         OPTIONS,
         optional("instants"),
@@ -123,7 +113,7 @@ def run_compaction(call: Call) -> Iterable[Row]:
 
 @procedure(
     parameters=(
-        *TABLE_OR_PATH,
+        *TABLE,
         optional("predicate"),
         optional("order"),
         optional("show_involved_partition", False),
@@ -140,7 +130,7 @@ def run_compaction(call: Call) -> Iterable[Row]:
 def run_clustering(call: Call) -> Iterable[Row]:
     """Plan a clustering and execute it, sorted by the columns of order; op as for run_compaction."""
     table, options = call.table, call.options()
-    by = names_in(call["order"]) or None
+    by = call.names_in("order") or None
     layout = (call["order_strategy"] or "").replace("-", "") or None
     parts = _wanted_partitions(call, table.view())
     if parts == []:
@@ -175,13 +165,10 @@ def _wanted_partitions(call: Call, view: TableView) -> list[str] | None:
             raise InvalidConfigError(f"CALL: partition_regex_pattern => {pattern!r}: {error}") from error
         paths = sorted(list_files(view))
         return [*compress(paths, match_whole(pattern, paths))]
-    return names_in(call["selected_partitions"]) or None
+    return call.names_in("selected_partitions") or None
 
 
-@procedure(
-    parameters=(*TABLE_OR_PATH, optional("limit", 20), optional("show_involved_partition", False)),
-    columns=_GROUPS,
-)
+@procedure(parameters=(*TABLE, optional("limit", 20), optional("show_involved_partition", False)), columns=_GROUPS)
 def show_clustering(call: Call) -> Iterable[Row]:
     """List the clusterings of the active timeline, newest first."""
-    return limited(call, _clusterings(call, call.table.view()))
+    return call.limited(_clusterings(call, call.table.view()))

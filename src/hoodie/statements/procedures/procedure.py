@@ -82,6 +82,14 @@ class Call:
             return self.names.at(path)
         raise InvalidConfigError("CALL: expected one of the arguments table => '…' and path => '…'")
 
+    def names_in(self, parameter: str) -> list[str]:
+        """Return the names that an argument has with commas between them."""
+        return [part.strip() for part in (self.values.get(parameter) or "").split(",") if part.strip()]
+
+    def limited(self, rows: Iterable[Row]) -> Iterable[Row]:
+        """Return the first rows, at most as many as the argument `limit`."""
+        return islice(rows, self["limit"])
+
     def options(self, **named: str) -> dict[str, str]:
         """Return the options of the caller, those of the argument `options` ('a=1,b=2'), and arguments by option name.
 
@@ -116,7 +124,7 @@ class Procedure:
     def takes_path(self) -> bool:
         """Whether `path` can name the table too, although Hudi's procedure has no such parameter."""
         required = {parameter.name: parameter.is_required for parameter in self.parameters}
-        return required.get(TABLE, False) and PATH.name not in required
+        return required.get("table", False) and PATH.name not in required
 
     def rows(self, call: Call) -> pa.Table:
         """Run the procedure and return its rows: those that match the argument `filter`, if it has one.
@@ -166,23 +174,11 @@ def columns_of(text: str) -> pa.Schema:
     return pa.schema([(name, TYPES[kind]) for name, kind in pairs])
 
 
-def names_in(text: str | None) -> list[str]:
-    """Split names at the commas between them."""
-    return [part.strip() for part in (text or "").split(",") if part.strip()]
-
-
-def limited(call: Call, rows: Iterable[Row]) -> Iterable[Row]:
-    """Return the first rows, at most as many as the argument `limit`."""
-    return islice(rows, call["limit"])
-
-
 OPTIONS: Final = optional("options")
 """The parameter with options of the write or service, as `name=value,name=value`."""
 FILTER: Final = optional("filter", "")
 """The parameter whose value is a condition in SQL over the columns of the rows."""
-TABLE: Final = "table"
-"""The parameter that names a table."""
 PATH: Final = optional("path")
-"""The parameter that names it by its path."""
-TABLE_OR_PATH = (optional(TABLE), PATH)
+"""The parameter that names a table by its path."""
+TABLE: Final = (optional("table"), PATH)
 """The first parameters of most procedures."""

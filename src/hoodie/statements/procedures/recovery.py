@@ -11,15 +11,7 @@ from hoodie.format.instants.service_metadata import RollbackMetadata
 from hoodie.services.clustering.clustering import CLUSTERING
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.planned.pending import roll_back_plan
-from hoodie.statements.procedures.procedure import (
-    TABLE_OR_PATH,
-    Call,
-    Row,
-    limited,
-    optional,
-    procedure,
-    required,
-)
+from hoodie.statements.procedures.procedure import TABLE, Call, Row, optional, procedure, required
 from hoodie.statements.procedures.timeline import active_contents
 from hoodie.timeline import Action, Instant, State
 
@@ -84,7 +76,7 @@ def rollback_to_instant(call: Call) -> Iterable[Row]:
 
 
 @procedure(
-    parameters=(*TABLE_OR_PATH, required("pending_instant"), optional("delete_request_instant_file", False)),
+    parameters=(*TABLE, required("pending_instant"), optional("delete_request_instant_file", False)),
     columns="instant string, time_cost string",
 )
 def run_rollback_inflight_tableservice(call: Call) -> Iterable[Row]:
@@ -118,7 +110,7 @@ def _rollbacks(call: Call) -> Iterator[tuple[Instant, RollbackMetadata]]:
 )
 def show_rollbacks(call: Call) -> Iterable[Row]:
     """List what the newest completed rollbacks rolled back."""
-    rows = (
+    return call.limited(
         {
             "instant": found.start_rollback_time,
             "rollback_instant": commit,
@@ -129,7 +121,6 @@ def show_rollbacks(call: Call) -> Iterable[Row]:
         for _, found in _rollbacks(call)
         for commit in found.commits_rollback
     )
-    return limited(call, rows)
 
 
 @procedure(
@@ -138,7 +129,7 @@ def show_rollbacks(call: Call) -> Iterable[Row]:
 )
 def show_rollback_detail(call: Call) -> Iterable[Row]:
     """List the files that a completed rollback deleted."""
-    rows = (
+    return call.limited(
         {
             "instant": found.start_rollback_time,
             "rollback_instant": f"[{', '.join(found.commits_rollback)}]",
@@ -152,10 +143,9 @@ def show_rollback_detail(call: Call) -> Iterable[Row]:
         for succeeded, names in ((True, part.success_delete_files), (False, part.failed_delete_files))
         for name in names
     )
-    return limited(call, rows)
 
 
-@procedure(parameters=TABLE_OR_PATH, columns="savepoint_time string")
+@procedure(parameters=TABLE, columns="savepoint_time string")
 def show_savepoints(call: Call) -> Iterable[Row]:
     """List the savepoints, newest first."""
     return ({"savepoint_time": savepoint.instant} for savepoint in reversed(call.table.savepoints()))

@@ -9,16 +9,7 @@ from typing import Final
 from hoodie.errors import HoodieError
 from hoodie.format.instants.service_metadata import RollbackMetadata, RollbackPlan
 from hoodie.read.history import instant_content
-from hoodie.statements.procedures.procedure import (
-    FILTER,
-    TABLE_OR_PATH,
-    Call,
-    Row,
-    limited,
-    optional,
-    procedure,
-    required,
-)
+from hoodie.statements.procedures.procedure import FILTER, TABLE, Call, Row, optional, procedure, required
 from hoodie.storage import open_store
 from hoodie.timeline import Action, Instant, State, parse_instant_time, read_instant
 from hoodie.view.table_view import TableView
@@ -44,7 +35,7 @@ def archived_contents(view: TableView, action: Action) -> Iterator[tuple[Instant
 
 @procedure(
     parameters=(
-        *TABLE_OR_PATH,
+        *TABLE,
         optional("limit", 20),
         optional("showArchived", False),
         FILTER,
@@ -70,7 +61,7 @@ def show_timeline(call: Call) -> Iterable[Row]:
     ]
     texts = _rollbacks(view)
     rows = (_instant(view, instant, kind, texts) for instant, kind in found)
-    return rows if begin and end else limited(call, rows)  # as in Hudi
+    return rows if begin and end else call.limited(rows)  # as in Hudi
 
 
 def _instant(view: TableView, instant: Instant, kind: str, texts: Mapping[tuple[str, bool], str]) -> Row:
