@@ -32,7 +32,7 @@ from hoodie.spark.merged import read_cdc
 from hoodie.spark.read_options import ReadOptions, check_schema, read_options, store_and_options
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import to_arrow
-from hoodie.spark.types import arrow_schema_of, widened
+from hoodie.spark.types import arrow_schema_of, in_schema
 from hoodie.spark.workers import own_python
 from hoodie.statements.names import Names
 from hoodie.statements.parameters import bound
@@ -271,9 +271,7 @@ def _load(given: _Given, options: Mapping[str, str]) -> Any:
         return frame
     wanted = given.session.createDataFrame([], given.schema).schema
     check_schema(arrow_schema_of(frame.schema), arrow_schema_of(wanted))
-    found = {column.name: column.dataType for column in frame.schema}
-    columns = ((column.name, found[column.name], column.dataType) for column in wanted)
-    return frame.select(*(widened(frame[quoted(name)], old, new).alias(name) for name, old, new in columns))
+    return in_schema(frame, wanted)
 
 
 def _native(session: Any, found: ReadOptions) -> Any:

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.conform import conform
+from hoodie.records.sql.quoting import quoted
 
 _Types = TypeVar("_Types", pa.Field, pa.DataType)
 _SIMPLE = {
@@ -179,6 +180,13 @@ def widened(column: Any, stored: T.DataType, current: T.DataType) -> Any:
         values = stored.valueType, current.valueType
         return F.transform_values(column, lambda _, value: widened(value, *values))
     return column.cast("string").cast("double")
+
+
+def in_schema(frame: Any, schema: Any) -> Any:
+    """Return the columns of a Spark schema of a DataFrame, which has these columns, in the types of the schema."""
+    stored = {field.name: field.dataType for field in frame.schema}
+    columns = (widened(F.col(quoted(new.name)), stored[new.name], new.dataType).alias(new.name) for new in schema)
+    return frame.select(*columns)
 
 
 def _changes_by_cast(stored: T.DataType, current: T.DataType) -> bool:

@@ -19,10 +19,17 @@ import pyarrow.compute as pc
 from hoodie.format.avro.schema import META_FIELDS
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.records.change import KIND, RECORD_KEY
-from hoodie.records.merging.merge import HAS, Merged, Overlay, RecordMerger, answered, ordering_ranks, with_rows
-
-Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int64]
+from hoodie.records.merging.merge import (
+    HAS,
+    Mask,
+    Merged,
+    Overlay,
+    RecordMerger,
+    Rows,
+    answered,
+    ordering_ranks,
+    with_rows,
+)
 
 
 class VersionKind(IntEnum):

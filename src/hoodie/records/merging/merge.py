@@ -505,11 +505,13 @@ class Overlay:
 
         `wins` is true where the newer row wins. The result has the columns of `newer`.
         """
-        count = newer.num_rows
-        rows = np.arange(count)
-        columns: dict[str, pa.ChunkedArray] = {}
+        rows = np.arange(newer.num_rows)
+        columns: list[pa.ChunkedArray] = []
         for name in newer.column_names:
             if name.startswith(HAS):
+                older_has = self.brings(older, name.removeprefix(HAS))
+                has = np.ones(len(rows), np.bool_) if older_has is None else older_has | np.asarray(newer[name])
+                columns.append(pa.chunked_array([pa.array(has)]))
                 continue
             newer_has, older_has = self.brings(newer, name), self.brings(older, name)
             picks = wins.copy()
@@ -517,13 +519,8 @@ class Overlay:
                 picks &= newer_has if older_has is None else (newer_has | ~older_has)
             if older_has is not None:
                 picks |= ~wins & ~older_has & (True if newer_has is None else newer_has)
-            columns[name] = _pick(older[name], newer[name], picks, rows)
-        for name in newer.column_names:
-            if name.startswith(HAS):
-                older_has = self.brings(older, name.removeprefix(HAS))
-                has = np.ones(count, np.bool_) if older_has is None else older_has | np.asarray(newer[name])
-                columns[name] = pa.chunked_array([pa.array(has)])
-        return pa.table([columns[name] for name in newer.column_names], schema=newer.schema)
+            columns.append(_pick(older[name], newer[name], picks, rows))
+        return pa.table(columns, schema=newer.schema)
 
 
 def _pick(older: pa.ChunkedArray, newer: pa.ChunkedArray, picks: Mask, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:

@@ -29,6 +29,7 @@ from hoodie.records.sql.values import (
     decimal_of,
     fold,
     literal,
+    null_of,
 )
 
 # Numbers of more digits fit no integer.
@@ -91,7 +92,7 @@ def cast(value: Value, target: pa.DataType) -> Value:
         return value
     family = Value(value.expression, target).family
     if value.family == "null":
-        return Value(pc.scalar(pa.scalar(None, target)), target, is_literal=value.is_literal)
+        return Value(null_of(target), target, is_literal=value.is_literal)
     if value.is_literal and isinstance(value.literal, str) and family == "timestamp":
         exact = TIMESTAMP_NTZ if target.tz is None else TIMESTAMP
         return cast(literal(_parse_timestamp(value.literal, zoned=target.tz is not None), exact), target)
@@ -167,15 +168,12 @@ def _trimmed(value: Value) -> pc.Expression:
 
 
 def _if_matches(text: pc.Expression, pattern: str, value: Value) -> pc.Expression:
-    nothing = pc.scalar(pa.scalar(None, value.type))
-    return pc.if_else(pc.match_substring_regex(text, pattern=pattern), text, nothing)
+    return pc.if_else(pc.match_substring_regex(text, pattern=pattern), text, null_of(value.type))
 
 
 def _text_to_boolean(value: Value, target: pa.DataType) -> pc.Expression:
     word = pc.utf8_lower(_trimmed(value))
-    no = pc.if_else(
-        pc.is_in(word, value_set=pa.array(_FALSE_WORDS, value.type)), False, pc.scalar(pa.scalar(None, target))
-    )
+    no = pc.if_else(pc.is_in(word, value_set=pa.array(_FALSE_WORDS, value.type)), False, null_of(target))
     return pc.if_else(pc.is_in(word, value_set=pa.array(_TRUE_WORDS, value.type)), True, no)
 
 
@@ -183,7 +181,7 @@ def _text_to_integer(value: Value, target: pa.DataType) -> pc.Expression:
     digits = _if_matches(_trimmed(value), _INTEGER, value)
     number = pc.replace_substring_regex(digits, pattern=r"^\+|\..*$", replacement="").cast(_ANY_INTEGER)
     low, high = (pc.scalar(pa.scalar(end, _ANY_INTEGER)) for end in bounds_of(target))
-    return pc.if_else((number >= low) & (number <= high), number, pc.scalar(pa.scalar(None, _ANY_INTEGER))).cast(target)
+    return pc.if_else((number >= low) & (number <= high), number, null_of(_ANY_INTEGER)).cast(target)
 
 
 def _text_to_decimal(value: Value, target: pa.DataType) -> pc.Expression:

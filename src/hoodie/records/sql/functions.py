@@ -12,10 +12,9 @@ from sqlglot import exp
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.records.sql import letters
 from hoodie.records.sql.cast import cast, round_decimal
-from hoodie.records.sql.compare import null_boolean
 from hoodie.records.sql.parse import chain, unsupported
 from hoodie.records.sql.regex import rlike
-from hoodie.records.sql.values import Translate, Value, literal, shared_type
+from hoodie.records.sql.values import Translate, Value, literal, null_of, shared_type
 
 _TRIMS = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}
 _LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES, _LAST_CODE_POINT = 0xD7FF, 0xE000, 0x10FFFF
@@ -51,7 +50,7 @@ def coalesce(arguments: list[Value]) -> Value:
 
 def choose(cases: list[tuple[pc.Expression, Value]], default: Value | None) -> Value:
     """Translate CASE and IF: the first case whose condition is true (not NULL), else the default, else NULL."""
-    nothing = Value(pc.scalar(None), pa.null(), is_literal=True)
+    nothing = literal(None, pa.null())
     values, data_type = common([*[value for _, value in cases], default or nothing])
     chosen = values[-1].expression
     for (condition, _), value in zip(reversed(cases), reversed(values[:-1]), strict=True):
@@ -124,7 +123,7 @@ def like(node: exp.Like | exp.ILike, translate: Translate, escape: str = "\\") -
     """Translate LIKE and ILIKE with a literal pattern."""
     pattern = translate(node.expression) if isinstance(node.expression, exp.Expression) else None
     if pattern is not None and pattern.is_null_literal:
-        return Value(null_boolean(), pa.bool_())
+        return Value(null_of(pa.bool_()), pa.bool_())
     value = as_text(translate(node.this), node)
     wanted = literal_text(node.expression, node, translate)
     found = _matches(value, wanted, escape=escape, ignore_case=isinstance(node, exp.ILike))
@@ -137,7 +136,7 @@ def regexp(node: exp.RegexpLike | exp.Anonymous, translate: Translate) -> Value:
     if len(arguments) != 2 or node.args.get("flag") is not None:
         raise unsupported(node, "only with a text and a pattern")
     if translate(arguments[1]).is_null_literal:
-        return Value(null_boolean(), pa.bool_())
+        return Value(null_of(pa.bool_()), pa.bool_())
     value = as_text(translate(arguments[0]), node)
     return Value(rlike(value.expression, literal_text(arguments[1], node, translate), node), pa.bool_())
 
@@ -175,7 +174,7 @@ def _rounded_float(value: Value, digits: int) -> pc.Expression:
     number = value.expression.cast(pa.float64())
     size = pc.abs(number)
     is_small, is_whole = size < pc.scalar(10.0 ** -(digits + 1)), ~(size < pc.scalar(_WHOLE_FROM))
-    text = pc.if_else(is_small | is_whole, pc.scalar(pa.scalar(None, pa.float64())), number).cast(pa.string())
+    text = pc.if_else(is_small | is_whole, null_of(pa.float64()), number).cast(pa.string())
     # A double has 17 digits: those of the numbers that are rounded here fit.
     exact, target = pa.decimal256(76, digits + 20), pa.decimal256(76, digits)
     fitting = round_decimal(text.cast(exact), exact, target).cast(pa.string()).cast(value.type)

@@ -17,7 +17,7 @@ from hoodie.records.sql import arrays, dates, functions
 from hoodie.records.sql.arithmetic import arithmetic, negate
 from hoodie.records.sql.cast import arrow_type, cast, names_zone
 from hoodie.records.sql.columns import Columns, is_column, resolve
-from hoodie.records.sql.compare import Operator, compare, is_in, null_boolean, null_safe_equal
+from hoodie.records.sql.compare import Operator, compare, is_in, null_safe_equal
 from hoodie.records.sql.parse import balanced, chain, operands, to_sql, unsupported, without_parens
 from hoodie.records.sql.values import (
     MAX_PRECISION,
@@ -28,6 +28,7 @@ from hoodie.records.sql.values import (
     fold,
     integer_literal,
     literal,
+    null_of,
 )
 
 _COMPARISONS: dict[type[exp.Expression], Operator] = {
@@ -110,7 +111,7 @@ class Translator:
         """
         value = self.value(node) if where is None else self.where(where, node)
         if value.family == "null":
-            return null_boolean()
+            return null_of(pa.bool_())
         if value.family != "boolean":
             raise SchemaMismatchError(f"expected a condition, found {to_sql(node)[:300]!r} of type {value.type}")
         return value.expression
@@ -275,7 +276,7 @@ def _coalesce(self: Translator, node: exp.Coalesce) -> Value:
 def _nullif(self: Translator, node: exp.Nullif) -> Value:
     value = self.held(self.value(node.this))
     same = compare(eq, value, self.where(value.expression.is_valid(), node.expression))
-    return functions.choose([(same, Value(pc.scalar(None), pa.null(), is_literal=True))], value)
+    return functions.choose([(same, literal(None, pa.null()))], value)
 
 
 def _named(self: Translator, node: exp.Anonymous) -> Value:
@@ -319,7 +320,7 @@ _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
     exp.Literal: _number,
     exp.RawString: lambda self, node: literal(node.name, pa.string()),
     exp.HexString: _binary,
-    exp.Null: lambda self, node: Value(pc.scalar(None), pa.null(), is_literal=True),
+    exp.Null: lambda self, node: literal(None, pa.null()),
     exp.Boolean: lambda self, node: literal(bool(node.this), pa.bool_()),
     exp.Neg: _negative,
     exp.If: lambda self, node: _choose(self, [node], None, node.args.get("false")),

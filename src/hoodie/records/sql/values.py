@@ -79,6 +79,11 @@ def literal(value: object, data_type: pa.DataType) -> Value:
     return Value(pc.scalar(scalar), data_type, is_literal=True, literal=value)
 
 
+def null_of(data_type: pa.DataType) -> pc.Expression:
+    """Return NULL of a type."""
+    return pc.scalar(pa.scalar(None, data_type))
+
+
 def integer_literal(value: int) -> Value:
     """Make an integer literal of the type that Spark gives it: int, bigint, else decimal."""
     if -(2**31) <= value < 2**31:
