@@ -7,7 +7,7 @@ determines how keys are joined and how each partition field becomes text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
@@ -211,51 +211,6 @@ def _refuse_slashes(texts: pa.StringArray, name: str) -> None:
         )
 
 
-def key_generator_for(
-    *,
-    kind: KeyGeneratorType | str,
-    record_key_fields: Sequence[str],
-    partition_fields: Sequence[str] = (),
-    partition_field_types: Sequence[str] = (),
-    hive_style: bool = False,
-    url_encode: bool = False,
-    slash_separated_dates: bool = False,
-    table_version: TableVersion,
-    timestamp_options: Mapping[str, str] | None = None,
-    bare_single_complex_key: bool | None = None,
-) -> KeyGenerator:
-    """Return the key generator that a table's properties describe.
-
-    `partition_field_types` are the types of a CUSTOM generator (`SIMPLE` or `TIMESTAMP` per field); `timestamp_options`
-    have no prefix (`timestamp.type`, `output.dateformat`, ...). `bare_single_complex_key` is how a COMPLEX key of one
-    field is written in tables of versions before 9, where both ways occur: true `v`, false `f:v`.
-
-    Raises:
-        InvalidConfigError: fields, types or options contradict the kind.
-        UnsupportedError: the kind is a user-defined JVM class.
-    """
-    kind = KeyGeneratorType(kind)
-    keys, partitions = tuple(record_key_fields), tuple(partition_fields)
-    if kind in _WRAPPERS:
-        kind = inferred_key_generator(keys, partitions)
-    if kind in (KeyGeneratorType.NON_PARTITION, KeyGeneratorType.GLOBAL_DELETE, KeyGeneratorType.TABLE_METADATA):
-        partitions = ()
-    _check_fields(kind, keys, partitions)
-    types = _field_types(kind, partitions, partition_field_types)
-    times = timestamp_format(timestamp_options or {}) if "TIMESTAMP" in types else None
-    return KeyGenerator(
-        record_key_fields=keys,
-        partition_fields=partitions,
-        with_names=_with_names(kind, keys, table_version, bare_single_complex_key),
-        has_two_encodings=_has_two_encodings(kind, keys, table_version),
-        time_formats=tuple(times if name == "TIMESTAMP" else None for name in types),
-        hive_style=hive_style,
-        url_encode=url_encode,
-        # The JVM separates the dates of a single field, and those of each simple field of a custom key generator.
-        slash_separated_dates=slash_separated_dates and (len(partitions) == 1 or kind is KeyGeneratorType.CUSTOM),
-    )
-
-
 def table_key_generator(config: TableConfig, properties: Mapping[str, str] | None = None) -> KeyGenerator:
     """Return the key generator of a table.
 
@@ -266,32 +221,40 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
     In tables of version 8, the encoding of keys can be unknown: use `view.stored_keys.view_key_generator` to make
     record keys.
 
-    Raises: UnsupportedError for a key generator that exists only in JVM Hudi; InvalidConfigError for an encoding of
-    keys that the table version does not have.
+    Raises: UnsupportedError for a key generator that exists only in JVM Hudi; InvalidConfigError for fields, types and
+    options that contradict the kind, and for an encoding of keys that the table version does not have.
     """
-    prefix = TIMEBASED_PREFIX
-    given = {key.removeprefix(prefix): text for key, text in (properties or {}).items() if key.startswith(prefix)}
-    types = partition_types(config, properties or {})
+    given = properties or {}
+    types = partition_types(config, given)
     is_typed = bool(types) or not config.partition_fields or config.key_generator is not KeyGeneratorType.CUSTOM
-    generator = key_generator_for(
-        kind=config.key_generator,
-        record_key_fields=config.record_key_fields,
-        partition_fields=config.partition_fields,
-        partition_field_types=types if is_typed else ["SIMPLE"] * len(config.partition_fields),
+    kind, keys, partitions = config.key_generator, config.record_key_fields, config.partition_fields
+    if kind in _WRAPPERS:
+        kind = inferred_key_generator(keys, partitions)
+    if kind in (KeyGeneratorType.NON_PARTITION, KeyGeneratorType.GLOBAL_DELETE, KeyGeneratorType.TABLE_METADATA):
+        partitions = ()
+    _check_fields(kind, keys, partitions)
+    types = _field_types(kind, partitions, types if is_typed else ["SIMPLE"] * len(partitions))
+    prefix = TIMEBASED_PREFIX
+    options = {key.removeprefix(prefix): text for key, text in given.items() if key.startswith(prefix)}
+    times = timestamp_format({**options, **config.timestamp_options}) if "TIMESTAMP" in types else None
+    refusal = "" if times is None else _unknown_parser(config.raw)
+    time_formats = tuple(times if one == "TIMESTAMP" else None for one in types)
+    with_names = _with_names(kind, keys, config.version, _set_encoding(given, config.raw))
+    if with_names is None and not config.populates_meta_fields:
+        with_names = True  # no file stores the keys
+    return KeyGenerator(
+        record_key_fields=keys,
+        partition_fields=partitions,
+        with_names=with_names,
+        has_two_encodings=_has_two_encodings(kind, keys, config.version),
+        time_formats=time_formats if is_typed and not refusal else None,
         hive_style=config.is_hive_style,
         url_encode=config.is_url_encoded,
-        slash_separated_dates=config.has_slash_separated_dates,
-        table_version=config.version,
-        timestamp_options={**given, **config.timestamp_options},
-        bare_single_complex_key=_set_encoding(properties or {}, config.raw),
+        # The JVM separates the dates of a single field, and those of each simple field of a custom key generator.
+        slash_separated_dates=config.has_slash_separated_dates
+        and (len(partitions) == 1 or kind is KeyGeneratorType.CUSTOM),
+        refusal=refusal,
     )
-    if any(generator.time_formats or ()) and (refusal := _unknown_parser(config.raw)):
-        generator = replace(generator, time_formats=None, refusal=refusal)
-    elif not is_typed:
-        generator = replace(generator, time_formats=None)
-    if generator.with_names is None and not config.populates_meta_fields:
-        return replace(generator, with_names=True)  # no file stores the keys
-    return generator
 
 
 def _unknown_parser(raw: Mapping[str, str]) -> str:
