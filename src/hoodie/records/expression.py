@@ -23,7 +23,7 @@ from hoodie.records.sql.cast import cast
 from hoodie.records.sql.columns import Columns, column_refs
 from hoodie.records.sql.parse import parse_expression
 from hoodie.records.sql.translate import HeldRows, Translator
-from hoodie.records.sql.values import evaluate, evaluate_all
+from hoodie.records.sql.values import evaluate, evaluate_all, family_of
 
 _SHOWN_MAX: Final = 200
 _COLUMNS_SHOWN_MAX: Final = 5
@@ -131,13 +131,10 @@ def assigned_values(
         values = pa.table({name: one.values(rows) for name, one in parsed.items()})
     for name, one in parsed.items():
         given = RowExpression.parse(one.text, translator.schema, translator=translator)
-        if _is_text(given.as_type) and not _is_text(one.as_type) and values[name].null_count:
+        is_parsed = family_of(given.as_type) == "string" and family_of(one.as_type) != "string"
+        if is_parsed and values[name].null_count:
             _check_no_text_is_lost(name, given, values[name], rows)
     return values
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _check_no_text_is_lost(name: str, given: RowExpression, values: pa.ChunkedArray, rows: pa.Table) -> None:

@@ -67,8 +67,6 @@ def _staged(frame: Any, store: Store, held: contextlib.ExitStack) -> StagedSourc
 
 
 def _read_source(session: Any, source: StagedSource) -> Any:
-    """Return the staged rows as a DataFrame."""
-
     def staged_rows(files: tuple[SourceFile, ...]) -> Batches:
         for file in files:
             for batch in source.batches(file):

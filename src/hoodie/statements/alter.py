@@ -53,7 +53,7 @@ def run_alter_columns(found: re.Match[str], names: Names, properties: Text | Non
         return table.alter.set_properties(dict(words.listed(words.property)))
     if words.take("UNSET", "TBLPROPERTIES"):
         words.take("IF", "EXISTS")
-        return table.alter.unset_properties([key for key in words.listed(words.key)])
+        return table.alter.unset_properties(words.listed(words.key))
     result = table.alter.run(_alterations(words, table), properties=properties)
     names.refresh(node, table)
     return result
@@ -134,11 +134,7 @@ class _Words:
 
     def text(self) -> str:
         """Read a literal text."""
-        token = self._next("a text in quotes")
-        if token.token_type is not TokenType.STRING:
-            self._at -= 1
-            raise self._wrong("a text in quotes")
-        return token.text
+        return self._next("a text in quotes", lambda token: token.token_type is TokenType.STRING).text
 
     def key(self) -> str:
         """Read the key of a property: a text, or names with dots."""
@@ -201,12 +197,10 @@ class _Words:
         """Read a type: all words up to a keyword, a comma or a parenthesis that the type does not open."""
         first, depth = self._at, 0
         for token in self._tokens[first:]:
-            opened = token.text.count("<") + token.text.count("(") if token.token_type is not TokenType.STRING else 0
-            closed = token.text.count(">") + token.text.count(")") if token.token_type is not TokenType.STRING else 0
-            ends = (
-                token.token_type is TokenType.COMMA or closed > depth or any(_is(token, word) for word in _BEHIND_TYPE)
-            )
-            if depth == 0 and ends:
+            text = "" if token.token_type is TokenType.STRING else token.text
+            opened, closed = text.count("<") + text.count("("), text.count(">") + text.count(")")
+            is_behind = token.token_type is TokenType.COMMA or any(_is(token, word) for word in _BEHIND_TYPE)
+            if depth == 0 and (closed or is_behind):
                 break
             depth += opened - closed
             self._at += 1
@@ -215,21 +209,19 @@ class _Words:
         return type_of(path, self._text[self._tokens[first].start : self._tokens[self._at - 1].end + 1])
 
     def _name(self) -> str:
-        token = self._next("a name")
-        if token.token_type is TokenType.STRING or not (
-            token.token_type is TokenType.IDENTIFIER or token.text.isidentifier()
-        ):
-            self._at -= 1
-            raise self._wrong("a name")
-        return token.text
+        def is_name(token: Token) -> bool:
+            kind = token.token_type
+            return kind is TokenType.IDENTIFIER or (kind is not TokenType.STRING and token.text.isidentifier())
+
+        return self._next("a name", is_name).text
 
     def _take_kind(self, kind: TokenType) -> bool:
         is_next = self._at < len(self._tokens) and self._tokens[self._at].token_type is kind
         self._at += is_next
         return is_next
 
-    def _next(self, expected: str) -> Token:
-        if self._at >= len(self._tokens):
+    def _next(self, expected: str, fits: Callable[[Token], bool] = lambda _: True) -> Token:
+        if self._at >= len(self._tokens) or not fits(self._tokens[self._at]):
             raise self._wrong(expected)
         self._at += 1
         return self._tokens[self._at - 1]

@@ -81,7 +81,6 @@ def _query(query: exp.Expression, names: Names) -> Iterator[Any]:
 
 
 def _with_clause(merge: TableMerger, clause: exp.When, target: str) -> TableMerger:
-    """Return the builder with one more clause."""
     condition = None if clause.args.get("condition") is None else to_sql(clause.args["condition"])
     then = clause.args["then"]
     is_matched, is_by_source = bool(clause.args.get("matched")), bool(clause.args.get("source"))

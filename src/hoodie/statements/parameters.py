@@ -46,7 +46,6 @@ class _OtherNameError(Exception):
 
 
 def _filled(text: str, named: Mapping[str, Any], frames: Mapping[str, Any]) -> str:
-    """Replace names in braces."""
     parts = []
     for plain, name, spec, conversion in Formatter().parse(text):
         parts.append(plain)

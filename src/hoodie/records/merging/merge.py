@@ -225,7 +225,6 @@ def with_rows(rows: pa.Table, places: Rows | Mask, others: pa.Table) -> pa.Table
 
 
 def _pick_rows(older: pa.Table, newer: pa.Table, wins: Mask) -> pa.Table:
-    """Return the newer row where it wins, else the older row."""
     return with_rows(older, wins, newer.filter(pa.array(wins)))
 
 

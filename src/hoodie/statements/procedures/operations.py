@@ -33,7 +33,6 @@ def _parameter(declared: inspect.Parameter) -> Parameter:
 
 
 def _run(operation: Operation, call: Call) -> Iterable[Row]:
-    """Run an operation and return the facts of its result, one a row."""
     found = operation.run(call.table, {name: _value(one, call) for name, one in operation.signature().items()})
     return [{"fact": name, "value": str(value)} for name, value in found.facts().items() if str(value)]
 
