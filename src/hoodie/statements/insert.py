@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 
 from hoodie.config.translation import translated
 from hoodie.errors import InvalidConfigError, UnsupportedError
@@ -27,6 +27,7 @@ from hoodie.write.result import WriteResult
 _OPERATION_KEYS: Final = (INTO_OPERATION, "hoodie.datasource.write.operation")
 _MODES: Final = (OVERWRITE_MODE, "spark.sql.sources.partitionOverwriteMode")
 _OPERATIONS: Final = ("insert", "upsert", "bulk_insert")
+_BEGIN_QUERY: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 
 
 def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | None) -> WriteResult | None:
@@ -109,15 +110,11 @@ def _query(text: str, named: exp.Table) -> str:
         place += 3
     if tokens[place].text.upper() == "BY":  # BY NAME
         place += 2
-    if tokens[place].token_type is TokenType.L_PAREN and not _begins_query(tokens[place + 1]):
+    if tokens[place].token_type is TokenType.L_PAREN and tokens[place + 1].text.upper() not in _BEGIN_QUERY:
         place = closing(tokens, place) + 1
     if tokens[place].token_type is TokenType.TABLE:
         return text[tokens[place].start :].rstrip().rstrip(";").replace("TABLE", "SELECT * FROM", 1)
     return text[tokens[place].start :].rstrip().rstrip(";")
-
-
-def _begins_query(token: Token) -> bool:
-    return token.text.upper() in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 
 
 def _with_columns(table: Table, rows: Any, listed: list[str], fixed: Mapping[str, exp.Expression], names: Names) -> Any:

@@ -20,13 +20,8 @@ def bound(
 ) -> tuple[str, dict[str, Any]] | None:
     """Return the statement with its arguments as literals, and the DataFrames of its names in braces.
 
-    Args:
-        text: the statement.
-        args: values by the names of `:name`, or for each `?` in order.
-        named: values and DataFrames by the names in braces.
-
-    Returns: None for arguments that only PySpark understands: values that have no literal, and columns of DataFrames.
-    Memory: the text.
+    `args`: values by the names of `:name`, or for each `?` in order. `named`: values and DataFrames by the names in
+    braces. None for arguments that only PySpark understands: values that have no literal, and columns of DataFrames.
 
     >>> bound("SELECT * FROM t WHERE id = :id", {"id": "it's"}, {})[0]
     "SELECT * FROM t WHERE id = 'it\\\\'s'"

@@ -239,7 +239,9 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
     times = timestamp_format({**options, **config.timestamp_options}) if "TIMESTAMP" in types else None
     refusal = "" if times is None else _unknown_parser(config.raw)
     time_formats = tuple(times if one == "TIMESTAMP" else None for one in types)
-    with_names = _with_names(kind, keys, config.version, _set_encoding(given, config.raw))
+    is_set = NEW_KEY_ENCODING.key in {**config.raw, **given}
+    is_bare = NEW_KEY_ENCODING.get(given, config.raw) if is_set else None
+    with_names = _with_names(kind, keys, config.version, is_bare)
     if with_names is None and not config.populates_meta_fields:
         with_names = True  # no file stores the keys
     return KeyGenerator(
@@ -266,10 +268,6 @@ def _unknown_parser(raw: Mapping[str, str]) -> str:
                 "paths; write to the table with JVM Hudi"
             )
     return ""
-
-
-def _set_encoding(*properties: Mapping[str, str]) -> bool | None:
-    return NEW_KEY_ENCODING.get(*properties) if any(NEW_KEY_ENCODING.key in found for found in properties) else None
 
 
 def _check_fields(kind: KeyGeneratorType, keys: tuple[str, ...], partitions: tuple[str, ...]) -> None:

@@ -318,13 +318,17 @@ def timestamp_format(options: Mapping[str, str]) -> TimestampFormat:
         raise InvalidConfigError(
             "hoodie.keygen.timebased.output.dateformat is missing: set a date pattern such as yyyy/MM/dd"
         )
+    written = options["output.dateformat"]
+    output = joda_pattern(written)
+    if any(token == "Z" and count for token, count in output.tokens):
+        raise InvalidConfigError(f"output.dateformat {written!r}: zone letters are not supported in partition paths")
     both = options.get("timezone")
     return TimestampFormat(
         timestamp_type=kind,
         scalar_unit=None if kind in _TEXT_TYPES else _UNIT_OF_TYPE.get(kind, unit),
         input_patterns=_input_patterns(options) if kind in _TEXT_TYPES else (),
         input_zone=_zone(both or options.get("input.timezone")),
-        output_pattern=_output_pattern(options["output.dateformat"]),
+        output_pattern=output,
         output_zone=_zone(both or options.get("output.timezone")),
     )
 
@@ -346,13 +350,6 @@ def _input_patterns(options: Mapping[str, str]) -> tuple[JodaPattern, ...]:
     for pattern in patterns:
         pattern.check_parses()
     return patterns
-
-
-def _output_pattern(text: str) -> JodaPattern:
-    pattern = joda_pattern(text)
-    if any(token == "Z" and count for token, count in pattern.tokens):
-        raise InvalidConfigError(f"output.dateformat {text!r}: zone letters are not supported in partition paths")
-    return pattern
 
 
 def _zone(name: str | None) -> str | None:

@@ -83,6 +83,11 @@ class FoldRule:
         """Whether ordering values decide if a version wins against the stored row."""
         return bool(self.merger.ordering_columns)
 
+    @property
+    def replaces_all(self) -> bool:
+        """Whether a logged version always replaces the whole stored row, whatever the values of the two."""
+        return not (self.mixes or self.decides_by_order or self.merger.mode is MergeMode.CUSTOM)
+
 
 def fold(versions: pa.Table, rule: FoldRule) -> pa.Table:
     """Fold all versions of each key into one; the keys keep the order of their first versions.
@@ -391,13 +396,3 @@ class LogFold:
         whole = self.result()
         self._folded = None
         yield whole
-
-
-def mode_replaces_all(rule: FoldRule) -> bool:
-    """Return whether a logged version always replaces the whole stored row, whatever the values of the two."""
-    return (
-        rule.merger.mode is not MergeMode.CUSTOM
-        and rule.merger.function is None
-        and not rule.decides_by_order
-        and rule.overlay is None
-    )

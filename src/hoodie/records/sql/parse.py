@@ -86,8 +86,24 @@ def _parsed(
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the tokens of a text that `parse_statement` has parsed, with their places."""
-    return _join_doubled_quotes(_SPARK.tokenize(text), text)
+    """Return the tokens of a text with their places.
+
+    `'it''s'` is one literal with a quote, as in Spark 4 and standard SQL; the tokenizer reads two literals.
+    """
+    joined: list[Token] = []
+    for token in _SPARK.tokenize(text):
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.token_type == token.token_type == TokenType.STRING
+            and last.end + 1 == token.start
+            and text[last.end] == text[token.start]
+        ):
+            whole = last.text + text[token.start] + token.text
+            joined[-1] = Token(TokenType.STRING, whole, last.line, last.col, last.start, token.end)
+        else:
+            joined.append(token)
+    return joined
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int:
@@ -244,25 +260,6 @@ def balanced(
     while len(parts) > 4:
         parts = [reduce(combine, parts[start : start + 2]) for start in range(0, len(parts), 2)]
     return reduce(combine, parts)
-
-
-def _join_doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
-    """Read `'it''s'` as one literal with a quote, as Spark 4 and standard SQL do; the tokenizer reads two literals."""
-    joined: list[Token] = []
-    for token in tokens:
-        last = joined[-1] if joined else None
-        if (
-            last is not None
-            and last.token_type == token.token_type == TokenType.STRING
-            and last.end + 1 == token.start
-            and text[last.end] == text[token.start]
-        ):
-            joined[-1] = Token(
-                TokenType.STRING, last.text + text[token.start] + token.text, last.line, last.col, last.start, token.end
-            )
-        else:
-            joined.append(token)
-    return joined
 
 
 def _first_reason(error: Exception) -> str:
