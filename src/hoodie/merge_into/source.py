@@ -18,7 +18,6 @@ class SourceFile:
     """The rows of one task, in an Arrow IPC file. `size_bytes`: their size in memory."""
 
     path: str
-    rows: int
     size_bytes: int
 
 
@@ -84,4 +83,4 @@ class _Stage:
                 with explained(store.uri(self.folder)):
                     writer.write_batch(conform(batch, self.schema))
                 rows, size_bytes = rows + batch.num_rows, size_bytes + batch.nbytes
-        return [SourceFile(path, rows, size_bytes)] if rows else []
+        return [SourceFile(path, size_bytes)] if rows else []

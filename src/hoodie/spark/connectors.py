@@ -58,15 +58,9 @@ class Access:
         return session.read if is_connect(session) else session.read.options(**self.options)
 
 
-@dataclass(slots=True)
-class _Known:
-    """How a session reads each store, and the texts of its warnings."""
-
-    accesses: dict[StoreSpec, Access | None] = field(default_factory=dict)
-    warned: set[str] = field(default_factory=set)
-
-
-_known: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+_accesses: WeakKeyDictionary[Any, dict[StoreSpec, Access | None]] = WeakKeyDictionary()
+_warned: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""The texts of the warnings of a session."""
 
 
 def access_of(session: Any, store: Store) -> Access | None:
@@ -76,10 +70,10 @@ def access_of(session: Any, store: Store) -> Access | None:
     """
     if not store.spec.is_remote:
         return Access(store.uri("").rstrip("/"))
-    known = _known.setdefault(session, _Known())
-    if store.spec not in known.accesses:
-        known.accesses[store.spec] = _tried(session, store.spec, known.warned)
-    return known.accesses[store.spec]
+    accesses = _accesses.setdefault(session, {})
+    if store.spec not in accesses:
+        accesses[store.spec] = _tried(session, store.spec, _warned.setdefault(session, set()))
+    return accesses[store.spec]
 
 
 def hadoop_access(spec: StoreSpec) -> Access | None:

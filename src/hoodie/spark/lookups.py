@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hoodie.engine import LocalEngine
-from hoodie.format.table.table_config import TimelineZone
 from hoodie.index import rows_follow_columns
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
@@ -116,17 +115,14 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     index = FileGroupLookUp.of(view, as_of=instant_time)
     if index is None:
         return _located_by_join(view, keyed, by_path=by_path, as_of=instant_time)
-    work = _located(index, view.layout.zone)
-    return in_workers(index.by_bucket(keyed), work, spark_schema_of(LOCATIONS_SCHEMA))
+    look, zone = index.locate, view.layout.zone
 
-
-def _located(index: FileGroupLookUp, zone: TimelineZone) -> Any:
     def locate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             keys = batch.column(_WANTED_KEY)
-            yield from location_rows(keys.cast(pa.string()), index.locate(keys), zone).to_batches()
+            yield from location_rows(keys.cast(pa.string()), look(keys), zone).to_batches()
 
-    return locate
+    return in_workers(index.by_bucket(keyed), locate, spark_schema_of(LOCATIONS_SCHEMA))
 
 
 def _located_by_join(view: TableView, keyed: Any, *, by_path: bool, as_of: str | None) -> Any:

@@ -170,8 +170,11 @@ class RecordMerger:
     def _call(self, older: pa.Table, newer: pa.Table) -> pa.Table:
         """Merge aligned changes with the caller's function where both are rows; otherwise the newer change is kept."""
         both_rows = _are_rows(older) & _are_rows(newer)
-        merged = self.merge(older.filter(pa.array(both_rows)), newer.filter(pa.array(both_rows)))
-        return with_rows(newer, both_rows, _folded(newer, both_rows, merged))
+        rows = newer.filter(pa.array(both_rows))
+        merged = self.merge(older.filter(pa.array(both_rows)), rows)
+        kinds = np.where(merged.deleted, np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW))
+        folded = with_rows(rows, merged.replaced, merged.rows)
+        return with_rows(newer, both_rows, folded.set_column(0, folded.schema.field(0), pa.array(kinds)))
 
     def _mix(self, older: pa.Table, newer: pa.Table) -> pa.Table:
         """Merge aligned changes; fields are mixed where both are rows.
@@ -235,14 +238,6 @@ def _mixed(older: pa.Table, newer: pa.Table, wins: Mask, overlay: Overlay) -> pa
     plain = newer if older.schema.get_field_index(KIND) < 0 else _pick_rows(older, newer, wins)
     columns = [fields[name] if name not in LEADING else plain[name] for name in newer.column_names]
     return pa.Table.from_arrays(columns, schema=newer.schema)
-
-
-def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
-    """Return the outcome of one round as changes: merged rows where replaced, deletes where deleted."""
-    rows = newer.filter(pa.array(both_rows))
-    kinds = np.where(merged.deleted, np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW))
-    folded = with_rows(rows, merged.replaced, merged.rows)
-    return folded.set_column(0, folded.schema.field(0), pa.array(kinds))
 
 
 def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
