@@ -166,20 +166,16 @@ def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     keyed = _with_wanted_keys(columns, frame, by_path=by_path, keep=True)
     index = FileGroupLookUp.of(view) if is_global else None
     if index is not None:
-        return in_workers(index.by_bucket(keyed), _new_rows(index, len(names)), frame.schema)
+        look, width = index.locate, len(names)
+
+        def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                is_new = pa.array(look(batch.column(_WANTED_KEY)).codes < 0)
+                rows = pa.RecordBatch.from_arrays(batch.columns[:width], schema=pa.schema(list(batch.schema)[:width]))
+                yield rows.filter(is_new)
+
+        return in_workers(index.by_bucket(keyed), keep, frame.schema)
     wanted = {RECORD_KEY: _WANTED_KEY} | ({PARTITION_PATH: _WANTED_PATH} if by_path else {})
     held = read_scan(frame.sparkSession, plan_scan(view, columns=list(wanted)))
     held = held.select(*(F.col(name).alias(alias) for name, alias in wanted.items()))
     return keyed.join(held, list(wanted.values()), "left_anti").select(*(F.col(quoted(name)) for name in names))
-
-
-def _new_rows(index: FileGroupLookUp, width: int) -> Any:
-    """Return a function that keeps the rows whose key the index does not contain, with their first `width` columns."""
-
-    def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            is_new = pa.array(index.locate(batch.column(_WANTED_KEY)).codes < 0)
-            rows = pa.RecordBatch.from_arrays(batch.columns[:width], schema=pa.schema(list(batch.schema)[:width]))
-            yield rows.filter(is_new)
-
-    return keep

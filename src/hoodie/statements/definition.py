@@ -164,7 +164,7 @@ def run_alter(text: str, tree: exp.Alter, names: Names, properties: Text | None)
         table, _ = names.target(node)
         return _delete_partitions(table, actions[0].expressions, names, properties)
     if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
-        names.catalog.query(text, {})
+        names.catalog.query(text)
         _rename(names.table(actions[0].this), actions[0].this.name)
         return None
     raise UnsupportedError(

@@ -133,7 +133,7 @@ class Names:
         """
         if self.session is None:
             return {}
-        keys = [row[0] for row in self.catalog.query("SET", {}).collect() if is_option(row[0])]
+        keys = [row[0] for row in self.catalog.query("SET").collect() if is_option(row[0])]
         found = {key: self.setting(key) for key in keys}
         return options_of(operation, found, table.view().config.raw) if found else {}
 

@@ -32,12 +32,8 @@ def bound(
     try:
         filled = _filled(text, named, frames) if named else text
         return _with_values(filled, args or {}), {_FRAME + name: frame for name, frame in frames.items()}
-    except (_OtherNameError, TokenError, TypeError):
+    except (TokenError, TypeError):
         return None
-
-
-class _OtherNameError(Exception):
-    """A name in braces is no plain name."""
 
 
 def _filled(text: str, named: Mapping[str, Any], frames: Mapping[str, Any]) -> str:
@@ -47,7 +43,7 @@ def _filled(text: str, named: Mapping[str, Any], frames: Mapping[str, Any]) -> s
         if name is None:
             continue
         if spec or conversion or name not in named:
-            raise _OtherNameError(name)
+            raise TypeError(f"{name!r} is no plain name of an argument")
         parts.append(_FRAME + name if name in frames else literal_of(named[name]))
     return "".join(parts)
 

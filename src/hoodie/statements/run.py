@@ -93,7 +93,7 @@ def run(statement: str, names: Names, properties: Text | None = None) -> Any:
     if altered := ALTER.match(statement):
         return run_alter_columns(altered, names, properties)
     if names.session is not None and not _OURS.match(statement):
-        return names.catalog.query(statement, {})
+        return names.catalog.query(statement)
     return _run_tree(statement, parse_statement(statement), names, properties)
 
 
@@ -123,7 +123,7 @@ def _run_tree(text: str, tree: exp.Expression, names: Names, properties: Text | 
         case exp.Alter() if tree.args.get("kind") == "TABLE":
             return run_alter(text, tree, names, properties)
     if isinstance(tree, exp.Create | exp.Drop) and tree.args.get("kind") != "TABLE":
-        return names.catalog.query(text, {})
+        return names.catalog.query(text)
     raise UnsupportedError(
         f"hoodie.sql runs no {text.split(None, 1)[0].upper()} of this form: docs/sql.md has the list of statements; "
         "CREATE TABLE needs USING hoodie or USING hudi"

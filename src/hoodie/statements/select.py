@@ -50,7 +50,7 @@ def run_select(text: str, tree: exp.Expression, names: Names) -> Any:
             parts += [_plain(text[end : reference.start]), f"{{{name}}}", _alias(reference)]
             end = reference.end
     if not frames:
-        return names.catalog.query(text, {})
+        return names.catalog.query(text)
     return names.catalog.query("".join((*parts, _plain(text[end:]))), frames)
 
 

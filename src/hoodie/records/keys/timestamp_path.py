@@ -24,14 +24,7 @@ _MONTHS: Final = ("January", "February", "March", "April", "May", "June", "July"
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _FORMATTED: Final = frozenset("yYMdDHhKkmsSaExwe")
 _PARSED: Final = {"y": "year", "Y": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second"}
-_DEFAULTS: Final = (
-    ("year", ""),
-    ("month", "01"),
-    ("day", "01"),
-    ("hour", "00"),
-    ("minute", "00"),
-    ("second", "00"),
-)
+_DEFAULTS: Final = {"year": "", "month": "01", "day": "01", "hour": "00", "minute": "00", "second": "00"}
 _OFFSET: Final = r"(?P<offset>Z|[-+][0-9]{2}:?[0-9]{2})"
 
 
@@ -57,7 +50,7 @@ class JodaPattern:
         names = {child.name for child in found.type.fields}
         year, month, day, hour, minute, second = (
             _padded(pc.struct_field(found, name), 4 if name == "year" else 2) if name in names else default
-            for name, default in _DEFAULTS
+            for name, default in _DEFAULTS.items()
         )
         fraction = (
             pc.struct_field(found, "fraction") if "fraction" in names else pc.if_else(found.is_valid(), "0", None)

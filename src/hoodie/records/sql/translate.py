@@ -227,13 +227,9 @@ def _negative(self: Translator, node: exp.Neg) -> Value:
         # The sign belongs to the number: -9223372036854775808L is a bigint, though 9223372036854775808L is none.
         return cast(integer_literal(-_integer(inner.this.name)), arrow_type(inner.to))
     value = self.value(node.this)
-    if value.is_literal and isinstance(value.literal, int) and value.family == "integer":
+    if isinstance(inner, exp.Literal) and isinstance(value.literal, int):
         # -2147483648 is an int in Spark though 2147483648 alone is not.
-        return (
-            integer_literal(-value.literal)
-            if isinstance(without_parens(node.this), exp.Literal)
-            else fold(negate(value))
-        )
+        return integer_literal(-value.literal)
     return fold(negate(value)) if value.is_literal and not value.is_null_literal else negate(value)
 
 

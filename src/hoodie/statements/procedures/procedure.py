@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,17 +14,15 @@ from hoodie.records.condition import Condition
 from hoodie.statements.names import Names
 from hoodie.table import Table
 
-TYPES: Final = MappingProxyType(
-    {
-        "string": pa.string(),
-        "boolean": pa.bool_(),
-        "integer": pa.int32(),
-        "long": pa.int64(),
-        "double": pa.float64(),
-    }
-)
+TYPES: Final[Mapping[str, pa.DataType]] = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+}
 """The types of columns by the names that `CALL help` shows."""
-KINDS: Final = MappingProxyType({str: "string", bool: "boolean", int: "integer", float: "double"})
+KINDS: Final[Mapping[type, str]] = {str: "string", bool: "boolean", int: "integer", float: "double"}
 """The names of the types of parameters."""
 Row = Mapping[str, Any]
 
