@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from os.path import commonprefix
 from typing import Final
 
 import numpy as np
@@ -117,8 +116,7 @@ def key_order(keys: pa.StringArray) -> npt.NDArray[np.int64]:
 def _words(keys: pa.StringArray) -> npt.NDArray[np.uint64]:
     """Return eight bytes of each key as a number, after the bytes that all keys share; missing bytes are zeros."""
     offsets = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64)
-    bounds = pc.min_max(keys.cast(pa.binary())).as_py()
-    shared = len(commonprefix([bounds["min"], bounds["max"]]))  # noqa: RUF071  (bytes, no paths)
+    shared = _shared_bytes(pc.min_max(keys.cast(pa.binary())).as_py())
     starts, lengths = offsets[:-1] - offsets[0] + shared, np.diff(offsets) - shared
     data = np.zeros(int(offsets[-1] - offsets[0]) + _WORD_BYTES, np.uint8)
     data[:-_WORD_BYTES] = np.frombuffer(keys.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
@@ -128,3 +126,10 @@ def _words(keys: pa.StringArray) -> npt.NDArray[np.uint64]:
         missing = (8 * (_WORD_BYTES - np.clip(lengths, 1, _WORD_BYTES))).astype(np.uint64)
         words = np.where(lengths > 0, words >> missing << missing, np.uint64(0))
     return words
+
+
+def _shared_bytes(bounds: dict[str, bytes]) -> int:
+    """Return the number of bytes that the least and the greatest key, and so all keys, begin with."""
+    least, greatest = bounds["min"], bounds["max"]
+    pairs = enumerate(zip(least, greatest, strict=False))
+    return next((place for place, (low, high) in pairs if low != high), min(len(least), len(greatest)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from hoodie.config import retention
@@ -97,4 +96,7 @@ def upgrade_table(call: Call) -> Iterable[Row]:
     return [{"result": True}]
 
 
-downgrade_table = replace(upgrade_table, name="downgrade_table")
+@procedure(parameters=upgrade_table.parameters, columns="result boolean")
+def downgrade_table(call: Call) -> Iterable[Row]:
+    """Move the table to another version, SIX, EIGHT or NINE."""
+    return upgrade_table.run(call)
