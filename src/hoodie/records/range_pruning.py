@@ -221,14 +221,10 @@ def _starts(self: _Leaves, node: exp.Expression, prefix: str) -> Mask | None:
     return np.asarray(pc.fill_null(inside, False)) | ~found.is_known
 
 
-def _flag(self: _Leaves, node: exp.Expression) -> Mask | None:
-    return self._compared(exp.EQ, node, exp.true())
-
-
 _OTHERS: Final[Mapping[type[exp.Expression], Callable[..., Mask | None]]] = {
     exp.Between: _between,
     exp.In: _in,
     exp.Like: _like,
     exp.StartsWith: _starts_with,
-    exp.Column: _flag,
+    exp.Column: lambda self, node: self._compared(exp.EQ, node, exp.true()),
 }

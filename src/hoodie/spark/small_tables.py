@@ -76,11 +76,6 @@ def empty_frame(session: Any, schema: Any) -> Any:
         return session.createDataFrame([], schema)
 
 
-def makes_frames_of_arrow(session: Any) -> bool:
-    """Return whether the session makes DataFrames of Arrow tables, and has scalar subqueries: PySpark 4.0 and later."""
-    return hasattr(type(session.range(0)), "scalar")
-
-
 def kept(session: Any, key: Hashable | None, size_bytes: int, make: Callable[[], Any]) -> Any:
     """Return what `make` returns, or what it returned for the same key in this session, while that is kept.
 

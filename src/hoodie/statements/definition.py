@@ -165,21 +165,16 @@ def run_alter(text: str, tree: exp.Alter, names: Names, properties: Text | None)
         return _delete_partitions(table, actions[0].expressions, names, properties)
     if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
         names.catalog.query(text)
-        _rename(names.table(actions[0].this), actions[0].this.name)
+        # The properties of the table have the name too, as in JVM Hudi.
+        state, name = TableState(names.table(actions[0].this).view().store), actions[0].this.name
+        with state.table_lock():
+            checksum = str(table_checksum(state.read_config().raw.get(keys.DATABASE), name))
+            update_table_config(state.store, {keys.NAME: name, keys.CHECKSUM: checksum})
         return None
     raise UnsupportedError(
         f"ALTER TABLE {', '.join(to_sql(action) for action in actions)}: expected ADD, RENAME, DROP, ALTER or CHANGE "
         "COLUMN, SET or UNSET TBLPROPERTIES, RENAME TO or DROP PARTITION"
     )
-
-
-def _rename(table: Table, name: str) -> None:
-    """Store another name in the properties of a table, as JVM Hudi does."""
-    state = TableState(table.view().store)
-    with state.table_lock():
-        config = state.read_config()
-        checksum = str(table_checksum(config.raw.get(keys.DATABASE), name))
-        update_table_config(state.store, {keys.NAME: name, keys.CHECKSUM: checksum})
 
 
 def _delete_partitions(
