@@ -129,8 +129,7 @@ class Procedure:
         Raises: as the procedure; InvalidConfigError or SchemaMismatchError for a wrong filter.
         """
         text = call.values.get("filter")
-        condition = Condition.of_call(text, lambda: self.columns.names) if text else None
-        matching = None if condition is None else condition.row_filter(self.columns)
+        matching = Condition.of_call(text, lambda: self.columns.names).row_filter(self.columns) if text else None
         found = pa.Table.from_pylist(list(self.run(call)), schema=self.columns)
         return found if matching is None else matching.matching(found)
 

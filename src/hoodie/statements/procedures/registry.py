@@ -17,7 +17,6 @@ from hoodie.statements.procedures import (
     metadata,
     planned,
     recovery,
-    repairs,
     timeline,
 )
 from hoodie.statements.procedures.operations import OWN
@@ -98,7 +97,7 @@ def _line(parts: Iterable[str]) -> str:
     return "".join(f"\t{part:<{_WIDTH}}" for part in parts)
 
 
-_MODULES: Final = (cleans, commits, copies, files, logs, maintenance, metadata, planned, recovery, repairs, timeline)
+_MODULES: Final = (cleans, commits, copies, files, logs, maintenance, metadata, planned, recovery, timeline)
 _OF_HUDI: Final = [found for module in _MODULES for found in vars(module).values() if isinstance(found, Procedure)]
 PROCEDURES: Final[Mapping[str, Procedure]] = {found.name: found for found in (*_OF_HUDI, *OWN, help)}
 """All procedures by name."""
