@@ -85,7 +85,11 @@ def hadoop_access(spec: StoreSpec) -> Access | None:
     if scheme == _S3:
         translated = _s3(bucket, options)
     elif scheme == _GS:
-        translated = _gs(options)
+        keyfile = _first(options, "google_service_account", "service_account", "google_service_account_path")
+        translated = {
+            "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE" if keyfile else "",
+            "fs.gs.auth.service.account.json.keyfile": keyfile,
+        }
     else:
         container, _, host = bucket.partition("@")
         account = _first(options, "azure_storage_account_name", "account_name") or os.environ.get(
@@ -118,14 +122,6 @@ def _s3(bucket: str, options: Mapping[str, str]) -> dict[str, str]:
         "path.style.access": "true" if endpoint and not virtual else "",
     }
     return {f"fs.s3a.bucket.{bucket}.{name}": text for name, text in found.items()}
-
-
-def _gs(options: Mapping[str, str]) -> dict[str, str]:
-    keyfile = _first(options, "google_service_account", "service_account", "google_service_account_path")
-    return {
-        "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE" if keyfile else "",
-        "fs.gs.auth.service.account.json.keyfile": keyfile,
-    }
 
 
 def _azure(host: str, options: Mapping[str, str]) -> dict[str, str]:

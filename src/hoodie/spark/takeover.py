@@ -393,11 +393,8 @@ def save(session: Any, store: Store, frame: Any, wanted: Save) -> WriteResult | 
 def _staged(session: Any, store: StoreSpec, frame: Any, schema: pa.Schema, folder: str) -> RowFiles:
     """Write the rows to files of the tasks."""
 
-    def same(batches: Iterator[pa.RecordBatch], _context: TaskContext) -> Iterator[pa.RecordBatch]:
-        yield from batches
-
     def write(batches: Iterator[pa.RecordBatch], _context: TaskContext) -> list[str | None]:
         return [write_row_file(open_store(store), folder, schema, batches)]
 
-    paths = SparkEngine(session).process(SparkDataset(frame), same, schema, write)
+    paths = SparkEngine(session).process(SparkDataset(frame), lambda batches, _: batches, schema, write)
     return RowFiles(store, schema, tuple(path for path in paths if path is not None))

@@ -62,10 +62,8 @@ def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | Non
     rows = run_query(_query(text, named), names)
     listed = rows.columns if tree.args.get("by_name") else listed
     frame = _with_columns(table, rows, listed, partition.values, names)
-    table_options = TableOptions(idle=known.idle)
-    save = Save(
-        table=table_options, operation=operation, overwrites=False, properties=chosen, partitions=replaced or None
-    )
+    options = TableOptions(idle=known.idle)
+    save = Save(table=options, operation=operation, overwrites=False, properties=chosen, partitions=replaced or None)
     return names.save(view.store, frame, save)
 
 
