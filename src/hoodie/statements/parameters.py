@@ -32,7 +32,7 @@ def bound(
     try:
         filled = _filled(text, named, frames) if named else text
         return _with_values(filled, args or {}), {_FRAME + name: frame for name, frame in frames.items()}
-    except (TokenError, TypeError):
+    except (TokenError, TypeError, ValueError):  # ValueError: braces that do not match
         return None
 
 

@@ -14,7 +14,6 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.format.avro.schema import META_FIELDS
 from hoodie.format.table.merge_config import MergeMode
@@ -30,6 +29,7 @@ from hoodie.records.merging.merge import (
     ordering_ranks,
     with_rows,
 )
+from hoodie.records.merging.mergers import merge_by
 
 
 class VersionKind(IntEnum):
@@ -337,12 +337,9 @@ def _call(older: pa.Table, newer: pa.Table, rule: FoldRule) -> tuple[pa.Table, M
         newer = Overlay().over(_as_versions(older, newer.schema), newer, np.ones(newer.num_rows, np.bool_))
     names = [name for name in newer.column_names if name not in (KIND, *META_FIELDS) and not name.startswith(HAS)]
     mixed = set(names)
-    answer = rule.merger.function(older.select(names), newer.select(names))
-    merged, gone = answer if isinstance(answer, tuple) else (answer, None)
-    if not isinstance(merged, pa.Table) or merged.num_rows != newer.num_rows:
-        raise ValueError(f"the merger must return a table of {newer.num_rows} rows, one for each row that it received")
+    merged, gone = merge_by(rule.merger.function, older.select(names), newer.select(names))
     columns = [_answered(merged, newer, name) if name in mixed else newer[name] for name in newer.column_names]
-    deleted = np.zeros(newer.num_rows, np.bool_) if gone is None else np.asarray(pc.fill_null(gone, False))
+    deleted = np.zeros(newer.num_rows, np.bool_) if gone is None else np.asarray(gone)
     return pa.Table.from_arrays(columns, schema=newer.schema), deleted
 
 

@@ -27,7 +27,7 @@ from hoodie.format.table.merge_config import (
 )
 from hoodie.format.table.table_config import TableConfig
 from hoodie.records.change import IS_DELETED, KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind, flags_deletes
-from hoodie.records.merging.mergers import MergeFunction, registered_merger
+from hoodie.records.merging.mergers import MergeFunction, merge_by, registered_merger
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -132,12 +132,7 @@ class RecordMerger:
         assert self.function is not None
         picked = newer.filter(pa.array(replaced))
         data = [name for name in picked.column_names if name not in LEADING]
-        answer = self.function(older.select(data).filter(pa.array(replaced)), picked.select(data))
-        merged, gone = answer if isinstance(answer, tuple) else (answer, None)
-        if merged.num_rows != picked.num_rows or not isinstance(merged, pa.Table):
-            raise ValueError(
-                f"the merger returned {merged.num_rows} rows for {picked.num_rows}; it must return one for each"
-            )
+        merged, gone = merge_by(self.function, older.select(data).filter(pa.array(replaced)), picked.select(data))
         rows = pa.Table.from_arrays(
             [
                 *(picked[name] for name in LEADING),
@@ -147,7 +142,7 @@ class RecordMerger:
         )
         if gone is None:
             return Merged(replaced, deleted, rows)
-        gone_mask = np.asarray(pc.fill_null(gone, False))
+        gone_mask = np.asarray(gone)
         positions = np.flatnonzero(replaced)
         replaced, deleted = replaced.copy(), deleted.copy()
         replaced[positions[gone_mask]] = False
